@@ -1,0 +1,36 @@
+// The parts of Linux that the Swift toolchain's Glibc module leaves out.
+//
+// _GNU_SOURCE is not defined here on purpose: it changes the layout of types such as fd_set, and the
+// debug build then sees two different definitions of one type. What needs it is declared by hand below.
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+// accept4(2); hidden without _GNU_SOURCE.
+int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+
+// gettid(2); hidden likewise. Equal to getpid() on the main thread and nowhere else.
+pid_t gettid(void);
+static inline pid_t clinux_gettid(void) { return gettid(); }
+
+// The event loop of the calling thread, or NULL. Swift has no thread-local variables of its own that are
+// as cheap as one load, and this is read for every promise that is made.
+extern _Thread_local void *clinux_current_loop;
+
+static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
+static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
+
+// epoll_event.data is a union, which Swift reaches through computed accessors; two words are plainer.
+static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t data) {
+    struct epoll_event event = {.events = events, .data = {.u64 = data}};
+    return event;
+}
+
+#endif

@@ -1,0 +1,3 @@
+#include "CLinux.h"
+
+_Thread_local void *clinux_current_loop = 0;

@@ -1,0 +1,14 @@
+import Reactor
+
+/// Is fulfilled `delay` from now, by a timer of this thread's loop; zero and less mean the loop's next turn. Never
+/// early. Timers of equal deadlines in the order of the calls.
+@available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
+public func after(_ delay: Duration) -> Guarantee<Void> {
+    let core = Core(root: Void.self, origin: nil)
+    _ = EventLoop.ofThisThread.startTimer(after: delay, core)
+    return Guarantee(core)
+}
+
+/// As `after(_:)`, with the delay in seconds.
+@available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
+public func after(seconds: Double) -> Guarantee<Void> { after(.seconds(seconds)) }

@@ -1,0 +1,100 @@
+import Reactor
+
+/// Drives this thread's loop until `promise` settles, and returns its value or throws its error.
+///
+/// For synchronous tests, command-line tools, and the top of a program. Other handlers of the loop run meanwhile. It may be
+/// called inside a handler: events that the outer turn has fetched are then delivered here, once and in order, and
+/// the outer handler goes on afterwards. There is no blocking that does not drive the loop, so a promise that this loop
+/// is to settle is never starved by waiting for it.
+///
+/// If nothing on the loop can settle it any more, that is logged once, as `LogEvent.hangCannotEnd`, and `hang` goes on
+/// waiting for other threads.
+///
+/// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
+/// - Throws: the promise's error; `PromiseError.timedOut`; `SystemError` if the loop cannot open its descriptors.
+@available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+@inlinable
+@discardableResult
+public func hang<T>(
+    _ promise: Promise<T>, timeout: Duration? = nil, _ file: StaticString = #fileID, _ line: UInt = #line
+) throws -> T {
+    if promise.core.settled == nil {
+        try promise.core.drive(timeout, waitingFor: "Promise<\(T.self)>", Origin(file, line))
+    }
+    return try promise.result!.get()
+}
+
+/// Drives this thread's loop until `guarantee` is fulfilled; see the form for promises.
+///
+/// Traps if the loop cannot open its descriptors or the guarantee has been abandoned, since it has no error to say so.
+@available(*, noasync, message: "an async function must not block its thread; await the guarantee's value")
+@inlinable
+@discardableResult
+public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _ line: UInt = #line) -> T {
+    do { return try hang(guarantee.asPromise(), timeout: nil, file, line) } catch {
+        fatalError("hang on a Guarantee<\(T.self)> cannot end: \(error)", file: file, line: line)
+    }
+}
+
+/// Drives this thread's loop until `guarantee` is fulfilled or the time-out has passed; see the form for promises.
+@available(*, noasync, message: "an async function must not block its thread; await the guarantee's value")
+@inlinable
+@discardableResult
+public func hang<T>(
+    _ guarantee: Guarantee<T>, timeout: Duration, _ file: StaticString = #fileID, _ line: UInt = #line
+) throws -> T {
+    try hang(guarantee.asPromise(), timeout: timeout, file, line)
+}
+
+extension Thenable {
+    /// The same as `hang(self)`: there is no blocking here that does not drive the loop.
+    @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+    @inlinable
+    @discardableResult
+    public func wait(_ file: StaticString = #fileID, _ line: UInt = #line) throws -> T {
+        try hang(asPromise(), timeout: nil, file, line)
+    }
+}
+
+extension Core {
+    @usableFromInline
+    func drive(_ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin) throws {
+        let loop = EventLoop.ofThisThread
+        // Another thread that settles the promise must wake this loop. Inline, so that it waits in no loop's account.
+        attach(Core(inline: WakeUp(loop.remote)))
+        var timedOut = false
+        let timer = timeout.map { loop.schedule(after: $0) { timedOut = true } }
+        defer { timer?.cancel() }
+        var hasWarned = false
+        while settled == nil {
+            if timedOut { throw PromiseError.timedOut }
+            if !hasWarned && !loop.canWakeItself {
+                hasWarned = true
+                conf.log(.hangCannotEnd(description(what()), caller))
+            }
+            try loop.turn(.wait)
+        }
+    }
+
+    private func description(_ type: String) -> String {
+        let root = root
+        guard root.state.load(ordering: .acquiring) & State.kindMask == State.pending, root.isMadeByHand else {
+            return "a \(type)"
+        }
+        return root.origin.map { "the \(type) made at \($0)" } ?? "a \(type)"
+    }
+}
+
+/// Wakes the loop that hangs, if it is not the one that settles.
+private struct WakeUp: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let loop: EventLoop.Remote
+
+    init(_ loop: EventLoop.Remote) { self.loop = loop }
+
+    consuming func run(_ source: Source<Void>, _ core: Core) {
+        loop.wake()
+        core.finish(())
+    }
+}

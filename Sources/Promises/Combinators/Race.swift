@@ -1,0 +1,30 @@
+/// Settles as the first of `thenables` to settle, be that a rejection. The others run on, and what becomes of them is
+/// not reported. An empty list is rejected with `PromiseError.badInput`.
+public func race<Each: Thenable>(_ thenables: [Each]) -> Promise<Each.T> {
+    guard !thenables.isEmpty else { return Promise(error: PromiseError.badInput("race of an empty list")) }
+    let result = Core(root: Each.T.self, origin: nil)
+    for thenable in thenables { thenable.asPromise().core.attach(Core(inline: Contend<Each.T>(result))) }
+    return Promise(result)
+}
+
+/// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array.
+public func race<Each: Thenable>(_ thenables: Each...) -> Promise<Each.T> { race(thenables) }
+
+/// Is fulfilled as the first of the guarantees.
+public func race<T>(_ first: Guarantee<T>, _ others: Guarantee<T>...) -> Guarantee<T> {
+    Guarantee(race([first] + others).core)
+}
+
+/// One contender's waiter: the first to claim the result settles it.
+private struct Contend<T>: Operation {
+    typealias Input = T
+    typealias Output = Void
+    let result: Core
+
+    init(_ result: Core) { self.result = result }
+
+    consuming func run(_ source: Source<T>, _ core: Core) {
+        if result.claim() { result.retained().finish(as: source) }
+        core.finish(())
+    }
+}

@@ -1,0 +1,196 @@
+import Reactor
+import Synchronization
+
+/// The one object behind a promise: its state, its value, its place in every queue, and the operation that will
+/// settle it.
+///
+/// `map` makes one of these and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in
+/// the loop's ready queue, *is* the mail to another thread. So a hop costs two allocations, of which the user's
+/// closure is one.
+///
+/// The class is not generic. A generic class's methods run unspecialised when they are reached through its vtable, so
+/// its `deinit` would look up metadata for every value; here the specialised code is a closure without captures,
+/// made in `@inlinable` code where the types are known.
+///
+/// The life of the `payload`, three words:
+///
+///     waiting for a source    source, once it has settled | operation: one closure, two words
+///     pending, made by hand   -                           | file and line of its making
+///     fulfilled               the value, or a pointer to it if it takes more than 24 bytes
+///     rejected                the error                   | file and line of the promise that was rejected first
+// @unchecked Sendable: `state` decides who may touch the rest. While pending, `payload` belongs to the one holder of
+// the right to settle, and `next` to the list that the node stands in; once settled, `payload` is constant until
+// deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a type
+// that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
+@usableFromInline
+final class Core: Job, @unchecked Sendable {
+    /// Tag and pointer: see `State`.
+    @usableFromInline let state: Atomic<UInt>
+    /// The loop whose thread runs this node's operation, by its address: the loop object lives as long as a handler
+    /// waits on it. `nil`: the operation runs inline, on the thread that settles the source.
+    @usableFromInline let loop: UnsafeMutableRawPointer?
+    @exclusivity(unchecked)
+    @usableFromInline var code: (Core, Phase) -> Void
+    @exclusivity(unchecked)
+    private var payload: (UInt, UInt, UInt) = (0, 0, 0)
+    /// Whether a resolver settles it, so that the payload tells where it was made while it is pending.
+    let isMadeByHand: Bool
+
+    /// What `code` is asked for.
+    @usableFromInline
+    enum Phase {
+        /// The source has settled: take the operation out and carry it through. The caller's reference to the node goes to
+        /// the operation.
+        case run
+        /// The node dies before it ran: destroy the operation.
+        case drop
+        /// The node dies fulfilled: destroy the value.
+        case destroy
+    }
+
+    @usableFromInline
+    init(
+        state: UInt, loop: UnsafeMutableRawPointer?, isMadeByHand: Bool = false,
+        code: @escaping (Core, Phase) -> Void
+    ) {
+        self.state = Atomic(state)
+        self.loop = loop
+        self.code = code
+        self.isMadeByHand = isMadeByHand
+        super.init()
+    }
+
+    // MARK: Payload
+
+    // Object header, Job.next, state, loop, code. The payload is reached by address and never by name: the
+    // optimiser must see that a closure stored there escapes. A typed pointer from withUnsafeMutablePointer hid that,
+    // and `var done = false; p.done { done = true }; while !done { … }` became an endless loop in client code.
+    @usableFromInline static var payloadOffset: Int { 16 + 8 + 8 + 8 + 16 }
+
+    @usableFromInline @inline(__always)
+    var payloadAddress: UnsafeMutableRawPointer {
+        // Sound while `self` is alive; every use is a single load or store in a method of `self`.
+        Unmanaged.passUnretained(self).toOpaque() + Self.payloadOffset
+    }
+
+    @usableFromInline @inline(__always)
+    var operationAddress: UnsafeMutableRawPointer { payloadAddress + 8 }
+
+    /// Where a `Value` in the room of `capacity` bytes at `address` really is: there, or in a block of its own.
+    @inlinable @inline(__always)
+    static func isInline<Value>(_ type: Value.Type, capacity: Int) -> Bool {
+        MemoryLayout<Value>.size <= capacity && MemoryLayout<Value>.alignment <= 8
+    }
+
+    @inlinable @inline(__always)
+    static func store<Value>(_ value: consuming Value, at address: UnsafeMutableRawPointer, capacity: Int) {
+        if isInline(Value.self, capacity: capacity) {
+            address.initializeMemory(as: Value.self, to: value)
+        } else {
+            let block = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+            block.initialize(to: value)
+            address.storeBytes(of: block, as: UnsafeMutablePointer<Value>.self)
+        }
+    }
+
+    @inlinable @inline(__always)
+    static func stored<Value>(
+        _ type: Value.Type, at address: UnsafeMutableRawPointer, capacity: Int
+    ) -> UnsafeMutablePointer<Value> {
+        isInline(Value.self, capacity: capacity)
+            ? address.assumingMemoryBound(to: Value.self)
+            : address.load(as: UnsafeMutablePointer<Value>.self)
+    }
+
+    @inlinable @inline(__always)
+    static func take<Value>(_ type: Value.Type, at address: UnsafeMutableRawPointer, capacity: Int) -> Value {
+        let place = stored(type, at: address, capacity: capacity)
+        let value = place.move()
+        if !isInline(Value.self, capacity: capacity) { place.deallocate() }
+        return value
+    }
+
+    @inlinable @inline(__always)
+    func storeValue<Value>(_ value: consuming Value) { Self.store(value, at: payloadAddress, capacity: 24) }
+
+    /// The value of a fulfilled promise; a copy.
+    @inlinable @inline(__always)
+    func value<Value>(as type: Value.Type) -> Value { Self.stored(type, at: payloadAddress, capacity: 24).pointee }
+
+    /// Not generic: a generic parameter would open the existential and store the error inside the box.
+    @usableFromInline
+    func storeError(_ error: any Error, _ origin: Origin?) {
+        payloadAddress.initializeMemory(as: (any Error).self, to: error)
+        storeOrigin(origin)
+    }
+
+    /// The error of a rejected promise; a copy.
+    @usableFromInline
+    var error: any Error { payloadAddress.assumingMemoryBound(to: (any Error).self).pointee }
+
+    @usableFromInline
+    func storeOrigin(_ origin: Origin?) { operationAddress.storeBytes(of: origin, as: Origin?.self) }
+
+    /// Where a pending promise was made by hand, or a rejected one was rejected first.
+    @usableFromInline
+    var origin: Origin? { operationAddress.load(as: Origin?.self) }
+
+    /// The source's address with its outcome in the low bits; zero while the source is pending.
+    @usableFromInline @inline(__always)
+    var sourceWord: UInt {
+        get { payloadAddress.load(as: UInt.self) }
+        set { payloadAddress.storeBytes(of: newValue, as: UInt.self) }
+    }
+
+    /// The words of a payload as they are: to move a settlement from a linked promise to its root.
+    func movePayload(from other: Core) {
+        payloadAddress.copyMemory(from: other.payloadAddress, byteCount: 24)
+    }
+
+    // MARK: Running
+
+    /// The node as a job of its loop: its source has settled.
+    override func runAndRelease() {
+        EventLoop.ofThisThread.waitingHandlers &-= 1
+        code(self, .run)
+    }
+
+    /// The node's loop ends, and the node stands in its ready queue.
+    override func discardAndRelease() {
+        EventLoop.ofThisThread.waitingHandlers &-= 1
+        super.discardAndRelease()
+    }
+
+    /// The node as the job of a timer: it is fulfilled with Void, see `after`.
+    override func run() { retained().settle(State.fulfilled | State.isTrivial) }
+
+    @usableFromInline @inline(__always)
+    func retained() -> Self {
+        _ = Unmanaged.passRetained(self)
+        return self
+    }
+
+    deinit { end() }
+}
+
+/// The state word: a tag in the low four bits, and a pointer above them.
+@usableFromInline
+enum State {
+    // What the pointer is: the newest waiter; the same, for those who come during a settlement; the link's root (+1).
+    @usableFromInline static var pending: UInt { 0 }
+    @usableFromInline static var fulfilled: UInt { 1 }
+    @usableFromInline static var rejected: UInt { 2 }
+    @usableFromInline static var link: UInt { 3 }
+    @usableFromInline static var kindMask: UInt { 3 }
+
+    /// Pending or linked: a resolver has won the right to settle.
+    @usableFromInline static var isClaimed: UInt { 4 }
+    /// Fulfilled: the value needs no destruction.
+    @usableFromInline static var isTrivial: UInt { 4 }
+    /// Rejected: somebody has been told.
+    @usableFromInline static var isHandled: UInt { 4 }
+    /// Settled, and waiters are still being handed on, so later ones must queue behind them.
+    @usableFromInline static var isSettling: UInt { 8 }
+
+    @usableFromInline static var pointerMask: UInt { ~15 }
+}

@@ -1,0 +1,72 @@
+import Reactor
+
+/// A promise that cannot be rejected: its handlers take no `throws`, and it has no `catch`.
+///
+/// `after` makes one, and `Connection.read`, whose failures are part of its value. Any operator with a closure that
+/// throws turns it into a `Promise`. Threads and order are as for `Promise`.
+public struct Guarantee<T> {
+    @usableFromInline let core: Core
+
+    @inlinable
+    init(_ core: Core) { self.core = core }
+
+    /// A guarantee that `body` is to fulfill, now or later, by calling `seal`. `body` runs at once, on this thread.
+    @inlinable
+    public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
+        core = Core(root: T.self, origin: Origin(file, line))
+        let resolver = Resolver<T>(core)
+        body { resolver.fulfill($0) }
+    }
+
+    /// A pending guarantee and what fulfills it.
+    @inlinable
+    public static func pending(
+        _ file: StaticString = #fileID, _ line: UInt = #line
+    ) -> (guarantee: Guarantee<T>, resolve: (T) -> Void) {
+        let core = Core(root: T.self, origin: Origin(file, line))
+        let resolver = Resolver<T>(core)
+        return (Guarantee(core), { resolver.fulfill($0) })
+    }
+
+    /// A guarantee that is fulfilled with `value`.
+    @inlinable
+    public static func value(_ value: T) -> Guarantee<T> { Guarantee(Core(value: value)) }
+}
+
+extension Guarantee where T == Void {
+    /// A guarantee that is fulfilled.
+    @inlinable
+    public init() { self = .value }
+
+    /// A guarantee that is fulfilled. Always the same one: it costs no allocation.
+    @inlinable
+    public static var value: Guarantee<Void> { Guarantee(Core.void) }
+}
+
+// As for Promise.
+extension Guarantee: Sendable where T: Sendable {}
+
+extension Guarantee: Thenable {
+    /// As `Promise.pipe`. If the guarantee is abandoned, nobody is left to fulfill it, the handler learns so by
+    /// `PromiseError.abandoned`.
+    @inlinable
+    public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
+        core.attach(Core(inline: Pipe(handler)))
+    }
+
+    /// `.success` with the value, or `nil` while pending. Any thread.
+    @inlinable
+    public var result: Result<T, any Error>? {
+        guard let (core, kind) = core.settled, kind == State.fulfilled else { return nil }
+        return .success(core.value(as: T.self))
+    }
+
+    /// The same as a promise, which allocates nothing.
+    @inlinable
+    public func asPromise() -> Promise<T> { Promise(core) }
+}
+
+extension Guarantee: CustomStringConvertible {
+    /// `Guarantee(3)`, or `Guarantee(…Int)` while pending.
+    public var description: String { value.map { "Guarantee(\($0))" } ?? "Guarantee(…\(T.self))" }
+}

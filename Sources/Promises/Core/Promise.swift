@@ -1,0 +1,128 @@
+import Reactor
+
+/// A value that is there now, later, or never: fulfilled or rejected once, and constant from then on.
+///
+/// ```swift
+/// connect(to: address)
+///     .then { connection in connection.write("ping").then { connection.receive() } }
+///     .done { reply in print(reply) }
+///     .catch { error in print(error) }
+/// ```
+///
+/// Handlers run on the thread that attached them, as jobs of its `EventLoop`, never inside the call that attaches or
+/// settles, and in the order in which they were attached. So they may capture anything. A promise of a `Sendable` value
+/// may be settled, observed and asked from any thread.
+///
+/// A promise is already running: making one starts its work. It is a value that refers to shared state; its
+/// copies are the same promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
+public struct Promise<T> {
+    @usableFromInline let core: Core
+
+    @inlinable
+    init(_ core: Core) { self.core = core }
+
+    /// A promise that `body` is to settle, now or later, through the resolver. `body` runs at once, on this
+    /// thread. If it throws, the promise is rejected, unless it has been settled already.
+    @inlinable
+    public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
+        core = Core(root: T.self, origin: Origin(file, line))
+        let resolver = Resolver<T>(core)
+        do { try body(resolver) } catch { resolver.reject(error) }
+    }
+
+    /// A pending promise and what settles it.
+    @inlinable
+    public static func pending(
+        _ file: StaticString = #fileID, _ line: UInt = #line
+    ) -> (promise: Promise<T>, resolver: Resolver<T>) {
+        let core = Core(root: T.self, origin: Origin(file, line))
+        return (Promise(core), Resolver(core))
+    }
+
+    /// A promise that is fulfilled with `value`.
+    @inlinable
+    public static func value(_ value: T) -> Promise<T> { Promise(Core(value: value)) }
+
+    /// A promise that is rejected with `error`.
+    @inlinable
+    public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
+        core = Core(error: error, origin: Origin(file, line))
+    }
+
+    /// A promise that settles as `other` does: a guarantee, or a thenable of your own.
+    @inlinable
+    public init<Other: Thenable>(_ other: Other) where Other.T == T { self = other.asPromise() }
+}
+
+extension Promise where T == Void {
+    /// A promise that is fulfilled. (In other libraries `Promise()` is pending; for that there is `pending()`.)
+    @inlinable
+    public init() { self = .value }
+
+    /// A promise that is fulfilled. Always the same one: it costs no allocation.
+    @inlinable
+    public static var value: Promise<Void> { Promise(Core.void) }
+}
+
+extension Core {
+    @usableFromInline static let void = Core(value: ())
+}
+
+// Sound by Core's own rules: all it shares are values of T, which may cross threads.
+extension Promise: Sendable where T: Sendable {}
+
+extension Promise: Catchable {
+    /// Calls `handler` once the promise settles, inline: on the thread that settles it, inside that call; or at once, if it
+    /// has settled. The primitive of which combinators are made; everywhere else use `done`, `catch` or `tap`.
+    @inlinable
+    public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
+        core.attach(Core(inline: Pipe(handler)))
+    }
+
+    /// The outcome, or `nil` while pending. Any thread.
+    @inlinable
+    public var result: Result<T, any Error>? {
+        guard let (core, kind) = core.settled else { return nil }
+        if kind == State.fulfilled { return .success(core.value(as: T.self)) }
+        core.markHandled()
+        return .failure(core.error)
+    }
+
+    /// Itself.
+    @inlinable
+    public func asPromise() -> Promise<T> { self }
+}
+
+extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
+    /// `Promise(3)`, `Promise(theError)`, `Promise(…Int)` while pending.
+    public var description: String {
+        switch result {
+        case nil: "Promise(…\(T.self))"
+        case .success(let value): "Promise(\(value))"
+        case .failure(let error): "Promise(\(error))"
+        }
+    }
+
+    /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`.
+    public var debugDescription: String {
+        switch result {
+        case nil: "Promise<\(T.self)>.pending"
+        case .success(let value): "Promise<\(T.self)>.fulfilled(\(String(reflecting: value)))"
+        case .failure(let error): "Promise<\(T.self)>.rejected(\(String(reflecting: error)))"
+        }
+    }
+}
+
+@usableFromInline
+struct Pipe<T>: Operation {
+    @usableFromInline typealias Output = Void
+    @usableFromInline let handler: @Sendable (Result<T, any Error>) -> Void
+
+    @inlinable init(_ handler: @escaping @Sendable (Result<T, any Error>) -> Void) { self.handler = handler }
+
+    @inlinable
+    consuming func run(_ source: Source<T>, _ core: Core) {
+        handler(source.result)
+        core.finish(())
+    }
+}

@@ -1,0 +1,78 @@
+import Synchronization
+
+/// What settles a promise that was made by hand. The first settlement counts; later ones are ignored.
+///
+/// Any thread may settle, if the value is `Sendable`. Copies share one right. When the last of them is gone and
+/// nothing was settled, the promise is *abandoned*: that is logged with the line that made it, and it is rejected with
+/// `PromiseError.abandoned`, so that nobody waits for ever.
+public struct Resolver<T> {
+    @usableFromInline let token: ResolverToken
+
+    @inlinable
+    init(_ core: Core) { token = ResolverToken(core) }
+
+    /// Settles with a value.
+    @inlinable
+    public func fulfill(_ value: T) {
+        let core = token.core
+        guard core.claim() else { return }
+        core.storeValue(value)
+        core.retained().settle(State.fulfilled | Core.flags(T.self))
+    }
+
+    /// Settles with an error.
+    public func reject(_ error: any Error) { token.reject(error) }
+
+    /// Settles with a result, of whatever error type.
+    @inlinable
+    public func resolve<E: Error>(_ result: Result<T, E>) {
+        switch result {
+        case .success(let value): fulfill(value)
+        case .failure(let error): reject(error)
+        }
+    }
+
+    /// For callbacks of the form `(value?, error?)`: the error wins; neither is
+    /// `PromiseError.invalidCallingConvention`.
+    @inlinable
+    public func resolve(_ value: T?, _ error: (any Error)?) {
+        if let error { reject(error) } else if let value { fulfill(value) } else { reject(PromiseError.invalidCallingConvention) }
+    }
+}
+
+extension Resolver where T == Void {
+    /// Settles with Void.
+    @inlinable
+    public func fulfill() { fulfill(()) }
+
+    /// For callbacks of the form `(error?)`.
+    @inlinable
+    public func resolve(_ error: (any Error)?) {
+        if let error { reject(error) } else { fulfill(()) }
+    }
+}
+
+// As for Promise: what crosses threads through it are values of T.
+extension Resolver: Sendable where T: Sendable {}
+
+/// Shared by the copies of a resolver; its end is theirs.
+@usableFromInline
+final class ResolverToken: Sendable {
+    @usableFromInline let core: Core
+
+    @usableFromInline init(_ core: Core) { self.core = core }
+
+    func reject(_ error: any Error) {
+        guard core.claim() else { return }
+        core.storeError(error, core.origin)
+        core.retained().settle(State.rejected)
+    }
+
+    deinit {
+        let seen = core.state.load(ordering: .acquiring)
+        let kind = seen & State.kindMask
+        guard kind == State.pending || kind == State.link, seen & State.isClaimed == 0 else { return }
+        Diagnostics.abandoned(core.origin)
+        reject(PromiseError.abandoned)
+    }
+}

@@ -1,0 +1,302 @@
+import Reactor
+import Synchronization
+
+// How a core settles, how others wait for it, and how it becomes another's equal. The whole of it is here, and none of
+// it is generic: values are words that the operations have stored.
+//
+// Who may do what:
+// - Any thread may push a waiter onto a pending core's list, by CAS.
+// - One party holds the right to settle: the operation of a child, the winner of `claim` among resolvers. Only it
+//   removes waiters, and so it may look at the list before it takes it.
+// - Only the thread of a core's own loop links it. Two threads can therefore not build a circle of links.
+
+extension Core {
+    @inline(__always)
+    private static func core(_ word: UInt) -> Core {
+        Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).takeUnretainedValue()
+    }
+
+    @inline(__always)
+    private static func waiters(_ word: UInt) -> Unmanaged<Job>? {
+        UnsafeRawPointer(bitPattern: word & State.pointerMask).map { Unmanaged.fromOpaque($0) }
+    }
+
+    @inline(__always)
+    private var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
+
+    /// The core at the end of the links, which holds state and value for all that lead to it.
+    @usableFromInline
+    var root: Core {
+        var core = self
+        while true {
+            let seen = core.state.load(ordering: .acquiring)
+            guard seen & State.kindMask == State.link else { return core }
+            core = Self.core(seen)
+        }
+    }
+
+    /// `State.fulfilled` or `State.rejected` and the core that holds the payload, or nil while pending.
+    @usableFromInline
+    var settled: (core: Core, kind: UInt)? {
+        var core = self
+        while true {
+            let seen = core.state.load(ordering: .acquiring)
+            switch seen & State.kindMask {
+            case State.pending: return nil
+            case State.link: core = Self.core(seen)
+            case let kind: return (core, kind)
+            }
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Lets `waiter` run once this core has settled: on its own loop, which must be this thread's, in the order of
+    /// attaching; or inline, if it has none.
+    @usableFromInline
+    func attach(_ waiter: Core) {
+        let node = Unmanaged<Job>.passRetained(waiter)
+        if waiter.loop != nil { EventLoop.ofThisThread.waitingHandlers &+= 1 }
+        var source = self
+        while true {
+            let seen = source.state.load(ordering: .acquiring)
+            let kind = seen & State.kindMask
+            if kind == State.link {
+                source = Self.core(seen)
+                continue
+            }
+            if kind == State.pending || seen & State.isSettling != 0 {
+                waiter.next = Self.waiters(seen)
+                let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
+                if source.state.weakCompareExchange(expected: seen, desired: word, ordering: .releasing).exchanged {
+                    return
+                }
+                continue
+            }
+            source.markHandled()
+            waiter.sourceWord = source.retained().address | kind
+            guard waiter.loop != nil else { return Self.runInline(node) }
+            // What another thread has posted to us was settled before: it must not be overtaken.
+            let loop = EventLoop.ofThisThread
+            loop.mailbox.take(into: &loop.ready)
+            loop.ready.append(node)
+            return
+        }
+    }
+
+    /// A rejection that somebody has been told of is not reported when it dies.
+    @usableFromInline
+    func markHandled() {
+        let seen = state.load(ordering: .relaxed)
+        guard seen & (State.kindMask | State.isHandled) == State.rejected else { return }
+        state.bitwiseOr(State.isHandled, ordering: .relaxed)
+    }
+
+    // MARK: Settling
+
+    /// Wins the right to settle a core that several resolvers share; false if another was first.
+    @usableFromInline
+    func claim() -> Bool {
+        var seen = state.load(ordering: .relaxed)
+        while true {
+            let kind = seen & State.kindMask
+            guard kind == State.pending || kind == State.link, seen & State.isClaimed == 0 else { return false }
+            let (done, now) = state.weakCompareExchange(
+                expected: seen, desired: seen | State.isClaimed, ordering: .acquiringAndReleasing)
+            if done { return true }
+            seen = now
+        }
+    }
+
+    /// Makes the payload, which is in place, this core's outcome, and hands the waiters on.
+    ///
+    /// Consumes a reference to the core: a single waiter on this loop, the common case, receives it as its source, so
+    /// that a hop retains nothing.
+    @usableFromInline
+    func settle(_ outcome: UInt) {
+        var target = self
+        while true {
+            let seen = target.state.load(ordering: .acquiring)
+            if seen & State.kindMask == State.link {
+                // Linked since: the right to settle is the root's now.
+                let root = Self.core(seen).retained()
+                root.movePayload(from: target)
+                Unmanaged.passUnretained(target).release()
+                target = root
+                continue
+            }
+            assert(seen & State.kindMask == State.pending, "a promise was settled twice")
+            guard let waiter = Self.waiters(seen) else {
+                guard target.exchange(seen, outcome) else { continue }
+                Unmanaged.passUnretained(target).release()
+                return
+            }
+            let handled = outcome & State.kindMask == State.rejected ? outcome | State.isHandled : outcome
+            if waiter._withUnsafeGuaranteedRef({ $0.next == nil && Self.isOfThisThread($0) }) {
+                guard target.exchange(seen, handled) else { continue }
+                Self.deliver(waiter, target.address | outcome & State.kindMask)
+                return
+            }
+            // Several, or another thread's. A late comer must not overtake them on its own loop, so it goes on
+            // queueing here until all of them are on their way.
+            if target.exchange(seen, handled | State.isSettling) {
+                target.deliverAll(waiter, handled)
+                return
+            }
+        }
+    }
+
+    private func deliverAll(_ first: Unmanaged<Job>, _ outcome: UInt) {
+        var newest: Unmanaged<Job>? = first
+        while true {
+            var oldest: Unmanaged<Job>?
+            while let waiter = newest {
+                newest = waiter._withUnsafeGuaranteedRef { $0.next }
+                waiter._withUnsafeGuaranteedRef { $0.next = oldest }
+                oldest = waiter
+            }
+            while let waiter = oldest {
+                oldest = waiter._withUnsafeGuaranteedRef { $0.next }
+                Self.deliver(waiter, retained().address | outcome & State.kindMask)
+            }
+            // Done, unless more have come meanwhile.
+            while true {
+                let seen = state.load(ordering: .acquiring)
+                newest = Self.waiters(seen)
+                if exchange(seen, newest == nil ? outcome : outcome | State.isSettling) { break }
+            }
+            guard newest != nil else { break }
+        }
+        Unmanaged.passUnretained(self).release()
+    }
+
+    @inline(__always)
+    private func exchange(_ seen: UInt, _ desired: UInt) -> Bool {
+        state.compareExchange(expected: seen, desired: desired, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    @inline(__always)
+    private static func isOfThisThread(_ job: Job) -> Bool {
+        let loop = unsafeDowncast(job, to: Core.self).loop
+        return loop == nil || loop == EventLoop.addressOfThisThread
+    }
+
+    /// Sends a waiter on its way with its source, whose reference goes with it.
+    private static func deliver(_ node: Unmanaged<Job>, _ source: UInt) {
+        let waiter = node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Core.self) }
+        waiter.sourceWord = source
+        guard let loop = waiter.loop else { return runInline(node) }
+        let current = EventLoop.ofThisThread
+        if loop == EventLoop.addressOfThisThread { return current.ready.append(node) }
+        // The loop object is there: it outlives every handler that waits on it.
+        let other = Unmanaged<EventLoop>.fromOpaque(loop)
+        if other._withUnsafeGuaranteedRef({ $0.post(node) }) { return }
+        waiter.discard()
+    }
+
+    /// Runs an inline waiter; if one is running on this thread, after it, so that combinators nest without depth.
+    private static func runInline(_ node: Unmanaged<Job>) {
+        let loop = EventLoop.ofThisThread
+        loop.inlineJobs.append(node)
+        guard !loop.isRunningInline else { return }
+        loop.isRunningInline = true
+        while let next = loop.inlineJobs.popFirst() {
+            next._withUnsafeGuaranteedRef {
+                let waiter = unsafeDowncast($0, to: Core.self)
+                waiter.code(waiter, .run)
+            }
+        }
+        loop.isRunningInline = false
+    }
+
+    // MARK: Following another
+
+    /// Settles this core as `inner` settles. Consumes a reference to this core; its operation has run, and
+    /// `becomeFollower` has been called.
+    ///
+    /// If it can, it links: `inner`'s producer then settles this core's root itself. Links lead to the root at once, so
+    /// recursion through `then` has one level however long it runs, and each level's promises are freed as it goes.
+    @usableFromInline
+    func follow(_ inner: Core) {
+        let root = self.root
+        while true {
+            let source = inner.root
+            if source === root {
+                storeError(PromiseError.returnedSelf, nil)
+                return settle(State.rejected)
+            }
+            let seen = source.state.load(ordering: .acquiring)
+            let kind = seen & State.kindMask
+            if kind == State.link { continue }
+            guard kind == State.pending else {
+                source.markHandled()
+                sourceWord = source.retained().address | kind
+                return code(self, .run)
+            }
+            let here = EventLoop.addressOfThisThread
+            // With waiters of its own it keeps them, and their order; another thread's is not ours to link.
+            guard seen & State.pointerMask == 0, source.loop == here, root.loop == here else { break }
+            let link = root.retained().address | State.link | seen & State.isClaimed
+            let linked = source.exchange(seen, link)
+            Unmanaged.passUnretained(linked ? self : root).release()
+            if linked { return }
+        }
+        inner.attach(self)
+        Unmanaged.passUnretained(self).release()
+    }
+
+    // MARK: The end of a core
+
+    func end() {
+        let seen = state.load(ordering: .acquiring)
+        switch seen & State.kindMask {
+        case State.fulfilled:
+            if seen & State.isTrivial == 0 { code(self, .destroy) }
+        case State.rejected:
+            let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
+            if seen & State.isHandled == 0 { Diagnostics.unhandled(error, origin) }
+        case State.link:
+            Self.releaseLinks(seen)
+        default:
+            code(self, .drop)
+            abandon(Self.waiters(seen))
+        }
+    }
+
+    /// A chain of links can be a million long; it is taken apart in a loop, not by one deinit inside another.
+    private static func releaseLinks(_ first: UInt) {
+        var word = first
+        while word & State.kindMask == State.link {
+            var core = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
+                .takeRetainedValue()
+            guard isKnownUniquelyReferenced(&core) else { return }
+            word = core.state.load(ordering: .acquiring)
+            // Nobody else has it, so its link is ours to take; it dies here as pending, without waiters.
+            if word & State.kindMask == State.link { core.state.store(State.pending, ordering: .relaxed) }
+        }
+    }
+
+    /// Nobody will ever settle the core that these wait for: they are told so, each on its own loop.
+    private func abandon(_ newest: Unmanaged<Job>?) {
+        guard newest != nil else { return }
+        let source = Core(root: Void.self, origin: nil)
+        source.storeError(PromiseError.abandoned, nil)
+        source.state.store(State.rejected | State.isHandled | State.isSettling, ordering: .relaxed)
+        source.retained().deliverAll(newest!, State.rejected | State.isHandled)
+    }
+
+    /// The loop that this node's handler was attached on has ended: the handler never runs. It is released on this
+    /// thread, since its own is gone, and those that wait for it are told. Through a queue: they may be a million.
+    private func discard() {
+        let current = EventLoop.ofThisThread
+        current.discardedJobs.append(.passUnretained(self))
+        guard !current.isDiscarding else { return }
+        current.isDiscarding = true
+        while let node = current.discardedJobs.popFirst() {
+            let loop = node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Core.self).loop }
+            node.release()
+            if let loop { Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.orphanIsGone() } }
+        }
+        current.isDiscarding = false
+    }
+}

@@ -1,0 +1,65 @@
+/// Whatever settles once: `Promise`, `Guarantee`, and types of your own, which get the whole vocabulary by writing
+/// `pipe` and `result`.
+public protocol Thenable<T> {
+    /// The type of the value.
+    associatedtype T
+
+    /// Calls `handler` exactly once, inline at settlement, or at once if that has been; see `Promise.pipe`.
+    func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void)
+
+    /// The outcome, or `nil` while pending.
+    var result: Result<T, any Error>? { get }
+
+    /// A promise that settles likewise. Has a default made of `pipe`.
+    func asPromise() -> Promise<T>
+}
+
+/// A thenable that may be rejected, and so has `catch` and its kin.
+public protocol Catchable<T>: Thenable {}
+
+extension Thenable {
+    /// Made of `pipe`.
+    public func asPromise() -> Promise<T> {
+        let (promise, resolver) = Promise<T>.pending()
+        // Values of T cross no thread that the thenable itself does not make them cross.
+        nonisolated(unsafe) let unsafeResolver = resolver
+        pipe { unsafeResolver.resolve($0) }
+        return promise
+    }
+
+    /// The value, or `nil` while pending or if rejected. (A value that is itself `nil` shows as `.some(nil)`.)
+    @inlinable
+    public var value: T? {
+        guard case .success(let value) = result else { return nil }
+        return value
+    }
+
+    /// The error, or `nil` while pending or if fulfilled.
+    @inlinable
+    public var error: (any Error)? {
+        guard case .failure(let error) = result else { return nil }
+        return error
+    }
+
+    /// Neither fulfilled nor rejected yet.
+    @inlinable
+    public var isPending: Bool { result == nil }
+
+    /// Fulfilled or rejected.
+    @inlinable
+    public var isResolved: Bool { result != nil }
+
+    /// Settled with a value.
+    @inlinable
+    public var isFulfilled: Bool {
+        guard case .success = result else { return false }
+        return true
+    }
+
+    /// Settled with an error.
+    @inlinable
+    public var isRejected: Bool {
+        guard case .failure = result else { return false }
+        return true
+    }
+}

@@ -1,0 +1,52 @@
+import Reactor
+import Synchronization
+
+/// The settings of the library, for the whole process. Any thread; read when an operator is called.
+public let conf = Configuration()
+
+/// See `conf`.
+public final class Configuration: Sendable {
+    private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
+    private let abandonment = Atomic<UInt8>(AbandonPolicy.reject.rawValue)
+    private let handler = Mutex<@Sendable (LogEvent) -> Void>({ LoopReport.print($0.description) })
+
+    init() {
+        LoopReport.handler.withLock {
+            $0 = { report in
+                guard case .undelivered(let count) = report else { return }
+                conf.log(.undeliveredHandlers(count))
+            }
+        }
+    }
+
+    /// The policy of `catch` and `recover` where none is given.
+    public var catchPolicy: CatchPolicy {
+        get { CatchPolicy(rawValue: policy.load(ordering: .relaxed))! }
+        set { policy.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    /// What happens to a promise whose last resolver goes without settling it.
+    public var abandoned: AbandonPolicy {
+        get { AbandonPolicy(rawValue: abandonment.load(ordering: .relaxed))! }
+        set { abandonment.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    /// Receives what the library has to report; by default one line on standard error each. Called on whichever
+    /// thread it happens on, and must be quick.
+    public var logHandler: @Sendable (LogEvent) -> Void {
+        get { handler.withLock { $0 } }
+        set { handler.withLock { $0 = newValue } }
+    }
+
+    func log(_ event: LogEvent) { logHandler(event) }
+}
+
+/// See `Configuration.abandoned`.
+public enum AbandonPolicy: UInt8, Sendable {
+    /// It is logged, and rejected with `PromiseError.abandoned`. A guarantee can only be logged. The default.
+    case reject
+    /// It is logged, and stays pending for ever, as in PromiseKit.
+    case log
+    /// The program traps, naming the line that made the promise.
+    case trap
+}

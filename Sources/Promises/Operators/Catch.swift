@@ -1,0 +1,48 @@
+extension Catchable {
+    /// Calls `body` with the error, if there is one and `policy` lets it see it: the end of a chain.
+    ///
+    /// An error that means "cancelled" passes by in silence unless the policy is `.allErrors`.
+    /// - Returns: a finalizer, for a `finally` that runs in any case.
+    @inlinable
+    @discardableResult
+    public func `catch`(policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void) -> Finalizer {
+        let child = Core(Catch<T>(policy, body))
+        asPromise().core.attach(child)
+        return Finalizer(child)
+    }
+}
+
+/// The end of a chain; see `catch`.
+public struct Finalizer {
+    private let core: Core
+
+    @usableFromInline
+    init(_ core: Core) { self.core = core }
+
+    /// Calls `body` when the chain has ended, however it has: after the `catch` handler, after a success, after a
+    /// cancellation that the handler did not see. May be called several times.
+    public func finally(_ body: @escaping () -> Void) { Guarantee<Void>(core).done(body) }
+}
+
+@usableFromInline
+struct Catch<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = Void
+    @usableFromInline let policy: CatchPolicy
+    @usableFromInline let body: (any Error) -> Void
+
+    @inlinable
+    init(_ policy: CatchPolicy, _ body: @escaping (any Error) -> Void) {
+        self.policy = policy
+        self.body = body
+    }
+
+    @inlinable
+    consuming func run(_ source: Source<T>, _ core: Core) {
+        if !source.isFulfilled {
+            let error = source.error
+            if policy.catches(error) { body(error) }
+        }
+        core.finish(())
+    }
+}

@@ -1,0 +1,47 @@
+extension Catchable {
+    /// Calls `body` when the promise settles, whichever way, and passes the outcome on.
+    @inlinable
+    public func ensure(_ body: @escaping () -> Void) -> Promise<T> { tap { _ in body() } }
+
+    /// Calls `body` when the promise settles, whichever way, waits for the guarantee that it returns, and only then passes
+    /// the outcome on.
+    @inlinable
+    public func ensureThen(_ body: @escaping () -> Guarantee<Void>) -> Promise<T> {
+        let child = Core(EnsureThen<T>(body))
+        asPromise().core.attach(child)
+        return Promise(child)
+    }
+}
+
+@usableFromInline
+struct EnsureThen<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: () -> Guarantee<Void>
+
+    @inlinable init(_ body: @escaping () -> Guarantee<Void>) { self.body = body }
+
+    @inlinable
+    consuming func run(_ source: Source<T>, _ core: Core) {
+        // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
+        // long a recursion through here is.
+        let held = Core(EnsureHold<T>(source.core))
+        body().core.attach(held)
+        core.finish(following: held, as: T.self)
+    }
+}
+
+/// Waits for the cleanup, then settles as the source of the `ensureThen` did.
+@usableFromInline
+struct EnsureHold<T>: Operation {
+    @usableFromInline typealias Input = Void
+    @usableFromInline typealias Output = T
+    @usableFromInline let outcome: Core
+
+    @inlinable init(_ outcome: Core) { self.outcome = outcome }
+
+    @inlinable
+    consuming func run(_ source: Source<Void>, _ core: Core) {
+        core.finish(as: Source<T>(outcome, isFulfilled: outcome.settled?.kind == State.fulfilled))
+    }
+}

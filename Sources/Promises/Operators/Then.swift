@@ -1,0 +1,62 @@
+extension Thenable {
+    /// Calls `body` with the value and settles as the promise that it returns.
+    ///
+    /// An error that `body` throws rejects; a rejection of this promise passes `body` by. A loop written as recursion
+    /// through `then` runs in constant memory:
+    ///
+    /// ```swift
+    /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
+    /// ```
+    @inlinable
+    public func then<Next: Thenable>(_ body: @escaping (T) throws -> Next) -> Promise<Next.T> {
+        let child = Core(Then(body))
+        asPromise().core.attach(child)
+        return Promise(child)
+    }
+}
+
+extension Guarantee {
+    /// Calls `body` with the value and is fulfilled as the guarantee that it returns. Traps if that is this very
+    /// guarantee: it has no error to say so with.
+    @inlinable
+    @discardableResult
+    public func then<Next>(_ body: @escaping (T) -> Guarantee<Next>) -> Guarantee<Next> {
+        let child = Core(GuaranteeThen(body))
+        core.attach(child)
+        return Guarantee<Next>(child)
+    }
+}
+
+@usableFromInline
+struct Then<T, Next: Thenable>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = Next.T
+    @usableFromInline let body: (T) throws -> Next
+
+    @inlinable init(_ body: @escaping (T) throws -> Next) { self.body = body }
+
+    @inlinable
+    consuming func run(_ source: Source<T>, _ core: Core) {
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.core) }
+        do {
+            core.finish(following: try body(source.value).asPromise().core, as: Next.T.self)
+        } catch { core.finish(throwing: error) }
+    }
+}
+
+@usableFromInline
+struct GuaranteeThen<T, Next>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = Next
+    @usableFromInline let body: (T) -> Guarantee<Next>
+
+    @inlinable init(_ body: @escaping (T) -> Guarantee<Next>) { self.body = body }
+
+    @inlinable
+    consuming func run(_ source: Source<T>, _ core: Core) {
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.core) }
+        let next = body(source.value).core
+        precondition(next.root !== core.root, "a guarantee's handler returned that guarantee, which would wait for itself")
+        core.finish(following: next, as: Next.self)
+    }
+}

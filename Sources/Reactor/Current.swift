@@ -1,0 +1,104 @@
+import CLinux
+import Glibc
+import Synchronization
+
+extension EventLoop {
+    /// The calling thread's loop, made when it is first asked for. It ends with its thread; the main thread's lives
+    /// as long as the process.
+    @available(*, noasync, message: "an async function has no thread of its own; hand the loop's remote in")
+    public static var current: EventLoop { ofThisThread }
+
+    /// The main thread's loop as the other threads may use it. Usable anywhere, also before the main thread has asked
+    /// for its loop; what is submitted runs once the main thread drives it.
+    public static var main: Remote { mainLoop.loop.remote }
+
+    /// Runs `body` with a fresh loop as this thread's `current`, and ends that loop afterwards: what is still ready or
+    /// waits on it is let go, unrun, and reported through the log handler.
+    ///
+    /// This is how a test gets a loop to itself, and a virtual clock.
+    public static func withLoop<Value>(
+        clock: VirtualClock? = nil, _ body: (EventLoop) throws -> Value
+    ) rethrows -> Value {
+        try with(EventLoop(clock: clock.map(LoopClock.virtual) ?? .monotonic), body)
+    }
+
+    /// The same with system calls that a test has replaced.
+    package static func withLoop<Value>(
+        clock: VirtualClock? = nil, syscalls: Syscalls, _ body: (EventLoop) throws -> Value
+    ) rethrows -> Value {
+        try with(EventLoop(clock: clock.map(LoopClock.virtual) ?? .monotonic, syscalls: syscalls), body)
+    }
+
+    private static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
+        let outer = clinux_get_current_loop()
+        clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
+        loop.owner = pthread_self()
+        defer {
+            loop.close()
+            clinux_set_current_loop(outer)
+        }
+        return try body(loop)
+    }
+
+    /// `current` for code that may be inlined into an async function's synchronous callees.
+    @inlinable
+    package static var ofThisThread: EventLoop {
+        if let loop = clinux_get_current_loop() {
+            return Unmanaged<EventLoop>.fromOpaque(loop).takeUnretainedValue()
+        }
+        return makeLoopOfThisThread()
+    }
+
+    /// The address by which the layer above knows the loop that a handler belongs to.
+    @inlinable
+    package static var addressOfThisThread: UnsafeMutableRawPointer {
+        clinux_get_current_loop() ?? Unmanaged.passUnretained(makeLoopOfThisThread()).toOpaque()
+    }
+
+    @usableFromInline
+    package static func makeLoopOfThisThread() -> EventLoop {
+        Fork.watch()
+        let isMainThread = clinux_gettid() == getpid()
+        let loop = isMainThread ? mainLoop.loop : EventLoop()
+        loop.owner = pthread_self()
+        clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
+        if !isMainThread {
+            // The thread's end closes the loop and drops this reference.
+            pthread_setspecific(endOfThread, Unmanaged.passRetained(loop).toOpaque())
+        }
+        return loop
+    }
+
+    static func owns(_ loop: EventLoop) -> Bool { pthread_equal(loop.owner, pthread_self()) != 0 }
+
+    private static let endOfThread: pthread_key_t = {
+        var key = pthread_key_t()
+        pthread_key_create(&key) { address in
+            guard let address else { return }
+            // Handlers that are let go now may ask for the current loop once more.
+            clinux_set_current_loop(address)
+            Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue().close()
+            clinux_set_current_loop(nil)
+        }
+        return key
+    }()
+
+    // The invariant of the box: until the main thread has asked for its loop nobody but `remote`, which touches only
+    // the mailbox, has seen it; from then on it is the main thread's.
+    private struct MainLoop: @unchecked Sendable {
+        let loop = EventLoop()
+    }
+    private static let mainLoop = MainLoop()
+}
+
+/// Tells a process from the one that it was forked from: the child shares the parent's epoll descriptor, and a
+/// single EPOLL_CTL_DEL in the child would take the parent's registration away.
+enum Fork {
+    private static let count = Atomic<Int>(0)
+    private static let hook: Void = { _ = pthread_atfork(nil, nil) { Fork.count.add(1, ordering: .relaxed) } }()
+
+    static func watch() { hook }
+
+    /// Grows by one with each fork, in the child.
+    static var generation: Int { count.load(ordering: .relaxed) }
+}

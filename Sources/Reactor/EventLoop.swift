@@ -1,0 +1,431 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// A single-threaded event loop over epoll: ready jobs, timers, descriptors, signals, and a mailbox for other threads.
+///
+/// Every thread has one, made when it is first asked for; see `current`. It is driven by its own thread, with
+/// `run()`, `run(until:)` or `turn(_:)`, and used by its own thread: it is not `Sendable`, and `remote` is its door for
+/// all others. Its descriptors are opened when they are first needed; jobs alone need none.
+///
+/// One turn: jobs that are ready; then descriptors are asked, waiting only if there was nothing to do; then due
+/// timers; then the events that came; then the jobs that all of these made ready. Within a turn jobs run in the
+/// order in which they were queued, timers in the order of their deadlines, events in the kernel's order.
+public final class EventLoop {
+    // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
+    // checks for these few fields cost 40 % of the instructions of a promise's hop.
+    @exclusivity(unchecked) package var ready = ReadyQueue()
+    /// Handlers that wait on this loop for promises, counted by the layer above; see `adoptOrphans`.
+    @exclusivity(unchecked) package var waitingHandlers = 0
+    /// Work that the layer above must do on this thread at once, but not one inside the other.
+    @exclusivity(unchecked) package var inlineJobs = ReadyQueue()
+    @exclusivity(unchecked) package var isRunningInline = false
+    @exclusivity(unchecked) package var discardedJobs = ReadyQueue()
+    @exclusivity(unchecked) package var isDiscarding = false
+    package let mailbox = Mailbox()
+    package let kernel: Kernel
+    package let clock: LoopClock
+
+    @exclusivity(unchecked) var poller = Poller()
+    @exclusivity(unchecked) var timers = TimerQueue()
+    @exclusivity(unchecked) var counters = Metrics()
+    var watches: [CInt: WatchGroup] = [:]
+    var signalHandlers: [SignalHandler] = []
+    var signalDoor: SignalDoor?
+    var nextSignalID = 0
+    private var holds = 0
+    private var stopRequested = false
+    // The thread that drives the loop; set before the loop is first handed out.
+    var owner = pthread_self()
+
+    private var timerDescriptor: CInt = -1
+    // The moment for which the timerfd is armed; `.max` when it is not.
+    private var armedDeadline = Int64.max
+    // Read by other threads, after they have found the mailbox parked; written before it is.
+    private let wakeDescriptor = Atomic<CInt>(-1)
+    // How often another thread found us parked: each has written the eventfd, or is about to.
+    private var wakesOwed: UInt64 = 0
+
+    // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
+    private let orphans = Atomic<Int>(0)
+    private let forkGeneration = Fork.generation
+    private var buffer: UnsafeMutableRawBufferPointer?
+
+    /// How many jobs run before descriptors and timers are looked at again, so that a chain of jobs that feeds
+    /// itself starves neither. Each is some 100 ns of work, which makes a batch 0.1 ms.
+    private static var jobBudget: Int { 1024 }
+    /// The same in nanoseconds, for jobs that are long; looked at every 32 jobs.
+    private static var timeBudget: Int64 { 2_000_000 }
+
+    /// Whether to take the time of every job, for `Metrics.longestHandler`. One reading of the clock a job, about
+    /// 25 ns; off by default.
+    public var measuresHandlers = false
+
+    package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls()) {
+        self.clock = clock
+        kernel = Kernel(syscalls)
+    }
+
+    deinit { buffer?.deallocate() }
+
+    // MARK: Driving
+
+    /// How a turn waits.
+    public enum Wait: Equatable, Sendable {
+        /// Until something happens, for ever if need be.
+        case wait
+        /// Not at all.
+        case poll
+        /// As `wait`, but no longer than this.
+        case upTo(Duration)
+    }
+
+    /// Turns until nothing is left that could happen, or until `stop()`.
+    ///
+    /// What is left: ready jobs, timers, watches, signal watches and holds, save those that are unreferenced. A
+    /// promise that another thread is to settle is not seen from here: take a `hold()`, or `hang` on the promise. May be
+    /// called in a handler: a nested run, which ends as the outer one would.
+    ///
+    /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
+    ///   that made the loop (`EPERM` of `epoll_wait`).
+    @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+    public func run() throws(SystemError) {
+        while !stopRequested && isAlive { try turn(.wait) }
+        stopRequested = false
+    }
+
+    /// Turns until `condition` holds, until nothing is left that could make it so, or until `stop()`.
+    ///
+    /// The condition is asked before each turn; all jobs that a turn made ready have run by then.
+    /// - Returns: whether the condition held in the end.
+    /// - Throws: as `run()`, and what `condition` throws.
+    @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+    @discardableResult
+    public func run(until condition: () throws -> Bool) throws -> Bool {
+        defer { stopRequested = false }
+        while try !condition() {
+            guard !stopRequested && isAlive else { return false }
+            try turn(.wait)
+        }
+        return true
+    }
+
+    /// Ends the innermost `run()` after its present turn. If none is running, the next one ends at once. Twice is as
+    /// good as once; afterwards the loop can run again.
+    public func stop() { stopRequested = true }
+
+    /// One turn; see the type's description.
+    /// - Throws: as `run()`.
+    @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+    public func turn(_ wait: Wait = .wait) throws(SystemError) {
+        guard forkGeneration == Fork.generation else {
+            throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
+        }
+        assertOwner()
+        counters.turns += 1
+        mailbox.take(into: &ready)
+        let worked = drain()
+        var limit = Int64.max
+        if case .upTo(let duration) = wait { limit = now.advanced(by: duration).nanoseconds }
+        // A nested turn first delivers what the outer one has fetched.
+        if !poller.hasUndelivered { try poll(mayBlock: !worked && ready.isEmpty && wait != .poll, limit) }
+        fireTimers()
+        deliverEvents()
+        mailbox.take(into: &ready)
+        _ = drain()
+    }
+
+    /// Whether anything is left that the loop waits for.
+    public var isAlive: Bool {
+        !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0 || poller.hasUndelivered
+            || holds > 0 || signalHandlers.contains { $0.isReferenced }
+    }
+
+    /// Whether anything on this loop, referenced or not, could still make something happen; if not, only another
+    /// thread can.
+    package var canWakeItself: Bool {
+        isAlive || !timers.isEmpty || poller.waiting > 0 || !signalHandlers.isEmpty
+    }
+
+    // MARK: Jobs
+
+    /// Runs `job` on this loop after all jobs that are ready already: in this turn if one is under way, otherwise in
+    /// the next.
+    public func enqueue(_ job: @escaping () -> Void) { enqueue(ClosureJob(job)) }
+
+    /// The same for a job object. It must not stand in a queue already.
+    public func enqueue(_ job: Job) {
+        assertOwner()
+        ready.append(.passRetained(job))
+    }
+
+    /// The present moment of the loop's clock. Read anew each time, about 25 ns.
+    public var now: Instant { clock.now }
+
+    /// Keeps the loop alive until it is released, for work that comes back from elsewhere: another thread, an
+    /// async task.
+    public func hold() -> Hold {
+        holds += 1
+        return Hold(self)
+    }
+
+    /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()` or when the last reference to it goes.
+    public final class Hold {
+        private var loop: EventLoop?
+
+        fileprivate init(_ loop: EventLoop) { self.loop = loop }
+
+        deinit { release() }
+
+        /// Lets the loop end as far as this hold is concerned. Again: nothing happens.
+        public func release() {
+            loop?.holds -= 1
+            loop = nil
+        }
+    }
+
+    /// Runs ready jobs, at most a budget of them. True if there was one.
+    private func drain() -> Bool {
+        guard !ready.isEmpty else { return false }
+        var left = Self.jobBudget
+        var started = measuresHandlers ? clock.now.nanoseconds : 0
+        var deadline = Int64.max
+        while left > 0, let job = ready.popFirst() {
+            left -= 1
+            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
+            if measuresHandlers {
+                let ended = clock.now.nanoseconds
+                counters.longestHandler = max(counters.longestHandler, .nanoseconds(ended - started))
+                started = ended
+            }
+            guard left & 31 == 0 else { continue }
+            let now = clock.now.nanoseconds
+            if deadline == .max { deadline = now &+ Self.timeBudget }
+            if now > deadline { break }
+        }
+        counters.jobs += Self.jobBudget - left
+        return true
+    }
+
+    // MARK: Timers
+
+    /// Starts a timer; see `schedule(after:_:)` for the public forms. Never before now: one that was due long ago
+    /// must not overtake those that its own batch is firing.
+    package func startTimer(at deadline: Instant, _ job: Job) -> Timer {
+        assertOwner()
+        return Timer(self, timers.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
+    }
+
+    package func startTimer(after delay: Duration, repeats: Bool = false, _ job: Job) -> Timer {
+        assertOwner()
+        let delay = max(delay.clampedNanoseconds, repeats ? 1 : 0)
+        let deadline = now.nanoseconds.addingSaturating(delay)
+        return Timer(self, timers.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
+    }
+
+    private func fireTimers() {
+        guard !timers.isEmpty else { return }
+        let now = self.now.nanoseconds
+        if armedDeadline <= now { armedDeadline = .max }
+        let horizon = timers.horizon
+        while let job = timers.popDue(now, startedBefore: horizon) {
+            counters.timersFired += 1
+            job.run()
+        }
+    }
+
+    /// The earliest deadline of a timer, `nil` without one: how long another event loop that carries this one may
+    /// wait. See `fileDescriptor`.
+    public var nextDeadline: Instant? { timers.nextDeadline.map(Instant.init(nanoseconds:)) }
+
+    // MARK: Waiting
+
+    /// A descriptor that is readable when a `turn(.poll)` has something to do: for carrying this loop in another one
+    /// (poll, GLib, another epoll). Ready jobs do not show in it, so turn until `isReady` is false, and turn before
+    /// the first wait. Owned by the loop. Not readable for a timer that was started since the last turn.
+    /// - Throws: `SystemError` if it cannot be opened.
+    public var fileDescriptor: CInt {
+        get throws(SystemError) {
+            try openWaker()
+            return poller.descriptor
+        }
+    }
+
+    /// Whether jobs are ready: another turn would not wait.
+    public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
+
+    private func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+        if case .virtual(let virtual) = clock { return try pollVirtually(virtual, mayBlock: mayBlock, limit) }
+        var blocking = mayBlock
+        let deadline = min(timers.nextDeadline ?? .max, limit)
+        if deadline != .max && deadline <= now.nanoseconds { blocking = false }
+        if !blocking && poller.descriptor < 0 { return }
+        try openWaker()
+        if deadline < armedDeadline && deadline != .max { try arm(deadline) }
+        guard blocking else { return try fetch(blocking: false) }
+        guard mailbox.park() else { return }
+        defer { unpark() }
+        try fetch(blocking: true)
+    }
+
+    /// Descriptors first, without waiting; then time jumps. Only a loop with no deadline at all really waits.
+    private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+        if poller.descriptor >= 0 { try fetch(blocking: false) }
+        guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return }
+        let deadline = min(timers.nextDeadline ?? .max, limit)
+        guard deadline == .max else { return virtual.advance(to: Instant(nanoseconds: deadline)) }
+        try openWaker()
+        guard mailbox.park() else { return }
+        defer { unpark() }
+        try fetch(blocking: true)
+    }
+
+    private func fetch(blocking: Bool) throws(SystemError) {
+        counters.events += try poller.fetch(blocking: blocking, kernel)
+    }
+
+    private func unpark() {
+        guard !mailbox.unpark() else { return }
+        wakesOwed += 1
+        counters.wakeups += 1
+    }
+
+    private func deliverEvents() {
+        while let delivery = poller.next(kernel) {
+            switch delivery {
+            case .handler(let handler, let ready): handler.descriptorIsReady(ready)
+            case .loop(.signals): deliverSignals()
+            // Its coming ended the wait, and that was all.
+            case .loop(.mailbox): break
+            case .loop(.timer): armedDeadline = .max
+            }
+        }
+    }
+
+    func openPoller() throws(SystemError) { try poller.open(kernel) }
+
+    private func openWaker() throws(SystemError) {
+        guard wakeDescriptor.load(ordering: .relaxed) < 0 else { return }
+        try openPoller()
+        let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
+        do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
+            kernel.close(fd)
+            throw error
+        }
+        wakeDescriptor.store(fd, ordering: .releasing)
+    }
+
+    /// Arms the timerfd. It is left armed when the timer is cancelled, at the price of one wake-up for nothing, and
+    /// touched again only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
+    private func arm(_ deadline: Int64) throws(SystemError) {
+        if timerDescriptor < 0 {
+            let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
+            do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
+                kernel.close(fd)
+                throw error
+            }
+            timerDescriptor = fd
+        }
+        // Zero would disarm it.
+        let moment = max(deadline, 1)
+        let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
+        _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet)
+        armedDeadline = deadline
+    }
+
+    // MARK: Descriptors, for the layers above
+
+    package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
+        assertOwner()
+        try openPoller()
+        try poller.setInterest(interest, of: fd, handler: handler, kernel)
+    }
+
+    package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
+
+    /// Before `fd` is closed.
+    package func forget(_ fd: CInt) { poller.forget(fd, kernel) }
+
+    /// 64 KiB into which everything is read before its exact bytes are copied out, so that an idle connection holds
+    /// no buffer. Valid until the next call that reads on this loop.
+    package var scratch: UnsafeMutableRawBufferPointer {
+        if let buffer { return buffer }
+        let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 64)
+        buffer = fresh
+        return fresh
+    }
+
+    // MARK: From other threads
+
+    /// Any thread: hands over the caller's reference to `job`; false, and the reference still the caller's, once the loop
+    /// has ended.
+    package func post(_ job: Unmanaged<Job>) -> Bool {
+        switch mailbox.post(job) {
+        case .delivered: return true
+        case .deliveredToSleeper:
+            // The loop does not close this descriptor before it has seen our write: see `close`.
+            var one: UInt64 = 1
+            _ = write(wakeDescriptor.load(ordering: .acquiring), &one, 8)
+            return true
+        case .refused: return false
+        }
+    }
+
+    // MARK: End
+
+    /// Ends the loop: what is ready or waits is let go, unrun, and reported; descriptors are closed; mail is refused.
+    func close() {
+        counters.turns += 1
+        mailbox.close(into: &ready)
+        var undelivered = 0
+        // Letting go of one thing may make another ready, or start a timer: until nothing is left.
+        while true {
+            while let job = ready.popFirst() {
+                undelivered += 1
+                job._withUnsafeGuaranteedRef { $0.discardAndRelease() }
+            }
+            let jobs = timers.removeAll()
+            let handlers = poller.removeAllHandlers()
+            watches = [:]
+            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty { break }
+        }
+        closeSignals()
+        awaitOwedWakes()
+        if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
+        poller.close(kernel)
+        if undelivered + waitingHandlers > 0 { LoopReport.send(.undelivered(undelivered + waitingHandlers)) }
+        guard waitingHandlers > 0 else { return }
+        // Handlers still wait for promises that live on, and know this object by its address.
+        _ = Unmanaged.passRetained(self)
+        orphans.store(waitingHandlers, ordering: .sequentiallyConsistent)
+    }
+
+    /// A thread that took us from "parked" writes the eventfd a moment later: it must not find another's descriptor
+    /// under that number.
+    private func awaitOwedWakes() {
+        let fd = wakeDescriptor.load(ordering: .relaxed)
+        guard fd >= 0 else { return }
+        while wakesOwed > 0 {
+            var seen: UInt64 = 0
+            guard kernel.eventRead(fd, &seen) > 0 else {
+                sched_yield()
+                continue
+            }
+            wakesOwed -= min(seen, wakesOwed)
+        }
+        kernel.close(fd)
+    }
+
+    /// Any thread: one handler that waited on this loop when it ended is gone. The last lets the object go.
+    package func orphanIsGone() {
+        if orphans.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+            Unmanaged.passUnretained(self).release()
+        }
+    }
+
+    /// In debug builds: this is the thread that the loop belongs to.
+    package func assertOwner(_ call: StaticString = #function) {
+        assert(
+            EventLoop.owns(self), "\(call) was called on another thread than the loop's own; use loop.remote there")
+    }
+}

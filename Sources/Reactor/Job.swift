@@ -1,0 +1,65 @@
+/// A piece of work that is its own entry in the loop's ready queue, so that queueing it allocates nothing.
+///
+/// Subclass it, override `run()`, and hand it to `EventLoop.enqueue(_:)`, on the loop's thread, or to
+/// `EventLoop.Remote.submit(_:)`. A job stands in one queue at a time; once it runs it may be queued again.
+open class Job {
+    // The link of whichever list holds the job: a promise's waiters, a mailbox, or a ready queue, one after the
+    // other. Every list owns its members (+1).
+    @exclusivity(unchecked)
+    @usableFromInline package final var next: Unmanaged<Job>?
+
+    /// A job that stands in no queue.
+    @inlinable public init() { next = nil }
+
+    /// What the job does. Called on the thread of the loop that it was handed to.
+    open func run() {}
+
+    /// Runs the job and gives up the reference that the queue held.
+    ///
+    /// Called by the loop in place of `run()`. Override it only to pass that reference on instead of releasing it; an
+    /// override must do one of the two.
+    open func runAndRelease() {
+        run()
+        Unmanaged.passUnretained(self).release()
+    }
+
+    /// Gives up the reference that the queue held, without running: the loop has ended. Override it to learn of that;
+    /// an override must call this one.
+    open func discardAndRelease() { Unmanaged.passUnretained(self).release() }
+}
+
+/// A closure as a job.
+package final class ClosureJob: Job {
+    private let body: () -> Void
+
+    package init(_ body: @escaping () -> Void) { self.body = body }
+
+    package override func run() { body() }
+}
+
+/// Jobs in the order in which they came. Owns them.
+package struct ReadyQueue: ~Copyable {
+    @usableFromInline package var head: Unmanaged<Job>?
+    @usableFromInline package var tail: Unmanaged<Job>?
+
+    package init() {}
+
+    @inlinable package var isEmpty: Bool { head == nil }
+
+    /// Takes over the caller's reference to `job`.
+    @inlinable
+    package mutating func append(_ job: Unmanaged<Job>) {
+        job._withUnsafeGuaranteedRef { $0.next = nil }
+        if let tail { tail._withUnsafeGuaranteedRef { $0.next = job } } else { head = job }
+        tail = job
+    }
+
+    /// Hands the reference to the caller.
+    @inlinable
+    package mutating func popFirst() -> Unmanaged<Job>? {
+        guard let job = head else { return nil }
+        head = job._withUnsafeGuaranteedRef { $0.next }
+        if head == nil { tail = nil }
+        return job
+    }
+}

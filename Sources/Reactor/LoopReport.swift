@@ -1,0 +1,21 @@
+import Glibc
+import Synchronization
+
+/// What the reactor itself has to report, and to whom. The layer above may take it over.
+package enum LoopReport: Sendable {
+    /// A loop ended while so many jobs and handlers still waited to run on it; they never will.
+    case undelivered(Int)
+
+    package static let handler = Mutex<@Sendable (LoopReport) -> Void>({ report in
+        guard case .undelivered(let count) = report else { return }
+        LoopReport.print("an event loop ended with \(count) undelivered handlers")
+    })
+
+    /// One line on standard error, in one write(2) so that the lines of several threads do not mix.
+    package static func print(_ message: String) {
+        var line = "swift-reactor: \(message)\n"
+        line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+
+    static func send(_ report: LoopReport) { handler.withLock { $0 }(report) }
+}

@@ -1,0 +1,187 @@
+import CLinux
+import Glibc
+
+/// Is told when a descriptor it waits for is ready.
+package protocol ReadinessHandler: AnyObject {
+    /// `ready` holds what was waited for and has come. An error or a hang-up makes everything ready: the call that
+    /// follows learns the truth from the kernel.
+    func descriptorIsReady(_ ready: Interest)
+}
+
+/// What a descriptor is watched for.
+public struct Interest: OptionSet, Hashable, Sendable {
+    /// The bits.
+    public let rawValue: UInt32
+    /// A set of the given bits.
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// There is something to read, or the end, or an error to collect.
+    public static var reading: Interest { Interest(rawValue: EPOLLIN.rawValue) }
+    /// There is room to write, or an error to collect.
+    public static var writing: Interest { Interest(rawValue: EPOLLOUT.rawValue) }
+}
+
+/// The epoll side of a loop: its descriptors, what each waits for, and the events on their way.
+///
+/// Level-triggered, with three rules that keep it exact and cheap:
+/// - *Interest is added at once and dropped late.* A descriptor that nobody waits for stays registered until the
+///   kernel reports it anyway; only then is it narrowed or removed. A connection that reads, writes, and reads again
+///   within one turn, which is every echo, so costs no `epoll_ctl` at all.
+/// - *No interest, no registration.* When such an event comes the registration goes, since even an empty mask
+///   goes on reporting EPOLLHUP and EPOLLERR and would spin.
+/// - *An event carries the generation of its registration.* A descriptor that was closed since, and its number taken
+///   by another within the same batch, never receives the event of its predecessor.
+package struct Poller: ~Copyable {
+    private struct Slot {
+        var generation: UInt32 = 0
+        var registered: UInt32 = 0
+        var wanted: UInt32 = 0
+        var isReferenced = true
+        var handler: (any ReadinessHandler)?
+    }
+
+    /// The loop's own descriptors; generations never reach this high, since slots are numbered from zero.
+    package enum Source: UInt64 {
+        case mailbox = 0xFFFF_FFFF_0000_0000
+        case timer = 0xFFFF_FFFF_0000_0001
+        case signals = 0xFFFF_FFFF_0000_0002
+    }
+
+    private static var capacity: Int { 256 }
+    /// How many events have been fetched and not been delivered: a nested turn delivers them before it fetches more.
+    private var undelivered: Range<Int> = 0..<0
+    private var events: UnsafeMutablePointer<epoll_event>?
+    private var slots: ContiguousArray<Slot> = []
+    /// The epoll descriptor, or −1 before it is needed.
+    package private(set) var descriptor: CInt = -1
+    /// How many descriptors are waited for and keep the loop alive.
+    package private(set) var referenced = 0
+    /// How many descriptors are waited for.
+    package private(set) var waiting = 0
+
+    package init() {}
+
+    package var hasUndelivered: Bool { !undelivered.isEmpty }
+
+    /// Makes the epoll descriptor and its buffer if there is none yet.
+    package mutating func open(_ kernel: Kernel) throws(SystemError) {
+        guard descriptor < 0 else { return }
+        descriptor = CInt(try kernel.epollCreate().orThrow(.epollCreate))
+        events = .allocate(capacity: Self.capacity)
+    }
+
+    /// Adds one of the loop's own descriptors, edge-triggered: a counter that is never read reports each new write.
+    package mutating func add(_ source: Source, _ fd: CInt, _ kernel: Kernel) throws(SystemError) {
+        let event = clinux_epoll_event(EPOLLIN.rawValue | EPOLLET.rawValue, source.rawValue)
+        _ = try kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event).orThrow(.epollControl)
+    }
+
+    /// Sets what `fd` waits for; the handler is kept exactly while that is not nothing. On an error, for example
+    /// EPERM for a regular file, nothing has changed.
+    package mutating func setInterest(
+        _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: Kernel
+    ) throws(SystemError) {
+        let index = Int(fd)
+        while slots.count <= index { slots.append(Slot()) }
+        let wanted = interest.rawValue
+        if wanted & ~slots[index].registered != 0 { try register(fd, wanted, kernel) }
+        count(index, -1)
+        slots[index].wanted = wanted
+        slots[index].handler = wanted == 0 ? nil : handler
+        count(index, +1)
+    }
+
+    package mutating func setReferenced(_ isReferenced: Bool, of fd: CInt) {
+        let index = Int(fd)
+        guard index < slots.count else { return }
+        count(index, -1)
+        slots[index].isReferenced = isReferenced
+        count(index, +1)
+    }
+
+    /// Must come before the descriptor is closed: a copy of it elsewhere (dup, fork) would keep the registration
+    /// alive, and out of reach once the number is gone.
+    package mutating func forget(_ fd: CInt, _ kernel: Kernel) {
+        let index = Int(fd)
+        guard index < slots.count else { return }
+        count(index, -1)
+        if slots[index].registered != 0 { _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) }
+        let generation = slots[index].generation &+ 1
+        // The last value is kept free for the loop's own sources.
+        slots[index] = Slot(generation: generation == .max ? 0 : generation)
+    }
+
+    private mutating func register(_ fd: CInt, _ mask: UInt32, _ kernel: Kernel) throws(SystemError) {
+        let index = Int(fd)
+        let event = clinux_epoll_event(mask, UInt64(slots[index].generation) << 32 | UInt64(fd))
+        let operation = slots[index].registered == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
+        _ = try kernel.epollControl(descriptor, operation, fd, event).orThrow(.epollControl, "descriptor \(fd)")
+        slots[index].registered = mask
+    }
+
+    private mutating func count(_ index: Int, _ step: Int) {
+        guard slots[index].wanted != 0 else { return }
+        waiting += step
+        if slots[index].isReferenced { referenced += step }
+    }
+
+    /// Asks the kernel, for ever or not at all. Nothing may be undelivered.
+    package mutating func fetch(blocking: Bool, _ kernel: Kernel) throws(SystemError) -> Int {
+        let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), blocking ? -1 : 0)
+        if count == -Int(EINTR) { return 0 }
+        undelivered = 0..<(try count.orThrow(.epollWait))
+        return undelivered.count
+    }
+
+    package enum Delivery {
+        case loop(Source)
+        case handler(any ReadinessHandler, Interest)
+    }
+
+    /// The next event that somebody still waits for. The caller calls out, once the poller's own state is whole.
+    package mutating func next(_ kernel: Kernel) -> Delivery? {
+        while !undelivered.isEmpty {
+            let event = events![undelivered.lowerBound]
+            undelivered = undelivered.dropFirst()
+            let data = event.data.u64
+            if let source = Source(rawValue: data) { return .loop(source) }
+            let fd = Int(data & 0xFFFF_FFFF)
+            guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else { continue }
+            let wanted = slots[fd].wanted
+            let failed = event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0
+            if wanted == 0 {
+                _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
+                slots[fd].registered = 0
+            } else if event.events & slots[fd].registered & ~wanted != 0 {
+                // A modification of a registration that exists, to a mask that it had before, cannot fail.
+                try? register(CInt(fd), wanted, kernel)
+            }
+            let ready = failed ? wanted : event.events & wanted
+            guard ready != 0, let handler = slots[fd].handler else { continue }
+            return .handler(handler, Interest(rawValue: ready))
+        }
+        return nil
+    }
+
+    /// Lets every handler go and answers them, for the caller to release when the poller is whole.
+    package mutating func removeAllHandlers() -> [any ReadinessHandler] {
+        var handlers: [any ReadinessHandler] = []
+        for index in slots.indices {
+            guard let handler = slots[index].handler else { continue }
+            handlers.append(handler)
+            count(index, -1)
+            slots[index].wanted = 0
+            slots[index].handler = nil
+        }
+        return handlers
+    }
+
+    package mutating func close(_ kernel: Kernel) {
+        undelivered = 0..<0
+        guard descriptor >= 0 else { return }
+        kernel.close(descriptor)
+        descriptor = -1
+        events?.deallocate()
+        events = nil
+    }
+}

@@ -1,0 +1,35 @@
+extension EventLoop {
+    /// This loop as other threads may use it.
+    public var remote: Remote { Remote(loop: self) }
+
+    /// A loop's door for other threads: the only part of a loop that is `Sendable`.
+    // @unchecked: of the loop it touches only the mailbox and the eventfd's atomic, which are made for any thread.
+    public struct Remote: @unchecked Sendable {
+        fileprivate let loop: EventLoop
+
+        /// Runs `job` on the loop, after what was submitted before by this thread. A loop that sleeps is woken, once for
+        /// any number of jobs.
+        /// - Returns: false if the loop has ended; the job is then released, unrun, on this thread.
+        @discardableResult
+        public func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
+            let job = Unmanaged<Job>.passRetained(ClosureJob(job))
+            guard !loop.post(job) else { return true }
+            job.release()
+            return false
+        }
+
+        /// Ends the loop's present wait, if this is not its own thread.
+        package func wake() {
+            if !EventLoop.owns(loop) { submit {} }
+        }
+
+        /// Ends the loop's `run()` after its present turn, as `EventLoop.stop()` does on the loop's own thread.
+        /// - Returns: false if the loop has ended.
+        @discardableResult
+        public func stop() -> Bool {
+            // The loop object is only used once the job runs, on the loop's thread.
+            nonisolated(unsafe) let loop = loop
+            return submit { loop.stop() }
+        }
+    }
+}

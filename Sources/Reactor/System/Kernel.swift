@@ -1,0 +1,98 @@
+import CLinux
+import Glibc
+
+/// The loop's door to the kernel: counts each call by name and repeats what a signal interrupted.
+///
+/// Used by the loop's thread alone. Results are the kernel's: zero or more, or `-errno`.
+package final class Kernel {
+    package var table: Syscalls
+    private var counts: [Int]
+
+    package init(_ table: Syscalls = Syscalls()) {
+        self.table = table
+        counts = Array(repeating: 0, count: SystemCall.allCases.count)
+    }
+
+    package subscript(call: SystemCall) -> Int { counts[Int(call.rawValue)] }
+
+    private func count(_ call: SystemCall) { counts[Int(call.rawValue)] &+= 1 }
+
+    /// Repeats `body` while a signal interrupts it; each try counts.
+    private func retrying(_ call: SystemCall, _ body: () -> Int) -> Int {
+        while true {
+            count(call)
+            let result = body()
+            if result != -Int(EINTR) { return result }
+        }
+    }
+
+    package func accept(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
+        retrying(.accept) { table.accept(fd, address) }
+    }
+    package func bind(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
+        retrying(.bind) { table.bind(fd, address, length) }
+    }
+    /// Not repeated: Linux has given the number back even when it answers EINTR, and by then it may be another's.
+    package func close(_ fd: CInt) {
+        count(.close)
+        _ = table.close(fd)
+    }
+    /// Not repeated: an interrupted connect goes on in the background, exactly as one in progress.
+    package func connect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
+        count(.connect)
+        return table.connect(fd, address, length)
+    }
+    package func epollControl(_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int {
+        retrying(.epollControl) { table.epollControl(epoll, operation, fd, event) }
+    }
+    package func epollCreate() -> Int { retrying(.epollCreate) { table.epollCreate() } }
+    /// Not repeated: the loop looks at its clock and its mailbox before it waits again.
+    package func epollWait(_ fd: CInt, _ events: UnsafeMutablePointer<epoll_event>, _ count: CInt, _ timeout: CInt) -> Int {
+        self.count(.epollWait)
+        return table.epollWait(fd, events, count, timeout)
+    }
+    package func eventCreate() -> Int { retrying(.eventCreate) { table.eventCreate() } }
+    package func eventRead(_ fd: CInt, _ value: UnsafeMutablePointer<UInt64>) -> Int {
+        retrying(.eventRead) { table.eventRead(fd, value) }
+    }
+    package func getPeerName(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
+        retrying(.getPeerName) { table.getPeerName(fd, address) }
+    }
+    package func getSocketName(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
+        retrying(.getSocketName) { table.getSocketName(fd, address) }
+    }
+    package func getSocketOption(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
+        retrying(.getSocketOption) { table.getSocketOption(fd, level, name, value) }
+    }
+    package func listen(_ fd: CInt, _ backlog: CInt) -> Int { retrying(.listen) { table.listen(fd, backlog) } }
+    package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        retrying(.receive) { table.receive(fd, buffer, count) }
+    }
+    package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+        retrying(.send) { table.send(fd, buffer, count) }
+    }
+    package func sendMessage(_ fd: CInt, _ message: UnsafePointer<msghdr>) -> Int {
+        retrying(.sendMessage) { table.sendMessage(fd, message) }
+    }
+    package func setSocketOption<Value>(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: Value) -> Int {
+        withUnsafeBytes(of: value) { bytes in
+            retrying(.setSocketOption) {
+                table.setSocketOption(fd, level, name, bytes.baseAddress!, socklen_t(bytes.count))
+            }
+        }
+    }
+    package func shutdown(_ fd: CInt, _ how: CInt) -> Int { retrying(.shutdown) { table.shutdown(fd, how) } }
+    package func socket(_ family: CInt, _ type: CInt) -> Int { retrying(.socket) { table.socket(family, type) } }
+    package func timerCreate() -> Int { retrying(.timerCreate) { table.timerCreate() } }
+    package func timerSet(_ fd: CInt, _ deadline: timespec) -> Int {
+        retrying(.timerSet) { table.timerSet(fd, deadline) }
+    }
+}
+
+extension Int {
+    /// This answer of the kernel as a count or a descriptor, or thrown as an error of `call`.
+    package func orThrow(_ call: SystemCall, _ detail: @autoclosure () -> String? = nil) throws(SystemError) -> Int {
+        guard self < 0 else { return self }
+        throw SystemError(call, CInt(-self), detail: detail())
+    }
+}

@@ -1,0 +1,71 @@
+import CLinux
+import Glibc
+
+/// Every system call of the library as a table of closures: the seam where tests inject an error or a short count.
+///
+/// An entry answers as the kernel itself does: zero or more is the result, below zero is `-errno`. The real entries
+/// are one line each, so that a fault in a test and the truth in production take the same way through the library.
+package struct Syscalls {
+    package var accept: (_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            result(accept4(fd, $0, &length, CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)))
+        }
+    }
+    package var bind: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(Glibc.bind($0, $1, $2)) }
+    package var close: (CInt) -> Int = { result(Glibc.close($0)) }
+    package var connect: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(Glibc.connect($0, $1, $2)) }
+    package var epollControl: (_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int = {
+        var event = $3
+        return result(epoll_ctl($0, $1, $2, &event))
+    }
+    package var epollCreate: () -> Int = { result(epoll_create1(CInt(EPOLL_CLOEXEC))) }
+    package var epollWait: (CInt, UnsafeMutablePointer<epoll_event>, CInt, _ timeout: CInt) -> Int = {
+        result(epoll_wait($0, $1, $2, $3))
+    }
+    package var eventCreate: () -> Int = { result(eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))) }
+    package var eventRead: (CInt, UnsafeMutablePointer<UInt64>) -> Int = { result(read($0, $1, 8)) }
+    package var eventWrite: (CInt) -> Int = {
+        var one: UInt64 = 1
+        return result(write($0, &one, 8))
+    }
+    package var getPeerName: (CInt, UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return address.withMemoryRebound(to: sockaddr.self, capacity: 1) { result(getpeername(fd, $0, &length)) }
+    }
+    package var getSocketName: (CInt, UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return address.withMemoryRebound(to: sockaddr.self, capacity: 1) { result(getsockname(fd, $0, &length)) }
+    }
+    package var getSocketOption: (CInt, _ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int = {
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        return result(getsockopt($0, $1, $2, $3, &length))
+    }
+    package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
+    package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
+    // MSG_NOSIGNAL on every send: a write to a reset socket would otherwise end the process with SIGPIPE, and the
+    // process's own dispositions are not ours to change.
+    package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
+        result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
+    }
+    package var sendMessage: (CInt, UnsafePointer<msghdr>) -> Int = {
+        result(sendmsg($0, $1, CInt(MSG_NOSIGNAL)))
+    }
+    package var setSocketOption: (CInt, _ level: CInt, _ name: CInt, UnsafeRawPointer, socklen_t) -> Int = {
+        result(setsockopt($0, $1, $2, $3, $4))
+    }
+    package var shutdown: (CInt, _ how: CInt) -> Int = { result(Glibc.shutdown($0, $1)) }
+    package var socket: (_ family: CInt, _ type: CInt) -> Int = { result(Glibc.socket($0, $1, 0)) }
+    package var timerCreate: () -> Int = {
+        result(timerfd_create(CLOCK_MONOTONIC, CInt(TFD_CLOEXEC) | CInt(TFD_NONBLOCK)))
+    }
+    package var timerSet: (CInt, _ deadline: timespec) -> Int = {
+        var value = itimerspec(it_interval: timespec(), it_value: $1)
+        return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
+    }
+
+    package init() {}
+}
+
+private func result(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }
+private func result(_ value: Int) -> Int { value < 0 ? -Int(errno) : value }

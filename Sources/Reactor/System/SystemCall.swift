@@ -1,0 +1,36 @@
+/// The system calls that the library makes, by name: the key of the counters in `EventLoop.Metrics` and the
+/// origin of a `SystemError`.
+public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
+    case accept, bind, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead, eventWrite
+    case getPeerName, getSocketName, getSocketOption, listen, receive, send, sendMessage, setSocketOption
+    case shutdown, sigaction, socket, timerCreate, timerSet
+
+    /// The name of the call's man page.
+    public var description: String {
+        switch self {
+        case .accept: "accept4"
+        case .bind: "bind"
+        case .close: "close"
+        case .connect: "connect"
+        case .epollControl: "epoll_ctl"
+        case .epollCreate: "epoll_create1"
+        case .epollWait: "epoll_wait"
+        case .eventCreate: "eventfd"
+        case .eventRead: "read(eventfd)"
+        case .eventWrite: "write(eventfd)"
+        case .getPeerName: "getpeername"
+        case .getSocketName: "getsockname"
+        case .getSocketOption: "getsockopt"
+        case .listen: "listen"
+        case .receive: "recv"
+        case .send: "send"
+        case .sendMessage: "sendmsg"
+        case .setSocketOption: "setsockopt"
+        case .shutdown: "shutdown"
+        case .sigaction: "sigaction"
+        case .socket: "socket"
+        case .timerCreate: "timerfd_create"
+        case .timerSet: "timerfd_settime"
+        }
+    }
+}

@@ -1,0 +1,59 @@
+extension EventLoop {
+    /// Calls `body` on this loop once, `delay` from now. Never early by the loop's clock; zero and less mean the next
+    /// turn. Timers with equal deadlines fire in the order in which they were started.
+    @discardableResult
+    public func schedule(after delay: Duration, _ body: @escaping () -> Void) -> Timer {
+        startTimer(after: delay, ClosureJob(body))
+    }
+
+    /// Calls `body` on this loop once, at `deadline` of the loop's clock; one that has passed means the next turn.
+    @discardableResult
+    public func schedule(at deadline: Instant, _ body: @escaping () -> Void) -> Timer {
+        startTimer(at: deadline, ClosureJob(body))
+    }
+
+    /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
+    ///
+    /// The ticks stand on a grid: a late one does not shift those after it, and ticks that were missed altogether are
+    /// skipped, but for one that is made up at once. An interval below a nanosecond counts as one.
+    @discardableResult
+    public func schedule(every interval: Duration, _ body: @escaping () -> Void) -> Timer {
+        startTimer(after: interval, repeats: true, ClosureJob(body))
+    }
+
+    /// A timer that has been started. Letting go of it does not end it; `cancel()` does.
+    public struct Timer {
+        private let loop: EventLoop
+        private let id: UInt64
+
+        init(_ loop: EventLoop, _ id: UInt64) {
+            self.loop = loop
+            self.id = id
+        }
+
+        /// Ends the timer and releases its closure at once. O(log n), no system call.
+        /// - Returns: whether it was still to fire.
+        @discardableResult
+        public func cancel() -> Bool {
+            // Bound, so that the closure, and what it holds, goes after the queue is whole again.
+            let job = loop.timers.remove(id)
+            return job != nil
+        }
+
+        /// Moves the timer to another deadline, which costs no system call unless it becomes the earliest of all.
+        /// - Returns: whether it was still to fire; if not, nothing has happened.
+        @discardableResult
+        public func reschedule(at deadline: Instant) -> Bool {
+            loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
+        }
+
+        /// Whether it is still to fire.
+        public var isPending: Bool { loop.timers.contains(id) }
+
+        /// Lets the loop end although this timer is still to fire.
+        public func unref() { loop.timers.setReferenced(id, false) }
+
+        /// Makes the timer keep the loop alive again.
+        public func ref() { loop.timers.setReferenced(id, true) }
+    }
+}

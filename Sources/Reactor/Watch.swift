@@ -1,0 +1,103 @@
+import Glibc
+
+extension EventLoop {
+    /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled.
+    ///
+    /// Readiness is level-triggered: it is reported again in each turn until the handler reads, writes, or cancels.
+    /// An error or hang-up on the descriptor counts as ready; the handler's own call then learns which. The watch keeps
+    /// the loop alive unless it is unreferenced. One watch for reading and one for writing may stand on a
+    /// descriptor at a time.
+    ///
+    /// The descriptor remains the caller's; cancel the watch *before* closing it.
+    ///
+    /// - Throws: `SystemError` of `epoll_ctl`: `EPERM` for a descriptor that cannot be polled, such as a
+    ///   regular file, `EBADF` for a closed one, `EEXIST` if such a watch stands already; and of the calls that open the
+    ///   loop's own descriptors. See epoll_ctl(2).
+    public func watch(
+        _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void
+    ) throws(SystemError) -> Watch {
+        guard fd >= 0 else { throw SystemError(.epollControl, EBADF, detail: "descriptor \(fd)") }
+        guard !interest.isEmpty else { throw SystemError(.epollControl, EINVAL, detail: "no interest for descriptor \(fd)") }
+        let group = watches[fd] ?? WatchGroup(fd, self)
+        try group.add(interest, handler)
+        watches[fd] = group
+        return Watch(group, interest, group.generation)
+    }
+
+    /// A standing watch of a descriptor. Letting go of it does not end it; `cancel()` does.
+    public struct Watch {
+        private let group: WatchGroup
+        private let interest: Interest
+        private let generation: Int
+
+        fileprivate init(_ group: WatchGroup, _ interest: Interest, _ generation: Int) {
+            self.group = group
+            self.interest = interest
+            self.generation = generation
+        }
+
+        /// Ends the watch and releases its handler. No event that is already on its way is delivered any more. Again:
+        /// nothing happens.
+        public func cancel() { group.remove(interest, generation) }
+
+        /// Lets the loop end although this watch stands. Counts for the descriptor: both watches of one
+        /// descriptor are unreferenced together.
+        public func unref() { group.setReferenced(false) }
+
+        /// Makes the watch keep the loop alive again.
+        public func ref() { group.setReferenced(true) }
+    }
+}
+
+/// The watches of one descriptor, which epoll knows but once.
+final class WatchGroup: ReadinessHandler {
+    private let fd: CInt
+    // The loop holds the group, in `watches`; `Watch` values keep the group but not the loop alive.
+    private weak var loop: EventLoop?
+    private var interests: [(interest: Interest, handler: (Interest) -> Void, generation: Int)] = []
+    private(set) var generation = 0
+
+    init(_ fd: CInt, _ loop: EventLoop) {
+        self.fd = fd
+        self.loop = loop
+    }
+
+    private var all: Interest { interests.reduce(into: []) { $0.formUnion($1.interest) } }
+
+    func add(_ interest: Interest, _ handler: @escaping (Interest) -> Void) throws(SystemError) {
+        guard all.isDisjoint(with: interest) else {
+            throw SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
+        }
+        try loop?.setInterest(all.union(interest), of: fd, handler: self)
+        generation += 1
+        interests.append((interest, handler, generation))
+    }
+
+    func remove(_ interest: Interest, _ generation: Int) {
+        guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return }
+        // Released when this function ends, when nothing is half changed any more.
+        let removed = interests.remove(at: index)
+        if interests.isEmpty {
+            loop.watches[fd] = nil
+            loop.forget(fd)
+        } else {
+            // Narrowing an interest makes no system call and so cannot fail.
+            try? loop.setInterest(all, of: fd, handler: self)
+        }
+        withExtendedLifetime(removed) {}
+    }
+
+    func setReferenced(_ isReferenced: Bool) {
+        guard !interests.isEmpty else { return }
+        loop?.setReferenced(isReferenced, of: fd)
+    }
+
+    func descriptorIsReady(_ ready: Interest) {
+        // A copy, and each checked again: a handler may cancel the other watch or its own.
+        for entry in interests {
+            let mine = ready.intersection(entry.interest)
+            guard !mine.isEmpty, interests.contains(where: { $0.generation == entry.generation }) else { continue }
+            entry.handler(mine)
+        }
+    }
+}
