@@ -223,9 +223,14 @@ public final class EventLoop {
         return Timer(self, timers.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
     }
 
+    /// The loop's time when it last looked for due timers: exact enough for the idle time of connections, which is
+    /// itself watched by timers, and free.
+    @exclusivity(unchecked) package private(set) var turnTime = Instant(nanoseconds: 0)
+
     private func fireTimers() {
         guard !timers.isEmpty else { return }
-        let now = self.now.nanoseconds
+        turnTime = self.now
+        let now = turnTime.nanoseconds
         if armedDeadline <= now { armedDeadline = .max }
         let horizon = timers.horizon
         while let job = timers.popDue(now, startedBefore: horizon) {

@@ -146,6 +146,18 @@ extension Core {
     }
 }
 
+/// How a core that was made by hand is settled by whoever holds it, and holds the right to settle it.
+extension Core {
+    @inlinable
+    func fulfill<Value>(_ value: consuming Value) { retained().finish(value) }
+
+    @usableFromInline
+    func reject(_ error: any Error) {
+        storeError(error, origin)
+        retained().settle(State.rejected)
+    }
+}
+
 /// Settles as its source did. Also what a core without an operation has: it is empty, and knows the value's type.
 @usableFromInline
 struct Follow<Value>: Operation {

@@ -15,9 +15,7 @@ public struct Resolver<T> {
     @inlinable
     public func fulfill(_ value: T) {
         let core = token.core
-        guard core.claim() else { return }
-        core.storeValue(value)
-        core.retained().settle(State.fulfilled | Core.flags(T.self))
+        if core.claim() { core.fulfill(value) }
     }
 
     /// Settles with an error.
@@ -63,9 +61,7 @@ final class ResolverToken: Sendable {
     @usableFromInline init(_ core: Core) { self.core = core }
 
     func reject(_ error: any Error) {
-        guard core.claim() else { return }
-        core.storeError(error, core.origin)
-        core.retained().settle(State.rejected)
+        if core.claim() { core.reject(error) }
     }
 
     deinit {

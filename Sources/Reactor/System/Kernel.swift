@@ -71,9 +71,6 @@ package final class Kernel {
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         retrying(.send) { table.send(fd, buffer, count) }
     }
-    package func sendMessage(_ fd: CInt, _ message: UnsafePointer<msghdr>) -> Int {
-        retrying(.sendMessage) { table.sendMessage(fd, message) }
-    }
     package func setSocketOption<Value>(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: Value) -> Int {
         withUnsafeBytes(of: value) { bytes in
             retrying(.setSocketOption) {

@@ -48,9 +48,6 @@ package struct Syscalls {
     package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
-    package var sendMessage: (CInt, UnsafePointer<msghdr>) -> Int = {
-        result(sendmsg($0, $1, CInt(MSG_NOSIGNAL)))
-    }
     package var setSocketOption: (CInt, _ level: CInt, _ name: CInt, UnsafeRawPointer, socklen_t) -> Int = {
         result(setsockopt($0, $1, $2, $3, $4))
     }

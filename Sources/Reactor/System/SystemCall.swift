@@ -2,7 +2,7 @@
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead, eventWrite
-    case getPeerName, getSocketName, getSocketOption, listen, receive, send, sendMessage, setSocketOption
+    case getPeerName, getSocketName, getSocketOption, listen, receive, send, setSocketOption
     case shutdown, sigaction, socket, timerCreate, timerSet
 
     /// The name of the call's man page.
@@ -24,7 +24,6 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .listen: "listen"
         case .receive: "recv"
         case .send: "send"
-        case .sendMessage: "sendmsg"
         case .setSocketOption: "setsockopt"
         case .shutdown: "shutdown"
         case .sigaction: "sigaction"

@@ -1,0 +1,409 @@
+import Glibc
+import Reactor
+
+/// A TCP connection on this thread's loop, made by `connect(to:)` or by a `Listener`.
+///
+/// ```swift
+/// connection.read().then { outcome -> Promise<Void> in
+///     guard case .bytes(let bytes) = outcome else { return .value }
+///     return connection.write(bytes)
+/// }.ensure { connection.close() }
+/// ```
+///
+/// Reading and writing are independent of each other. Nothing is read before it is asked for, and an idle connection
+/// holds no buffer. A pending operation keeps the connection alive; without one, letting go of the last reference
+/// closes it.
+///
+/// Three verbs end it: `shutdownWrite()` ends this side and goes on reading (half-close), `close()` delivers what is
+/// queued and then ends, `abort()` drops everything and resets.
+public final class Connection {
+    /// The peer's address; `nil` if the kernel no longer knew it.
+    public let peerAddress: SocketAddress?
+
+    let socket: Socket
+    let loop: EventLoop
+    private(set) var phase = Phase.open
+    private(set) var outgoing = WriteQueue()
+
+    private var pendingRead: (promise: Core, limit: Int)?
+    private var hasEnded = false
+    // The first error of the socket. The kernel tells it once and then pretends an orderly end.
+    private var failure: SystemError?
+
+    private enum WriteSide { case open, ending(Core), ended }
+    private var writeSide = WriteSide.open
+
+    private var interest: Interest = []
+    private var closing: Core?
+    private var closingTimer: EventLoop.Timer?
+    private var discarded = 0
+
+    private var idleTimer: EventLoop.Timer?
+    private var lastActivity = EventLoop.Instant(nanoseconds: 0)
+
+    enum Phase {
+        case open
+        /// `close()` was called: what is queued is going out.
+        case flushing
+        /// All is sent, and the end too: input is read and thrown away until the peer ends.
+        case lingering
+        case closed
+    }
+
+    /// How many bytes of writes may wait for the kernel; a write that finds as many waiting is rejected with `ENOBUFS`.
+    /// Whoever waits for each write before the next never comes near it. 4 MiB; a single write may be larger.
+    public var writeQueueLimit = 4 << 20
+
+    init(_ socket: Socket, peer: SocketAddress?, on loop: EventLoop) {
+        self.socket = socket
+        self.loop = loop
+        peerAddress = peer
+        socket.setNoDelay()
+    }
+
+    // Without a pending operation nobody waits for anything, and the poller does not hold us.
+    deinit { if phase != .closed { release() } }
+
+    /// The address of this side; `nil` once the connection is closed. One system call.
+    public var localAddress: SocketAddress? { phase == .closed ? nil : socket.localAddress }
+
+    /// Whether `close` or `abort` has been called.
+    public var isClosed: Bool { phase != .open }
+
+    /// Bytes of writes that the kernel has not taken yet.
+    public var queuedBytes: Int { outgoing.count }
+
+    // MARK: Reading
+
+    /// What comes next: bytes, the peer's end, or a failure. Waits until there is something to read, then reads once,
+    /// at most `limit` bytes and never more than 64 KiB.
+    ///
+    /// One read at a time: a second one that comes while the first waits fails with `EBUSY`. After `close` or `abort` a
+    /// read fails with `EBADF`, one that was waiting with `ECANCELED`. See recv(2).
+    public func read(upTo limit: Int = 65536) -> Guarantee<ReadOutcome> {
+        if phase != .open { return .failed(EBADF, "the connection is closed") }
+        if limit < 1 { return .failed(EINVAL, "upTo: \(limit)") }
+        if pendingRead != nil { return .failed(EBUSY, "another read is waiting") }
+        if hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
+        let core = Core(root: ReadOutcome.self, origin: nil)
+        pendingRead = (core, limit)
+        updateInterest()
+        return Guarantee(core)
+    }
+
+    /// The next bytes; at the peer's end none, that is, an empty array. Rejected with the `SystemError` that `read` would
+    /// report.
+    public func receive(upTo limit: Int = 65536) -> Promise<[UInt8]> {
+        read(upTo: limit).map { try $0.bytesOrEnd ?? [] }
+    }
+
+    private func readNow() {
+        guard let (promise, limit) = pendingRead else { return }
+        let buffer = loop.scratch
+        let count = loop.kernel.receive(socket.fd, buffer.baseAddress!, min(limit, buffer.count))
+        if count == -Int(EAGAIN) { return }
+        pendingRead = nil
+        let outcome: ReadOutcome
+        if count > 0 {
+            lastActivity = loop.turnTime
+            outcome = .bytes([UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+        } else {
+            hasEnded = true
+            if count < 0 && failure == nil { failure = SystemError(.receive, CInt(-count)) }
+            outcome = failure.map(ReadOutcome.failed) ?? .end
+        }
+        updateInterest()
+        promise.fulfill(outcome)
+        if count < 0 { failWrites() }
+    }
+
+    // MARK: Writing
+
+    /// Writes all of `bytes`. Fulfilled when the kernel has taken them, which is the backpressure: wait for one write
+    /// before the next, and a slow reader slows you down. Writes go out in the order of the calls; an empty one
+    /// is fulfilled after those before it.
+    ///
+    /// Rejected with a `SystemError` of `send`: what the kernel reports, such as `ECONNRESET` or `EPIPE`, the same for every
+    /// write that was waiting; `ENOBUFS` beyond `writeQueueLimit`; `EPIPE` after `shutdownWrite`; `EBADF` after `close`
+    /// or `abort`; `ECANCELED` if `abort` came while it waited. No signal is raised. See send(2).
+    @inlinable
+    public func write<Bytes: Collection>(_ bytes: Bytes) -> Promise<Void> where Bytes.Element == UInt8 {
+        if let array = bytes as? [UInt8] { return send(array) }
+        return send(Array(bytes))
+    }
+
+    /// Writes `text` in UTF-8; see the form with bytes.
+    public func write(_ text: String) -> Promise<Void> { send(Array(text.utf8)) }
+
+    /// Writes several buffers as if they were one; see the form with bytes.
+    @inlinable
+    public func write<Buffers: Collection>(_ buffers: Buffers) -> Promise<Void>
+    where Buffers.Element: Collection, Buffers.Element.Element == UInt8 {
+        var joined: [UInt8] = []
+        joined.reserveCapacity(buffers.reduce(0) { $0 + $1.count })
+        for buffer in buffers { joined.append(contentsOf: buffer) }
+        return send(joined)
+    }
+
+    @usableFromInline
+    func send(_ bytes: [UInt8]) -> Promise<Void> {
+        if let refusal { return Promise(error: refusal) }
+        var sent = 0
+        if outgoing.isEmpty {
+            if bytes.isEmpty { return .value }
+            let result = bytes.withUnsafeBytes { loop.kernel.send(socket.fd, $0.baseAddress!, $0.count) }
+            if result == bytes.count {
+                lastActivity = loop.turnTime
+                return .value
+            }
+            if result < 0 && result != -Int(EAGAIN) {
+                fail(SystemError(.send, CInt(-result)))
+                return Promise(error: failure!)
+            }
+            sent = max(result, 0)
+        } else if outgoing.count >= writeQueueLimit {
+            let detail = "\(outgoing.count) bytes are waiting, the limit is \(writeQueueLimit)"
+            return Promise(error: SystemError(.send, ENOBUFS, detail: detail))
+        }
+        let core = Core(root: Void.self, origin: nil)
+        outgoing.append(bytes, from: sent, core)
+        updateInterest()
+        return Promise(core)
+    }
+
+    /// Why a write cannot be taken.
+    private var refusal: SystemError? {
+        if phase != .open { return SystemError(.send, EBADF, detail: "the connection is closed") }
+        if let failure { return failure }
+        if case .open = writeSide { return nil }
+        return SystemError(.send, EPIPE, detail: "this side was shut down")
+    }
+
+    /// Sends what is queued, and the end when nothing is left. At most 16 segments a turn, so that one connection with a
+    /// fast reader does not hold up the others.
+    private func flush() {
+        for _ in 0..<16 {
+            let result = outgoing.withNext { loop.kernel.send(socket.fd, $0.baseAddress!, $0.count) } ?? 0
+            if result == -Int(EAGAIN) { break }
+            if result < 0 { return fail(SystemError(.send, CInt(-result))) }
+            lastActivity = loop.turnTime
+            outgoing.advance(result)
+            while let promise = outgoing.popFinished() { promise.fulfill(()) }
+            if outgoing.isEmpty { break }
+        }
+        if outgoing.isEmpty { didFlush() }
+        updateInterest()
+    }
+
+    /// Ends this side: the peer reads everything that was queued and then the end; reading goes on. Fulfilled when the
+    /// end has been handed to the kernel. Again: the same, and nothing happens. See shutdown(2), SHUT_WR.
+    @discardableResult
+    public func shutdownWrite() -> Promise<Void> {
+        if phase != .open { return Promise(error: SystemError(.shutdown, EBADF, detail: "the connection is closed")) }
+        if let failure { return Promise(error: failure) }
+        switch writeSide {
+        case .ended: return .value
+        case .ending(let core): return Promise(core)
+        case .open:
+            guard !outgoing.isEmpty else {
+                endWriteSide()
+                return .value
+            }
+            let core = Core(root: Void.self, origin: nil)
+            writeSide = .ending(core)
+            return Promise(core)
+        }
+    }
+
+    private func endWriteSide() {
+        if case .ended = writeSide { return }
+        writeSide = .ended
+        // ENOTCONN: the peer has reset. Whoever reads or writes is told.
+        _ = loop.kernel.shutdown(socket.fd, CInt(SHUT_WR))
+    }
+
+    private func didFlush() {
+        if case .ending(let core) = writeSide {
+            endWriteSide()
+            core.fulfill(())
+        }
+        if phase == .flushing { linger() }
+    }
+
+    // MARK: Failing
+
+    /// The socket is beyond use for writing. What the peer sent before may still be read.
+    private func fail(_ error: SystemError) {
+        if failure == nil { failure = error }
+        failWrites()
+        if phase == .open { updateInterest() } else { release() }
+    }
+
+    private func failWrites() {
+        guard let failure else { return }
+        for promise in outgoing.removeAll() { promise.reject(failure) }
+        if case .ending(let core) = writeSide {
+            writeSide = .ended
+            core.reject(failure)
+        }
+    }
+
+    // MARK: Closing
+
+    /// How long a connection that is being closed may make no progress before it is reset.
+    static var closingPatience: Duration { .seconds(5) }
+    /// How much input a closing connection reads and throws away.
+    static var closingAppetite: Int { 1 << 20 }
+
+    /// Delivers what is queued, then the end, and closes. Fulfilled when the descriptor is closed.
+    ///
+    /// A read that waits fails with `ECANCELED`; later operations fail with `EBADF`. Input that is still coming is read and
+    /// thrown away until the peer ends too, since closing a socket with unread input makes the kernel send a
+    /// reset, which destroys what the peer has not read yet. A peer that takes nothing and ends nothing for
+    /// 5 seconds, or sends another MiB, is reset. Again: the same guarantee of the same end.
+    @discardableResult
+    public func close() -> Guarantee<Void> {
+        if phase == .closed { return .value }
+        if let closing { return Guarantee(closing) }
+        let core = Core(root: Void.self, origin: nil)
+        closing = core
+        phase = .flushing
+        idleTimer?.cancel()
+        cancelRead()
+        if failure != nil {
+            release()
+        } else if outgoing.isEmpty {
+            linger()
+        } else {
+            updateInterest()
+        }
+        if phase != .closed { armClosingTimer() }
+        return Guarantee(core)
+    }
+
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. Waiting operations fail with `ECANCELED`.
+    public func abort() {
+        guard phase != .closed else { return }
+        socket.setResetOnClose()
+        let error = SystemError(.send, ECANCELED, detail: "the connection was aborted")
+        failure = error
+        failWrites()
+        release()
+    }
+
+    private func linger() {
+        phase = .lingering
+        endWriteSide()
+        if hasEnded { release() } else { discardInput() }
+    }
+
+    /// Reads to nobody; ends the connection when the peer has ended.
+    private func discardInput() {
+        let buffer = loop.scratch
+        let count = loop.kernel.receive(socket.fd, buffer.baseAddress!, buffer.count)
+        if count == -Int(EAGAIN) { return updateInterest() }
+        discarded += max(count, 0)
+        if count <= 0 { return release() }
+        if discarded > Self.closingAppetite { return abort() }
+        updateInterest()
+    }
+
+    private func armClosingTimer() {
+        let before = (outgoing.count, discarded)
+        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller holds us.
+        closingTimer = loop.schedule(after: Self.closingPatience) { [unowned self] in
+            if before != (outgoing.count, discarded) { armClosingTimer() } else { abort() }
+        }
+    }
+
+    private func cancelRead() {
+        guard let (promise, _) = pendingRead else { return }
+        pendingRead = nil
+        promise.fulfill(ReadOutcome.failed(SystemError(.receive, ECANCELED, detail: "the connection was closed")))
+    }
+
+    /// Closes the descriptor. The number is never touched again: by then it may be another's.
+    private func release() {
+        phase = .closed
+        interest = []
+        closingTimer?.cancel()
+        idleTimer?.cancel()
+        cancelRead()
+        loop.forget(socket.fd)
+        loop.kernel.close(socket.fd)
+        if let closing {
+            self.closing = nil
+            closing.fulfill(())
+        }
+    }
+
+    // MARK: Idling
+
+    /// Fails the connection, with `ETIMEDOUT`, when it has neither received nor sent a byte for this long; `nil`, which is
+    /// the default, for never. A waiting read and waiting writes fail then, later ones too.
+    ///
+    /// Activity costs one store. The timer looks at it when it fires and goes on for the rest, so that it is moved once
+    /// a period and not once a message.
+    public var idleTimeout: Duration? {
+        didSet {
+            idleTimer?.cancel()
+            idleTimer = nil
+            guard phase == .open, idleTimeout != nil else { return }
+            lastActivity = loop.now
+            armIdleTimer()
+        }
+    }
+
+    private func armIdleTimer() {
+        guard let idleTimeout else { return }
+        idleTimer = loop.schedule(at: lastActivity.advanced(by: idleTimeout)) { [weak self] in self?.idleTimerFired() }
+    }
+
+    private func idleTimerFired() {
+        guard phase == .open, failure == nil, let idleTimeout else { return }
+        guard lastActivity.advanced(by: idleTimeout) <= loop.now else { return armIdleTimer() }
+        failure = SystemError(.receive, ETIMEDOUT, detail: "idle for \(idleTimeout)")
+        hasEnded = true
+        if let (promise, _) = pendingRead {
+            pendingRead = nil
+            promise.fulfill(ReadOutcome.failed(failure!))
+        }
+        failWrites()
+        updateInterest()
+    }
+}
+
+extension Connection: ReadinessHandler {
+    package func descriptorIsReady(_ ready: Interest) {
+        // Each step may end the connection.
+        if ready.contains(.writing) && !outgoing.isEmpty { flush() }
+        guard ready.contains(.reading) else { return }
+        if phase == .lingering { discardInput() } else { readNow() }
+    }
+
+    private func updateInterest() {
+        var wanted: Interest = []
+        if pendingRead != nil || phase == .lingering { wanted.insert(.reading) }
+        if !outgoing.isEmpty { wanted.insert(.writing) }
+        guard wanted != interest, phase != .closed else { return }
+        interest = wanted
+        do throws(SystemError) {
+            try loop.setInterest(wanted, of: socket.fd, handler: self)
+        } catch {
+            // The kernel has no room for the registration: nothing would ever be reported.
+            interest = []
+            hasEnded = true
+            if let (promise, _) = pendingRead {
+                pendingRead = nil
+                promise.fulfill(ReadOutcome.failed(error))
+            }
+            fail(error)
+        }
+    }
+}
+
+extension Guarantee<ReadOutcome> {
+    fileprivate static func failed(_ code: CInt, _ detail: String) -> Self {
+        .value(.failed(SystemError(.receive, code, detail: detail)))
+    }
+}

@@ -1,0 +1,78 @@
+import Glibc
+import Promises
+import Reactor
+
+/// The program: command line in, exit code out. The codes are those of sysexits(3).
+@main
+enum EchoServerCommand {
+    static func main() {
+        switch parse() {
+        case .help: print(Options.help)
+        case .version: print("echo-server \(Options.version)")
+        case .serve(let options): serve(options)
+        }
+    }
+
+    private static func parse() -> Options.Command {
+        do throws(Options.UsageError) { return try Options.parse(CommandLine.arguments.dropFirst()) } catch {
+            fail("\(error); see echo-server --help", EX_USAGE)
+        }
+    }
+
+    private static func serve(_ options: Options) {
+        let loop = EventLoop.current
+        loop.measuresHandlers = true
+        do {
+            let server = try EchoServer(options)
+            let served = server.serve()
+            let statistics = { (title: String) in
+                if !options.isQuiet {
+                    say(server.statistics.line(title, active: server.activeConnections, loop.metrics))
+                }
+            }
+            try watchSignals(loop, server, statistics)
+            if let interval = options.statisticsInterval {
+                loop.schedule(every: interval) { statistics("statistics") }.unref()
+            }
+            for address in server.addresses { say("listening on \(address)") }
+            try hang(served)
+            statistics("totals")
+        } catch {
+            fail("\(error)", exitCode(error))
+        }
+    }
+
+    /// The first SIGINT or SIGTERM drains, the second ends the process as the signal itself would have.
+    private static func watchSignals(
+        _ loop: EventLoop, _ server: EchoServer, _ statistics: @escaping (String) -> Void
+    ) throws {
+        var isDraining = false
+        for signal in [SIGINT, SIGTERM] {
+            try loop.onSignal(signal) {
+                if isDraining { exit(128 + signal) }
+                isDraining = true
+                server.drain()
+            }.unref()
+        }
+        try loop.onSignal(SIGUSR1) { statistics("statistics") }.unref()
+    }
+
+    /// Standard output is flushed line by line, so that whoever waits for a line through a pipe gets it.
+    private static func say(_ line: String) {
+        print(line)
+        fflush(nil)
+    }
+
+    private static func fail(_ message: String, _ code: CInt) -> Never {
+        var line = "echo-server: \(message)\n"
+        line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        exit(code)
+    }
+
+    private static func exitCode(_ error: any Error) -> CInt {
+        switch (error as? SystemError)?.code {
+        case EADDRINUSE, EADDRNOTAVAIL: EX_UNAVAILABLE
+        default: EX_OSERR
+        }
+    }
+}

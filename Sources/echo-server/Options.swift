@@ -1,0 +1,98 @@
+import Reactor
+
+/// What the command line asks for.
+struct Options: Equatable {
+    var addresses: [SocketAddress] = []
+    var maxConnections = 10_000
+    var idleTimeout: Duration?
+    var drainTimeout: Duration = .seconds(5)
+    var statisticsInterval: Duration?
+    var isQuiet = false
+
+    /// What to do.
+    enum Command: Equatable {
+        case serve(Options)
+        case help
+        case version
+    }
+
+    /// A command line that makes no sense, as one line for the user.
+    struct UsageError: Error, Equatable, CustomStringConvertible {
+        let description: String
+    }
+
+    static let version = "0.1.0"
+
+    static let help = """
+        usage: echo-server [--listen HOST:PORT]... [options]
+
+        Sends every byte back to the client that sent it.
+
+          --listen HOST:PORT      listen there; may be repeated; port 0 picks a free one (127.0.0.1:7000)
+          --max-connections N     serve at most N at a time on each listener; others wait (10000)
+          --idle-timeout TIME     end a connection that is silent for so long; 0 is never (0)
+          --drain-timeout TIME    how long connections may go on after SIGINT or SIGTERM (5s)
+          --stats TIME            print statistics that often
+          --quiet                 print nothing but errors and the addresses
+          --help, --version
+
+        TIME is 250ms, 1.5s, 2m, or a plain number of seconds.
+        SIGUSR1 prints statistics; SIGINT and SIGTERM drain and exit, a second one exits at once.
+        """
+
+    /// Parses the arguments that follow the program's name.
+    static func parse(_ arguments: some Sequence<String>) throws(UsageError) -> Command {
+        var options = Options()
+        var rest = Array(arguments)[...]
+        while let argument = rest.popFirst() {
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let name = parts[0]
+            func value() throws(UsageError) -> String {
+                if parts.count == 2 { return parts[1] }
+                guard let next = rest.popFirst() else { throw UsageError(description: "\(name) needs a value") }
+                return next
+            }
+            switch name {
+            case "--listen": options.addresses.append(try address(try value()))
+            case "--max-connections": options.maxConnections = try count(name, try value())
+            case "--idle-timeout":
+                let timeout = try duration(name, try value())
+                options.idleTimeout = timeout == .zero ? nil : timeout
+            case "--drain-timeout": options.drainTimeout = try duration(name, try value())
+            case "--stats":
+                let interval = try duration(name, try value())
+                guard interval > .zero else { throw UsageError(description: "--stats must be more than 0") }
+                options.statisticsInterval = interval
+            case "--quiet" where parts.count == 1: options.isQuiet = true
+            case "--help" where parts.count == 1, "-h" where parts.count == 1: return .help
+            case "--version" where parts.count == 1: return .version
+            default: throw UsageError(description: "unknown option '\(argument)'")
+            }
+        }
+        if options.addresses.isEmpty { options.addresses = [.loopback(port: 7000)] }
+        return .serve(options)
+    }
+
+    private static func address(_ text: String) throws(UsageError) -> SocketAddress {
+        do throws(SocketAddress.ParseError) { return try SocketAddress(text) } catch {
+            throw UsageError(description: "--listen: \(error)")
+        }
+    }
+
+    private static func count(_ name: String, _ text: String) throws(UsageError) -> Int {
+        guard let count = Int(text), count > 0 else {
+            throw UsageError(description: "\(name): '\(text)' is not a number above 0")
+        }
+        return count
+    }
+
+    private static func duration(_ name: String, _ text: String) throws(UsageError) -> Duration {
+        let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60)]
+        let unit = units.first { text.hasSuffix($0.suffix) } ?? ("", 1)
+        let digits = text.dropLast(unit.suffix.count)
+        // A year is as good as for ever, and a sum of two of them is still far from an overflow.
+        guard digits.first?.isNumber == true, let number = Double(digits), (0...31_536_000).contains(number * unit.seconds)
+        else { throw UsageError(description: "\(name): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds") }
+        return .seconds(number * unit.seconds)
+    }
+}

@@ -1,0 +1,29 @@
+import Reactor
+
+/// What the server counts.
+struct Statistics {
+    /// Connections since the start, and how many there were at most at a time.
+    private(set) var connections = 0
+    private(set) var peak = 0
+    /// Connections that ended with an error: a reset, a time-out.
+    var failures = 0
+    /// Bytes received; all of them are sent back.
+    var bytes = 0
+
+    mutating func begin(_ active: Int) {
+        connections += 1
+        peak = max(peak, active)
+    }
+
+    /// One line about the server as it stands.
+    func line(_ title: String, active: Int, _ metrics: EventLoop.Metrics) -> String {
+        """
+        \(title): \(active) open, \(connections) connections (peak \(peak), \(failures) failed), \(bytes) bytes, \
+        \(metrics.turns) turns, longest handler \(metrics.longestHandler.microseconds) us
+        """
+    }
+}
+
+extension Duration {
+    fileprivate var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
+}
