@@ -49,6 +49,11 @@ extension EventLoop {
         return makeLoopOfThisThread()
     }
 
+    /// The same without a reference of its own, for the few lines that a promise's hop goes through. The loop outlives
+    /// its thread's handlers.
+    @inlinable @inline(__always)
+    package static var unmanagedOfThisThread: Unmanaged<EventLoop> { .fromOpaque(addressOfThisThread) }
+
     /// The address by which the layer above knows the loop that a handler belongs to.
     @inlinable
     package static var addressOfThisThread: UnsafeMutableRawPointer {

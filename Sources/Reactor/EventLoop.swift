@@ -13,16 +13,13 @@ import Synchronization
 /// order in which they were queued, timers in the order of their deadlines, events in the kernel's order.
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
-    // checks for these few fields cost 40 % of the instructions of a promise's hop.
-    @exclusivity(unchecked) package var ready = ReadyQueue()
-    /// Handlers that wait on this loop for promises, counted by the layer above; see `adoptOrphans`.
-    @exclusivity(unchecked) package var waitingHandlers = 0
-    /// Work that the layer above must do on this thread at once, but not one inside the other.
-    @exclusivity(unchecked) package var inlineJobs = ReadyQueue()
-    @exclusivity(unchecked) package var isRunningInline = false
-    @exclusivity(unchecked) package var discardedJobs = ReadyQueue()
-    @exclusivity(unchecked) package var isDiscarding = false
-    package let mailbox = Mailbox()
+    // checks for these few fields cost a quarter of the instructions of a promise's hop.
+    @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
+    @exclusivity(unchecked) @usableFromInline var waitingHandlers = 0
+    /// Work that the layer above must do on this thread at once, but not one inside the other; see `Trampoline`.
+    @exclusivity(unchecked) package var inlineJobs = Trampoline()
+    @exclusivity(unchecked) package var discardedJobs = Trampoline()
+    @usableFromInline let mailbox = Mailbox()
     package let kernel: Kernel
     package let clock: LoopClock
 
@@ -206,6 +203,22 @@ public final class EventLoop {
         counters.jobs += Self.jobBudget - left
         return true
     }
+
+    // MARK: Promise handlers, for the layer above
+
+    /// A handler on this loop begins to wait for a promise, or has come to its end.
+    @inlinable @inline(__always)
+    package func handlerWaits() { waitingHandlers &+= 1 }
+    @inlinable @inline(__always)
+    package func handlerWaitsNoMore() { waitingHandlers &-= 1 }
+
+    /// Queues a job and takes over the caller's reference to it.
+    @inlinable @inline(__always)
+    package func enqueueOwned(_ job: Unmanaged<Job>) { ready.append(job) }
+
+    /// Queues what other threads have posted.
+    @inlinable @inline(__always)
+    package func takeMail() { if !mailbox.isEmpty { mailbox.take(into: &ready) } }
 
     // MARK: Timers
 

@@ -6,10 +6,18 @@ open class Job {
     // The link of whichever list holds the job: a promise's waiters, a mailbox, or a ready queue, one after the
     // other. Every list owns its members (+1).
     @exclusivity(unchecked)
-    @usableFromInline package final var next: Unmanaged<Job>?
+    @usableFromInline final var link: Unmanaged<Job>?
 
     /// A job that stands in no queue.
-    @inlinable public init() { next = nil }
+    @inlinable public init() { link = nil }
+
+    /// The next in the list that holds the job. Through accessors, since `@exclusivity(unchecked)` does not reach
+    /// another module's direct access to the field.
+    @inlinable
+    package final var next: Unmanaged<Job>? {
+        @inline(__always) get { link }
+        @inline(__always) set { link = newValue }
+    }
 
     /// What the job does. Called on the thread of the loop that it was handed to.
     open func run() {}
@@ -38,11 +46,12 @@ package final class ClosureJob: Job {
 }
 
 /// Jobs in the order in which they came. Owns them.
+@usableFromInline
 package struct ReadyQueue: ~Copyable {
-    @usableFromInline package var head: Unmanaged<Job>?
-    @usableFromInline package var tail: Unmanaged<Job>?
+    @usableFromInline var head: Unmanaged<Job>?
+    @usableFromInline var tail: Unmanaged<Job>?
 
-    package init() {}
+    @inlinable package init() {}
 
     @inlinable package var isEmpty: Bool { head == nil }
 
@@ -60,6 +69,27 @@ package struct ReadyQueue: ~Copyable {
         guard let job = head else { return nil }
         head = job._withUnsafeGuaranteedRef { $0.next }
         if head == nil { tail = nil }
+        return job
+    }
+}
+
+/// Jobs that are done at once, but one after the other: one that comes while another runs is done after it and not
+/// inside it, so that no depth of them needs depth of stack.
+package struct Trampoline: ~Copyable {
+    private var jobs = ReadyQueue()
+    private var isRunning = false
+
+    /// Adds a job, with the caller's reference. True: nobody is at it, so the caller must go through `popFirst`.
+    package mutating func begin(_ job: Unmanaged<Job>) -> Bool {
+        jobs.append(job)
+        defer { isRunning = true }
+        return !isRunning
+    }
+
+    /// The next job, with its reference; after the last, `nil`, and the caller is done.
+    package mutating func popFirst() -> Unmanaged<Job>? {
+        let job = jobs.popFirst()
+        if job == nil { isRunning = false }
         return job
     }
 }

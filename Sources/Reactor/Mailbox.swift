@@ -6,13 +6,14 @@ import Synchronization
 /// One word tells everything: empty, parked (the loop sleeps or is about to), closed, or the newest job. Who
 /// replaces "parked" wakes the loop; everybody after that finds a job there and stays silent. So a burst costs one
 /// eventfd write for each time the loop went to sleep, not one a job.
+@usableFromInline
 package struct Mailbox: ~Copyable {
     // 0, the two marks below, or the address of the newest job (jobs are 16-byte aligned, so neither mark is one).
     // The mailbox owns its jobs (+1 each); their `next` links are written before the releasing CAS and read after
     // the acquiring exchange, so they need no atomics of their own.
-    private let word = Atomic<UInt>(0)
+    @usableFromInline let word = Atomic<UInt>(0)
     private static var parked: UInt { 1 }
-    private static var closed: UInt { 2 }
+    @usableFromInline static var closed: UInt { 2 }
 
     package enum Receipt { case delivered, deliveredToSleeper, refused }
 
@@ -34,9 +35,11 @@ package struct Mailbox: ~Copyable {
     }
 
     /// The loop's thread. One relaxed load.
+    @inlinable
     package var isEmpty: Bool { word.load(ordering: .relaxed) <= Self.closed }
 
     /// The loop's thread: moves what has come, oldest first, to the end of `queue`.
+    @usableFromInline
     package func take(into queue: inout ReadyQueue) {
         guard !isEmpty else { return }
         Self.append(word.exchange(0, ordering: .acquiring), to: &queue)

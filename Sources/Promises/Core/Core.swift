@@ -151,13 +151,13 @@ final class Core: Job, @unchecked Sendable {
 
     /// The node as a job of its loop: its source has settled.
     override func runAndRelease() {
-        EventLoop.ofThisThread.waitingHandlers &-= 1
+        EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() }
         code(self, .run)
     }
 
     /// The node's loop ends, and the node stands in its ready queue.
     override func discardAndRelease() {
-        EventLoop.ofThisThread.waitingHandlers &-= 1
+        EventLoop.ofThisThread.handlerWaitsNoMore()
         super.discardAndRelease()
     }
 
@@ -191,6 +191,10 @@ enum State {
     @usableFromInline static var isHandled: UInt { 4 }
     /// Settled, and waiters are still being handed on, so later ones must queue behind them.
     @usableFromInline static var isSettling: UInt { 8 }
+
+    /// What a rejection becomes that has waiters: they are told.
+    @inline(__always)
+    static func handled(_ outcome: UInt) -> UInt { outcome & kindMask == rejected ? outcome | isHandled : outcome }
 
     @usableFromInline static var pointerMask: UInt { ~15 }
 }

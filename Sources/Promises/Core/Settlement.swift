@@ -17,6 +17,11 @@ extension Core {
     }
 
     @inline(__always)
+    private static func core(_ node: Unmanaged<Job>) -> Core {
+        node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Core.self) }
+    }
+
+    @inline(__always)
     private static func waiters(_ word: UInt) -> Unmanaged<Job>? {
         UnsafeRawPointer(bitPattern: word & State.pointerMask).map { Unmanaged.fromOpaque($0) }
     }
@@ -56,31 +61,35 @@ extension Core {
     @usableFromInline
     func attach(_ waiter: Core) {
         let node = Unmanaged<Job>.passRetained(waiter)
-        if waiter.loop != nil { EventLoop.ofThisThread.waitingHandlers &+= 1 }
-        var source = self
+        let here = EventLoop.unmanagedOfThisThread
+        if waiter.loop != nil { here._withUnsafeGuaranteedRef { $0.handlerWaits() } }
+        let seen = state.load(ordering: .acquiring)
+        if seen & State.kindMask == State.link { return root.attach(node, here) }
+        attach(node, here)
+    }
+
+    private func attach(_ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
+        var seen = state.load(ordering: .acquiring)
         while true {
-            let seen = source.state.load(ordering: .acquiring)
             let kind = seen & State.kindMask
-            if kind == State.link {
-                source = Self.core(seen)
-                continue
-            }
-            if kind == State.pending || seen & State.isSettling != 0 {
-                waiter.next = Self.waiters(seen)
-                let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
-                if source.state.weakCompareExchange(expected: seen, desired: word, ordering: .releasing).exchanged {
-                    return
-                }
-                continue
-            }
-            source.markHandled()
-            waiter.sourceWord = source.retained().address | kind
-            guard waiter.loop != nil else { return Self.runInline(node) }
+            guard kind == State.pending || seen & State.isSettling != 0 else { break }
+            node._withUnsafeGuaranteedRef { $0.next = Self.waiters(seen) }
+            let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
+            let (done, now) = state.weakCompareExchange(
+                expected: seen, desired: word, successOrdering: .releasing, failureOrdering: .acquiring)
+            if done { return }
+            seen = now
+        }
+        // Linked since we looked.
+        if seen & State.kindMask == State.link { return root.attach(node, here) }
+        markHandled()
+        let waiter = Self.core(node)
+        waiter.sourceWord = retained().address | seen & State.kindMask
+        guard waiter.loop != nil else { return Self.runInline(node) }
+        here._withUnsafeGuaranteedRef {
             // What another thread has posted to us was settled before: it must not be overtaken.
-            let loop = EventLoop.ofThisThread
-            loop.mailbox.take(into: &loop.ready)
-            loop.ready.append(node)
-            return
+            $0.takeMail()
+            $0.enqueueOwned(node)
         }
     }
 
@@ -114,36 +123,43 @@ extension Core {
     /// that a hop retains nothing.
     @usableFromInline
     func settle(_ outcome: UInt) {
-        var target = self
+        let seen = state.load(ordering: .acquiring)
+        guard seen & State.kindMask == State.pending, let waiter = Self.waiters(seen) else {
+            return settleAtLeisure(outcome)
+        }
+        let here = EventLoop.addressOfThisThread
+        let isOnlyLocal = waiter._withUnsafeGuaranteedRef { $0.next == nil && Self.core(waiter).loop == here }
+        let final = State.handled(outcome)
+        guard isOnlyLocal && exchange(seen, final) else { return settleAtLeisure(outcome) }
+        Self.core(waiter).sourceWord = address | outcome & State.kindMask
+        Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.enqueueOwned(waiter) }
+    }
+
+    /// The cases beside the common one: no waiter, several, another thread's, an inline one, a link.
+    private func settleAtLeisure(_ outcome: UInt) {
         while true {
-            let seen = target.state.load(ordering: .acquiring)
+            let seen = state.load(ordering: .acquiring)
             if seen & State.kindMask == State.link {
                 // Linked since: the right to settle is the root's now.
-                let root = Self.core(seen).retained()
-                root.movePayload(from: target)
-                Unmanaged.passUnretained(target).release()
-                target = root
-                continue
+                let root = Self.core(seen)
+                root.movePayload(from: self)
+                root.retained().settle(outcome)
+                break
             }
             assert(seen & State.kindMask == State.pending, "a promise was settled twice")
             guard let waiter = Self.waiters(seen) else {
-                guard target.exchange(seen, outcome) else { continue }
-                Unmanaged.passUnretained(target).release()
-                return
+                if exchange(seen, outcome) { break }
+                continue
             }
-            let handled = outcome & State.kindMask == State.rejected ? outcome | State.isHandled : outcome
-            if waiter._withUnsafeGuaranteedRef({ $0.next == nil && Self.isOfThisThread($0) }) {
-                guard target.exchange(seen, handled) else { continue }
-                Self.deliver(waiter, target.address | outcome & State.kindMask)
-                return
-            }
-            // Several, or another thread's. A late comer must not overtake them on its own loop, so it goes on
-            // queueing here until all of them are on their way.
-            if target.exchange(seen, handled | State.isSettling) {
-                target.deliverAll(waiter, handled)
-                return
+            // A late comer must not overtake these on its own loop, so it goes on queueing here until all of them are on
+            // their way.
+            let final = State.handled(outcome)
+            if exchange(seen, final | State.isSettling) {
+                deliverAll(waiter, final)
+                break
             }
         }
+        Unmanaged.passUnretained(self).release()
     }
 
     private func deliverAll(_ first: Unmanaged<Job>, _ outcome: UInt) {
@@ -165,9 +181,8 @@ extension Core {
                 newest = Self.waiters(seen)
                 if exchange(seen, newest == nil ? outcome : outcome | State.isSettling) { break }
             }
-            guard newest != nil else { break }
+            guard newest != nil else { return }
         }
-        Unmanaged.passUnretained(self).release()
     }
 
     @inline(__always)
@@ -175,38 +190,30 @@ extension Core {
         state.compareExchange(expected: seen, desired: desired, ordering: .acquiringAndReleasing).exchanged
     }
 
-    @inline(__always)
-    private static func isOfThisThread(_ job: Job) -> Bool {
-        let loop = unsafeDowncast(job, to: Core.self).loop
-        return loop == nil || loop == EventLoop.addressOfThisThread
-    }
-
     /// Sends a waiter on its way with its source, whose reference goes with it.
     private static func deliver(_ node: Unmanaged<Job>, _ source: UInt) {
-        let waiter = node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Core.self) }
+        let waiter = core(node)
         waiter.sourceWord = source
         guard let loop = waiter.loop else { return runInline(node) }
-        let current = EventLoop.ofThisThread
-        if loop == EventLoop.addressOfThisThread { return current.ready.append(node) }
         // The loop object is there: it outlives every handler that waits on it.
-        let other = Unmanaged<EventLoop>.fromOpaque(loop)
-        if other._withUnsafeGuaranteedRef({ $0.post(node) }) { return }
-        waiter.discard()
+        let isDelivered = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef {
+            if loop == EventLoop.addressOfThisThread {
+                $0.enqueueOwned(node)
+                return true
+            }
+            return $0.post(node)
+        }
+        if !isDelivered { discard(node) }
     }
 
     /// Runs an inline waiter; if one is running on this thread, after it, so that combinators nest without depth.
     private static func runInline(_ node: Unmanaged<Job>) {
         let loop = EventLoop.ofThisThread
-        loop.inlineJobs.append(node)
-        guard !loop.isRunningInline else { return }
-        loop.isRunningInline = true
+        guard loop.inlineJobs.begin(node) else { return }
         while let next = loop.inlineJobs.popFirst() {
-            next._withUnsafeGuaranteedRef {
-                let waiter = unsafeDowncast($0, to: Core.self)
-                waiter.code(waiter, .run)
-            }
+            let waiter = core(next)
+            waiter.code(waiter, .run)
         }
-        loop.isRunningInline = false
     }
 
     // MARK: Following another
@@ -282,21 +289,18 @@ extension Core {
         let source = Core(root: Void.self, origin: nil)
         source.storeError(PromiseError.abandoned, nil)
         source.state.store(State.rejected | State.isHandled | State.isSettling, ordering: .relaxed)
-        source.retained().deliverAll(newest!, State.rejected | State.isHandled)
+        source.deliverAll(newest!, State.rejected | State.isHandled)
     }
 
     /// The loop that this node's handler was attached on has ended: the handler never runs. It is released on this
     /// thread, since its own is gone, and those that wait for it are told. Through a queue: they may be a million.
-    private func discard() {
+    private static func discard(_ node: Unmanaged<Job>) {
         let current = EventLoop.ofThisThread
-        current.discardedJobs.append(.passUnretained(self))
-        guard !current.isDiscarding else { return }
-        current.isDiscarding = true
-        while let node = current.discardedJobs.popFirst() {
-            let loop = node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Core.self).loop }
-            node.release()
+        guard current.discardedJobs.begin(node) else { return }
+        while let next = current.discardedJobs.popFirst() {
+            let loop = core(next).loop
+            next.release()
             if let loop { Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.orphanIsGone() } }
         }
-        current.isDiscarding = false
     }
 }
