@@ -204,6 +204,13 @@ public final class EventLoop {
         return true
     }
 
+    /// The first part of a turn alone: ready jobs, within the budget of a turn.
+    package func runReadyJobs() {
+        assertOwner()
+        takeMail()
+        _ = drain()
+    }
+
     // MARK: Promise handlers, for the layer above
 
     /// A handler on this loop begins to wait for a promise, or has come to its end.
@@ -238,12 +245,16 @@ public final class EventLoop {
 
     /// The loop's time when it last looked for due timers: exact enough for the idle time of connections, which is
     /// itself watched by timers, and free.
-    @exclusivity(unchecked) package private(set) var turnTime = Instant(nanoseconds: 0)
+    @inlinable
+    package var turnTime: Instant {
+        @inline(__always) get { timeOfTurn }
+    }
+    @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
 
     private func fireTimers() {
         guard !timers.isEmpty else { return }
-        turnTime = self.now
-        let now = turnTime.nanoseconds
+        timeOfTurn = self.now
+        let now = timeOfTurn.nanoseconds
         if armedDeadline <= now { armedDeadline = .max }
         let horizon = timers.horizon
         while let job = timers.popDue(now, startedBefore: horizon) {

@@ -6,7 +6,7 @@ final class EchoServer {
     private let options: Options
     private let listeners: [Listener]
     private var connections: [ObjectIdentifier: Connection] = [:]
-    private(set) var statistics = Statistics()
+    private var finished = Statistics()
 
     /// Binds every address, or throws and leaves none bound.
     init(_ options: Options) throws {
@@ -15,7 +15,11 @@ final class EchoServer {
     }
 
     var addresses: [SocketAddress] { listeners.map(\.localAddress) }
-    var activeConnections: Int { connections.count }
+
+    /// The counts as they stand, those of open connections included.
+    var statistics: Statistics {
+        connections.values.reduce(into: finished) { $0.bytes += $1.bytesReceived }
+    }
 
     /// Serves every listener; fulfilled when all of them are closed and the last connection is done.
     func serve() -> Promise<Void> {
@@ -26,34 +30,19 @@ final class EchoServer {
     private func serve(_ connection: Connection) -> Promise<Void> {
         begin(connection)
         return echo(connection)
-            .tap { self.end(connection, $0) }
+            .tap { result in self.end(connection, result) }
             .ensure { connection.close() }
-    }
-
-    /// Echoes until the peer ends its side: recursion that runs in constant memory.
-    private func echo(_ connection: Connection) -> Promise<Void> {
-        connection.read().then { outcome -> Promise<Void> in
-            switch outcome {
-            case .bytes(let bytes):
-                self.statistics.bytes += bytes.count
-                return connection.write(bytes).then { self.echo(connection) }
-            case .end:
-                return .value
-            case .failed(let error):
-                return Promise(error: error)
-            }
-        }
     }
 
     private func begin(_ connection: Connection) {
         connection.idleTimeout = options.idleTimeout
         connections[ObjectIdentifier(connection)] = connection
-        statistics.begin(connections.count)
+        finished.begin()
     }
 
     private func end(_ connection: Connection, _ result: Result<Void, any Error>) {
         connections[ObjectIdentifier(connection)] = nil
-        if case .failure = result { statistics.failures += 1 }
+        finished.end(connection.bytesReceived, result)
     }
 
     /// Stops accepting, lets connections finish for as long as the drain timeout, and resets those that are left.

@@ -26,9 +26,7 @@ enum EchoServerCommand {
             let server = try EchoServer(options)
             let served = server.serve()
             let statistics = { (title: String) in
-                if !options.isQuiet {
-                    say(server.statistics.line(title, active: server.activeConnections, loop.metrics))
-                }
+                if !options.isQuiet { say(server.statistics.line(title, loop.metrics)) }
             }
             try watchSignals(loop, server, statistics)
             if let interval = options.statisticsInterval {

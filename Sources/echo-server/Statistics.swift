@@ -2,23 +2,31 @@ import Reactor
 
 /// What the server counts.
 struct Statistics {
-    /// Connections since the start, and how many there were at most at a time.
+    /// Connections that are open, those since the start, and how many there were at most at a time.
+    private(set) var open = 0
     private(set) var connections = 0
     private(set) var peak = 0
     /// Connections that ended with an error: a reset, a time-out.
-    var failures = 0
+    private(set) var failures = 0
     /// Bytes received; all of them are sent back.
     var bytes = 0
 
-    mutating func begin(_ active: Int) {
+    mutating func begin() {
+        open += 1
         connections += 1
-        peak = max(peak, active)
+        peak = max(peak, open)
+    }
+
+    mutating func end(_ received: Int, _ result: Result<Void, any Error>) {
+        open -= 1
+        bytes += received
+        if case .failure = result { failures += 1 }
     }
 
     /// One line about the server as it stands.
-    func line(_ title: String, active: Int, _ metrics: EventLoop.Metrics) -> String {
+    func line(_ title: String, _ metrics: EventLoop.Metrics) -> String {
         """
-        \(title): \(active) open, \(connections) connections (peak \(peak), \(failures) failed), \(bytes) bytes, \
+        \(title): \(open) open, \(connections) connections (peak \(peak), \(failures) failed), \(bytes) bytes, \
         \(metrics.turns) turns, longest handler \(metrics.longestHandler.microseconds) us
         """
     }

@@ -60,6 +60,9 @@ extension Core {
     @usableFromInline
     func drive(_ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin) throws {
         let loop = EventLoop.ofThisThread
+        // What this thread's own handlers settle needs no waiting and no waking.
+        loop.runReadyJobs()
+        if settled != nil { return }
         // Another thread that settles the promise must wake this loop. Inline, so that it waits in no loop's account.
         attach(Core(inline: WakeUp(loop.remote)))
         var timedOut = false

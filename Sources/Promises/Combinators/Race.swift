@@ -24,7 +24,10 @@ private struct Contend<T>: Operation {
     init(_ result: Core) { self.result = result }
 
     consuming func run(_ source: Source<T>, _ core: Core) {
-        if result.claim() { result.retained().finish(as: source) }
+        if result.claim() {
+            result.retain()
+            result.finish(as: source)
+        }
         core.finish(())
     }
 }

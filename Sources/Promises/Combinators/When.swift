@@ -104,9 +104,10 @@ private struct Gather<T, Value>: Operation {
     consuming func run(_ source: Source<T>, _ core: Core) {
         let result = gathering.core
         if source.isFulfilled {
-            if gathering.fill(index, source.core), result.claim() { result.retained().finish(finish(gathering)) }
+            if gathering.fill(index, source.core), result.claim() { result.fulfill(finish(gathering)) }
         } else if result.claim() {
-            result.retained().finish(rejectedAs: source.core)
+            result.retain()
+            result.finish(rejectedAs: source.core)
         }
         core.finish(())
     }

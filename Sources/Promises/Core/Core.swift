@@ -162,13 +162,11 @@ final class Core: Job, @unchecked Sendable {
     }
 
     /// The node as the job of a timer: it is fulfilled with Void, see `after`.
-    override func run() { retained().settle(State.fulfilled | State.isTrivial) }
+    override func run() { fulfill(()) }
 
+    /// One more reference, for whoever consumes one.
     @usableFromInline @inline(__always)
-    func retained() -> Self {
-        _ = Unmanaged.passRetained(self)
-        return self
-    }
+    func retain() { _ = Unmanaged.passUnretained(self).retain() }
 
     deinit { end() }
 }

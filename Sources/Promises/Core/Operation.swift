@@ -149,12 +149,16 @@ extension Core {
 /// How a core that was made by hand is settled by whoever holds it, and holds the right to settle it.
 extension Core {
     @inlinable
-    func fulfill<Value>(_ value: consuming Value) { retained().finish(value) }
+    func fulfill<Value>(_ value: consuming Value) {
+        retain()
+        finish(value)
+    }
 
     @usableFromInline
     func reject(_ error: any Error) {
         storeError(error, origin)
-        retained().settle(State.rejected)
+        retain()
+        settle(State.rejected)
     }
 }
 

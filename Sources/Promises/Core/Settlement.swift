@@ -29,28 +29,31 @@ extension Core {
     @inline(__always)
     private var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
 
-    /// The core at the end of the links, which holds state and value for all that lead to it.
+    /// The core at the end of the links, which holds state and value for all that lead to it. It lives as long as this
+    /// one: a link owns what it leads to, and is never changed.
     @usableFromInline
-    var root: Core {
-        var core = self
+    var unmanagedRoot: Unmanaged<Core> {
+        var core = Unmanaged.passUnretained(self)
         while true {
-            let seen = core.state.load(ordering: .acquiring)
+            let seen = core._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) }
             guard seen & State.kindMask == State.link else { return core }
-            core = Self.core(seen)
+            core = .fromOpaque(UnsafeRawPointer(bitPattern: seen & State.pointerMask)!)
         }
     }
+
+    @usableFromInline
+    var root: Core { unmanagedRoot.takeUnretainedValue() }
 
     /// `State.fulfilled` or `State.rejected` and the core that holds the payload, or nil while pending.
     @usableFromInline
     var settled: (core: Core, kind: UInt)? {
-        var core = self
-        while true {
-            let seen = core.state.load(ordering: .acquiring)
-            switch seen & State.kindMask {
-            case State.pending: return nil
-            case State.link: core = Self.core(seen)
-            case let kind: return (core, kind)
-            }
+        let root = unmanagedRoot
+        let kind = root._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
+        switch kind {
+        case State.pending: return nil
+        // Linked between the two looks.
+        case State.link: return root.takeUnretainedValue().settled
+        default: return (root.takeUnretainedValue(), kind)
         }
     }
 
@@ -84,7 +87,8 @@ extension Core {
         if seen & State.kindMask == State.link { return root.attach(node, here) }
         markHandled()
         let waiter = Self.core(node)
-        waiter.sourceWord = retained().address | seen & State.kindMask
+        retain()
+        waiter.sourceWord = address | seen & State.kindMask
         guard waiter.loop != nil else { return Self.runInline(node) }
         here._withUnsafeGuaranteedRef {
             // What another thread has posted to us was settled before: it must not be overtaken.
@@ -143,7 +147,8 @@ extension Core {
                 // Linked since: the right to settle is the root's now.
                 let root = Self.core(seen)
                 root.movePayload(from: self)
-                root.retained().settle(outcome)
+                root.retain()
+                root.settle(outcome)
                 break
             }
             assert(seen & State.kindMask == State.pending, "a promise was settled twice")
@@ -173,7 +178,8 @@ extension Core {
             }
             while let waiter = oldest {
                 oldest = waiter._withUnsafeGuaranteedRef { $0.next }
-                Self.deliver(waiter, retained().address | outcome & State.kindMask)
+                retain()
+                Self.deliver(waiter, address | outcome & State.kindMask)
             }
             // Done, unless more have come meanwhile.
             while true {
@@ -225,31 +231,38 @@ extension Core {
     /// recursion through `then` has one level however long it runs, and each level's promises are freed as it goes.
     @usableFromInline
     func follow(_ inner: Core) {
-        let root = self.root
+        let here = EventLoop.addressOfThisThread
+        let root = unmanagedRoot
         while true {
-            let source = inner.root
-            if source === root {
+            let source = inner.unmanagedRoot
+            if source.toOpaque() == root.toOpaque() {
                 storeError(PromiseError.returnedSelf, nil)
                 return settle(State.rejected)
             }
-            let seen = source.state.load(ordering: .acquiring)
-            let kind = seen & State.kindMask
-            if kind == State.link { continue }
-            guard kind == State.pending else {
-                source.markHandled()
-                sourceWord = source.retained().address | kind
-                return code(self, .run)
+            let seen = source._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) }
+            if seen & State.kindMask == State.link { continue }
+            guard seen & State.kindMask == State.pending else {
+                return settle(as: source, seen)
             }
-            let here = EventLoop.addressOfThisThread
             // With waiters of its own it keeps them, and their order; another thread's is not ours to link.
-            guard seen & State.pointerMask == 0, source.loop == here, root.loop == here else { break }
-            let link = root.retained().address | State.link | seen & State.isClaimed
-            let linked = source.exchange(seen, link)
-            Unmanaged.passUnretained(linked ? self : root).release()
-            if linked { return }
+            let canLink = seen & State.pointerMask == 0
+                && source._withUnsafeGuaranteedRef { $0.loop == here } && root._withUnsafeGuaranteedRef { $0.loop == here }
+            guard canLink else { break }
+            let link = UInt(bitPattern: root.retain().toOpaque()) | State.link | seen & State.isClaimed
+            if source._withUnsafeGuaranteedRef({ $0.exchange(seen, link) }) {
+                return Unmanaged.passUnretained(self).release()
+            }
+            root.release()
         }
         inner.attach(self)
         Unmanaged.passUnretained(self).release()
+    }
+
+    /// As `source`, which has settled: no need to queue for what is known.
+    private func settle(as source: Unmanaged<Core>, _ seen: UInt) {
+        source._withUnsafeGuaranteedRef { $0.markHandled() }
+        sourceWord = UInt(bitPattern: source.retain().toOpaque()) | seen & State.kindMask
+        code(self, .run)
     }
 
     // MARK: The end of a core

@@ -17,29 +17,42 @@ import Reactor
 /// Three verbs end it: `shutdownWrite()` ends this side and goes on reading (half-close), `close()` delivers what is
 /// queued and then ends, `abort()` drops everything and resets.
 public final class Connection {
-    /// The peer's address; `nil` if the kernel no longer knew it.
-    public let peerAddress: SocketAddress?
-
+    // What every message touches comes first and together, in two cache lines: at a thousand connections the memory that
+    // a message reads costs more than the instructions.
+    //
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while anything is called that could come back
+    // here. Checked, they cost nine calls of the runtime a message.
     let socket: Socket
     let loop: EventLoop
-    private(set) var phase = Phase.open
-    private(set) var outgoing = WriteQueue()
+    @exclusivity(unchecked) private var pendingRead: (promise: Core, limit: Int)?
+    @exclusivity(unchecked) private var outgoing: WriteQueue?
+    @exclusivity(unchecked) private var interest: Interest = []
+    @exclusivity(unchecked) private(set) var phase = Phase.open
+    @exclusivity(unchecked) private var hasEnded = false
+    @exclusivity(unchecked) private var hasFailed = false
+    @exclusivity(unchecked) private var writeSide = WriteSide.open
+    @exclusivity(unchecked) private var lastActivity = EventLoop.Instant(nanoseconds: 0)
+    /// Bytes that have been read so far.
+    @exclusivity(unchecked) public private(set) var bytesReceived = 0
+    /// Bytes that the kernel has taken so far.
+    @exclusivity(unchecked) public private(set) var bytesSent = 0
 
-    private var pendingRead: (promise: Core, limit: Int)?
-    private var hasEnded = false
+    /// The peer's address; `nil` if the kernel no longer knew it.
+    public let peerAddress: SocketAddress?
+    /// How many bytes of writes may wait for the kernel; a write that finds as many waiting is rejected with `ENOBUFS`.
+    /// Whoever waits for each write before the next never comes near it. 4 MiB; a single write may be larger.
+    public var writeQueueLimit = 4 << 20
     // The first error of the socket. The kernel tells it once and then pretends an orderly end.
-    private var failure: SystemError?
-
-    private enum WriteSide { case open, ending(Core), ended }
-    private var writeSide = WriteSide.open
-
-    private var interest: Interest = []
+    private var failure: SystemError? {
+        didSet { hasFailed = failure != nil }
+    }
+    private var ending: Core?
     private var closing: Core?
     private var closingTimer: EventLoop.Timer?
     private var discarded = 0
-
     private var idleTimer: EventLoop.Timer?
-    private var lastActivity = EventLoop.Instant(nanoseconds: 0)
+
+    private enum WriteSide { case open, ending, ended }
 
     enum Phase {
         case open
@@ -49,10 +62,6 @@ public final class Connection {
         case lingering
         case closed
     }
-
-    /// How many bytes of writes may wait for the kernel; a write that finds as many waiting is rejected with `ENOBUFS`.
-    /// Whoever waits for each write before the next never comes near it. 4 MiB; a single write may be larger.
-    public var writeQueueLimit = 4 << 20
 
     init(_ socket: Socket, peer: SocketAddress?, on loop: EventLoop) {
         self.socket = socket
@@ -71,7 +80,7 @@ public final class Connection {
     public var isClosed: Bool { phase != .open }
 
     /// Bytes of writes that the kernel has not taken yet.
-    public var queuedBytes: Int { outgoing.count }
+    public var queuedBytes: Int { outgoing?.count ?? 0 }
 
     // MARK: Reading
 
@@ -106,6 +115,7 @@ public final class Connection {
         let outcome: ReadOutcome
         if count > 0 {
             lastActivity = loop.turnTime
+            bytesReceived += count
             outcome = .bytes([UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])))
         } else {
             hasEnded = true
@@ -149,49 +159,63 @@ public final class Connection {
     func send(_ bytes: [UInt8]) -> Promise<Void> {
         if let refusal { return Promise(error: refusal) }
         var sent = 0
-        if outgoing.isEmpty {
+        if let outgoing {
+            guard outgoing.count < writeQueueLimit else {
+                let detail = "\(outgoing.count) bytes are waiting, the limit is \(writeQueueLimit)"
+                return Promise(error: SystemError(.send, ENOBUFS, detail: detail))
+            }
+        } else {
             if bytes.isEmpty { return .value }
             let result = bytes.withUnsafeBytes { loop.kernel.send(socket.fd, $0.baseAddress!, $0.count) }
-            if result == bytes.count {
-                lastActivity = loop.turnTime
-                return .value
-            }
             if result < 0 && result != -Int(EAGAIN) {
                 fail(SystemError(.send, CInt(-result)))
                 return Promise(error: failure!)
             }
             sent = max(result, 0)
-        } else if outgoing.count >= writeQueueLimit {
-            let detail = "\(outgoing.count) bytes are waiting, the limit is \(writeQueueLimit)"
-            return Promise(error: SystemError(.send, ENOBUFS, detail: detail))
+            didSend(sent)
+            if sent == bytes.count { return .value }
         }
         let core = Core(root: Void.self, origin: nil)
-        outgoing.append(bytes, from: sent, core)
+        let queue = outgoing ?? WriteQueue()
+        queue.append(bytes, from: sent, core)
+        outgoing = queue
         updateInterest()
         return Promise(core)
+    }
+
+    @inline(__always)
+    private func didSend(_ count: Int) {
+        bytesSent += count
+        lastActivity = loop.turnTime
     }
 
     /// Why a write cannot be taken.
     private var refusal: SystemError? {
         if phase != .open { return SystemError(.send, EBADF, detail: "the connection is closed") }
-        if let failure { return failure }
-        if case .open = writeSide { return nil }
+        if hasFailed { return failure }
+        if writeSide == .open { return nil }
         return SystemError(.send, EPIPE, detail: "this side was shut down")
     }
 
     /// Sends what is queued, and the end when nothing is left. At most 16 segments a turn, so that one connection with a
     /// fast reader does not hold up the others.
     private func flush() {
+        guard let queue = outgoing else { return }
         for _ in 0..<16 {
-            let result = outgoing.withNext { loop.kernel.send(socket.fd, $0.baseAddress!, $0.count) } ?? 0
-            if result == -Int(EAGAIN) { break }
+            let result = queue.withNext { loop.kernel.send(socket.fd, $0.baseAddress!, $0.count) } ?? 0
+            if result == -Int(EAGAIN) { return }
             if result < 0 { return fail(SystemError(.send, CInt(-result))) }
-            lastActivity = loop.turnTime
-            outgoing.advance(result)
-            while let promise = outgoing.popFinished() { promise.fulfill(()) }
-            if outgoing.isEmpty { break }
+            didSend(result)
+            queue.advance(result)
+            while let promise = queue.popFinished() { promise.fulfill(()) }
+            // An inline handler of such a promise may have ended the connection.
+            guard outgoing === queue else { return }
+            if queue.isEmpty { break }
         }
-        if outgoing.isEmpty { didFlush() }
+        guard queue.isEmpty else { return }
+        outgoing = nil
+        if writeSide == .ending { endWriteSide() }
+        if phase == .flushing { linger() }
         updateInterest()
     }
 
@@ -201,33 +225,27 @@ public final class Connection {
     public func shutdownWrite() -> Promise<Void> {
         if phase != .open { return Promise(error: SystemError(.shutdown, EBADF, detail: "the connection is closed")) }
         if let failure { return Promise(error: failure) }
-        switch writeSide {
-        case .ended: return .value
-        case .ending(let core): return Promise(core)
-        case .open:
-            guard !outgoing.isEmpty else {
-                endWriteSide()
-                return .value
+        if let ending { return Promise(ending) }
+        if writeSide == .open {
+            writeSide = .ending
+            if outgoing != nil {
+                let core = Core(root: Void.self, origin: nil)
+                ending = core
+                return Promise(core)
             }
-            let core = Core(root: Void.self, origin: nil)
-            writeSide = .ending(core)
-            return Promise(core)
+            endWriteSide()
         }
+        return .value
     }
 
     private func endWriteSide() {
-        if case .ended = writeSide { return }
+        if writeSide == .ended { return }
         writeSide = .ended
         // ENOTCONN: the peer has reset. Whoever reads or writes is told.
         _ = loop.kernel.shutdown(socket.fd, CInt(SHUT_WR))
-    }
-
-    private func didFlush() {
-        if case .ending(let core) = writeSide {
-            endWriteSide()
-            core.fulfill(())
-        }
-        if phase == .flushing { linger() }
+        let promise = ending
+        ending = nil
+        promise?.fulfill(())
     }
 
     // MARK: Failing
@@ -241,11 +259,10 @@ public final class Connection {
 
     private func failWrites() {
         guard let failure else { return }
-        for promise in outgoing.removeAll() { promise.reject(failure) }
-        if case .ending(let core) = writeSide {
-            writeSide = .ended
-            core.reject(failure)
-        }
+        let promises = (outgoing?.promises ?? []) + (ending.map { [$0] } ?? [])
+        outgoing = nil
+        ending = nil
+        for promise in promises { promise.reject(failure) }
     }
 
     // MARK: Closing
@@ -272,7 +289,7 @@ public final class Connection {
         cancelRead()
         if failure != nil {
             release()
-        } else if outgoing.isEmpty {
+        } else if outgoing == nil {
             linger()
         } else {
             updateInterest()
@@ -309,10 +326,10 @@ public final class Connection {
     }
 
     private func armClosingTimer() {
-        let before = (outgoing.count, discarded)
+        let before = (queuedBytes, discarded)
         // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller holds us.
         closingTimer = loop.schedule(after: Self.closingPatience) { [unowned self] in
-            if before != (outgoing.count, discarded) { armClosingTimer() } else { abort() }
+            if before != (queuedBytes, discarded) { armClosingTimer() } else { abort() }
         }
     }
 
@@ -376,7 +393,7 @@ public final class Connection {
 extension Connection: ReadinessHandler {
     package func descriptorIsReady(_ ready: Interest) {
         // Each step may end the connection.
-        if ready.contains(.writing) && !outgoing.isEmpty { flush() }
+        if ready.contains(.writing) { flush() }
         guard ready.contains(.reading) else { return }
         if phase == .lingering { discardInput() } else { readNow() }
     }
@@ -384,7 +401,7 @@ extension Connection: ReadinessHandler {
     private func updateInterest() {
         var wanted: Interest = []
         if pendingRead != nil || phase == .lingering { wanted.insert(.reading) }
-        if !outgoing.isEmpty { wanted.insert(.writing) }
+        if outgoing != nil { wanted.insert(.writing) }
         guard wanted != interest, phase != .closed else { return }
         interest = wanted
         do throws(SystemError) {

@@ -1,8 +1,8 @@
 /// The bytes of a connection that the kernel has not taken yet, and the promises of the writes that they belong to.
 ///
 /// Small writes are gathered in one block, so that a thousand of them leave with one system call; a large one keeps
-/// its own array and is not copied.
-struct WriteQueue {
+/// its own array and is not copied. A connection has a queue only while something waits, which most never do.
+final class WriteQueue {
     private var segments: [[UInt8]] = []
     private var first = 0
     // How much of the first segment is gone.
@@ -20,7 +20,7 @@ struct WriteQueue {
     var isEmpty: Bool { firstMark == marks.count }
 
     /// Queues `bytes` from `start` on; the core is settled by whoever takes it out again.
-    mutating func append(_ bytes: [UInt8], from start: Int, _ promise: Core) {
+    func append(_ bytes: [UInt8], from start: Int, _ promise: Core) {
         let count = bytes.count - start
         if count > 0 {
             if let last = segments.indices.last, last >= first, segments[last].count + count <= Self.gatherSize {
@@ -41,7 +41,7 @@ struct WriteQueue {
     }
 
     /// The kernel has taken `count` bytes of what `withNext` showed.
-    mutating func advance(_ count: Int) {
+    func advance(_ count: Int) {
         taken += count
         offset += count
         guard first < segments.count, offset == segments[first].count else { return }
@@ -58,19 +58,15 @@ struct WriteQueue {
     }
 
     /// The promise of the first write, if all its bytes are gone.
-    mutating func popFinished() -> Core? {
+    func popFinished() -> Core? {
         guard firstMark < marks.count, marks[firstMark].end <= taken else { return nil }
         return popMark()
     }
 
-    /// Forgets all bytes and answers the promises of their writes.
-    mutating func removeAll() -> [Core] {
-        let promises = marks[firstMark...].map(\.promise)
-        self = WriteQueue()
-        return promises
-    }
+    /// The promises of the writes that wait.
+    var promises: [Core] { marks[firstMark...].map(\.promise) }
 
-    private mutating func popMark() -> Core {
+    private func popMark() -> Core {
         let promise = marks[firstMark].promise
         firstMark += 1
         if firstMark == marks.count {

@@ -5,19 +5,26 @@ import Glibc
 ///
 /// Used by the loop's thread alone. Results are the kernel's: zero or more, or `-errno`.
 package final class Kernel {
-    package var table: Syscalls
-    private var counts: [Int]
+    private let table: Syscalls
+    // One counter a case of SystemCall, which is its index. A plain block, since an array's checks would cost more than
+    // the counting.
+    private let counts: UnsafeMutablePointer<Int>
 
     package init(_ table: Syscalls = Syscalls()) {
         self.table = table
-        counts = Array(repeating: 0, count: SystemCall.allCases.count)
+        counts = .allocate(capacity: SystemCall.allCases.count)
+        counts.initialize(repeating: 0, count: SystemCall.allCases.count)
     }
+
+    deinit { counts.deallocate() }
 
     package subscript(call: SystemCall) -> Int { counts[Int(call.rawValue)] }
 
+    @inline(__always)
     private func count(_ call: SystemCall) { counts[Int(call.rawValue)] &+= 1 }
 
     /// Repeats `body` while a signal interrupts it; each try counts.
+    @inline(__always)
     private func retrying(_ call: SystemCall, _ body: () -> Int) -> Int {
         while true {
             count(call)
