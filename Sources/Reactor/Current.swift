@@ -30,6 +30,7 @@ extension EventLoop {
     }
 
     private static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
+        Fork.watch()
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
         loop.owner = pthread_self()

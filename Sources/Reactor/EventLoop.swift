@@ -32,6 +32,7 @@ public final class EventLoop {
     var nextSignalID = 0
     private var holds = 0
     private var stopRequested = false
+    private var hasEnded = false
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
 
@@ -118,6 +119,7 @@ public final class EventLoop {
         guard forkGeneration == Fork.generation else {
             throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
         }
+        guard !hasEnded else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
         assertOwner()
         counters.turns += 1
         mailbox.take(into: &ready)
@@ -404,7 +406,7 @@ public final class EventLoop {
 
     /// Ends the loop: what is ready or waits is let go, unrun, and reported; descriptors are closed; mail is refused.
     func close() {
-        counters.turns += 1
+        hasEnded = true
         mailbox.close(into: &ready)
         var undelivered = 0
         // Letting go of one thing may make another ready, or start a timer: until nothing is left.
@@ -424,9 +426,10 @@ public final class EventLoop {
         poller.close(kernel)
         if undelivered + waitingHandlers > 0 { LoopReport.send(.undelivered(undelivered + waitingHandlers)) }
         guard waitingHandlers > 0 else { return }
-        // Handlers still wait for promises that live on, and know this object by its address.
-        _ = Unmanaged.passRetained(self)
-        orphans.store(waitingHandlers, ordering: .sequentiallyConsistent)
+        // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused
+        // by the mailbox already, which has taken the count below zero.
+        let kept = Unmanaged.passRetained(self)
+        if orphans.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
     }
 
     /// A thread that took us from "parked" writes the eventfd a moment later: it must not find another's descriptor

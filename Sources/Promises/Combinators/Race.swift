@@ -3,16 +3,18 @@
 public func race<Each: Thenable>(_ thenables: [Each]) -> Promise<Each.T> {
     guard !thenables.isEmpty else { return Promise(error: PromiseError.badInput("race of an empty list")) }
     let result = Core(root: Each.T.self, origin: nil)
-    for thenable in thenables { thenable.asPromise().core.attach(Core(inline: Contend<Each.T>(result))) }
+    for thenable in thenables { thenable.asPromise().core.attach(Core(inline: Contend<Each.T>(result, mayReject: true))) }
     return Promise(result)
 }
 
 /// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array.
 public func race<Each: Thenable>(_ thenables: Each...) -> Promise<Each.T> { race(thenables) }
 
-/// Is fulfilled as the first of the guarantees.
+/// Is fulfilled as the first of the guarantees. One that is abandoned does not count.
 public func race<T>(_ first: Guarantee<T>, _ others: Guarantee<T>...) -> Guarantee<T> {
-    Guarantee(race([first] + others).core)
+    let result = Core(root: T.self, origin: nil)
+    for guarantee in [first] + others { guarantee.core.attach(Core(inline: Contend<T>(result, mayReject: false))) }
+    return Guarantee(result)
 }
 
 /// One contender's waiter: the first to claim the result settles it.
@@ -20,11 +22,15 @@ private struct Contend<T>: Operation {
     typealias Input = T
     typealias Output = Void
     let result: Core
+    let mayReject: Bool
 
-    init(_ result: Core) { self.result = result }
+    init(_ result: Core, mayReject: Bool) {
+        self.result = result
+        self.mayReject = mayReject
+    }
 
     consuming func run(_ source: Source<T>, _ core: Core) {
-        if result.claim() {
+        if source.isFulfilled || mayReject, result.claim() {
             result.retain()
             result.finish(as: source)
         }

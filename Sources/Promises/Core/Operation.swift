@@ -144,6 +144,13 @@ extension Core {
         sourceWord = 0
         follow(inner)
     }
+
+    /// The same where there is no error to report a circle with.
+    @inlinable @inline(__always)
+    func finish<Value>(followingGuarantee inner: Core, as type: Value.Type) {
+        precondition(inner.root !== root, "a guarantee's handler returned that guarantee, which would wait for itself")
+        finish(following: inner, as: type)
+    }
 }
 
 /// How a core that was made by hand is settled by whoever holds it, and holds the right to settle it.

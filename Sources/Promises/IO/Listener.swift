@@ -36,6 +36,8 @@ public final class Listener {
 
     /// How many connections are accepted in one turn, so that a storm of them leaves time for those that are there.
     private static var budget: Int { 64 }
+    /// The same when it is closed with `drain`; more than a backlog holds, so that only an error for each could reach it.
+    private static var drainBudget: Int { 65536 }
     private static var pause: Duration { .milliseconds(100) }
 
     private init(_ socket: Socket, _ address: SocketAddress, on loop: EventLoop) {
@@ -116,7 +118,11 @@ public final class Listener {
     ///   kernel resets them. Only for `serve`, and up to its limit.
     public func close(drain: Bool = false) {
         guard !isClosed else { return }
-        if drain, service != nil { while !isClosed && hasRoom && acceptOne() {} }
+        if drain, service != nil {
+            for _ in 0..<Self.drainBudget where !isClosed && hasRoom {
+                guard acceptOne() else { break }
+            }
+        }
         end(nil)
     }
 
@@ -157,10 +163,9 @@ public final class Listener {
     private func backOff(_ error: SystemError) {
         if !isInTrouble { conf.log(.acceptPaused(error)) }
         isInTrouble = true
-        // The connections that wait are of no use to a listener that nobody holds any more.
-        backOff = loop.schedule(after: Self.pause) { [weak self] in
-            self?.backOff = nil
-            self?.updateInterest()
+        backOff = loop.schedule(after: Self.pause) { [self] in
+            backOff = nil
+            updateInterest()
         }
         updateInterest()
     }

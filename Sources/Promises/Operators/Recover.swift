@@ -10,11 +10,12 @@ extension Catchable {
         return Promise(child)
     }
 
-    /// Turns every rejection, cancellation among them, into a guarantee: from here on the chain cannot fail.
+    /// Turns every rejection, cancellation among them, into a guarantee: from here on the chain cannot fail. Traps if
+    /// `body` returns that very guarantee: it has no error to say so with.
     @inlinable
     @discardableResult
     public func recover(_ body: @escaping (any Error) -> Guarantee<T>) -> Guarantee<T> {
-        let child = Core(Recover(.allErrors, body))
+        let child = Core(RecoverAlways(body))
         asPromise().core.attach(child)
         return Guarantee(child)
     }
@@ -62,5 +63,20 @@ struct Recover<Next: Thenable>: Operation {
         do {
             core.finish(following: try body(source.error).asPromise().core, as: Next.T.self)
         } catch { core.finish(throwing: error) }
+    }
+}
+
+@usableFromInline
+struct RecoverAlways<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: (any Error) -> Guarantee<T>
+
+    @inlinable init(_ body: @escaping (any Error) -> Guarantee<T>) { self.body = body }
+
+    @inlinable
+    consuming func run(_ source: Source<T>, _ core: Core) {
+        guard !source.isFulfilled else { return core.finish(as: source) }
+        core.finish(followingGuarantee: body(source.error).core, as: T.self)
     }
 }

@@ -55,8 +55,6 @@ struct GuaranteeThen<T, Next>: Operation {
     @inlinable
     consuming func run(_ source: Source<T>, _ core: Core) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.core) }
-        let next = body(source.value).core
-        precondition(next.root !== core.root, "a guarantee's handler returned that guarantee, which would wait for itself")
-        core.finish(following: next, as: Next.self)
+        core.finish(followingGuarantee: body(source.value).core, as: Next.self)
     }
 }
