@@ -20,22 +20,26 @@ protocol Operation<Input, Output> {
 /// A core that has settled, as an operation sees it.
 @usableFromInline
 struct Source<Value> {
-    @usableFromInline let core: Core
+    // Unmanaged: whoever runs the operation holds the core meanwhile.
+    @usableFromInline let reference: Unmanaged<Core>
     @usableFromInline let isFulfilled: Bool
 
     @inlinable @inline(__always)
-    init(_ core: Core, isFulfilled: Bool) {
-        self.core = core
+    init(_ reference: Unmanaged<Core>, isFulfilled: Bool) {
+        self.reference = reference
         self.isFulfilled = isFulfilled
     }
 
+    @inlinable
+    var core: Core { reference.takeUnretainedValue() }
+
     /// Only if fulfilled.
     @inlinable @inline(__always)
-    var value: Value { core.value(as: Value.self) }
+    var value: Value { reference._withUnsafeGuaranteedRef { $0.value(as: Value.self) } }
 
     /// Only if rejected.
     @inlinable @inline(__always)
-    var error: any Error { core.error }
+    var error: any Error { reference._withUnsafeGuaranteedRef { $0.error } }
 
     @inlinable
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
@@ -92,9 +96,7 @@ extension Core {
             let word = core.sourceWord
             let source = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
             let operation = take(Op.self, at: core.operationAddress, capacity: 16)
-            source._withUnsafeGuaranteedRef {
-                operation.run(Source($0, isFulfilled: word & State.kindMask == State.fulfilled), core)
-            }
+            operation.run(Source(source, isFulfilled: word & State.kindMask == State.fulfilled), core)
             source.release()
         case .drop:
             _ = take(Op.self, at: core.operationAddress, capacity: 16)

@@ -42,6 +42,6 @@ struct EnsureHold<T>: Operation {
 
     @inlinable
     consuming func run(_ source: Source<Void>, _ core: Core) {
-        core.finish(as: Source<T>(outcome, isFulfilled: outcome.settled?.kind == State.fulfilled))
+        core.finish(as: Source<T>(.passUnretained(outcome), isFulfilled: outcome.settled?.kind == State.fulfilled))
     }
 }
