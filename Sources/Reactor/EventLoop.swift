@@ -25,27 +25,24 @@ public final class EventLoop {
 
     @exclusivity(unchecked) var poller = Poller()
     @exclusivity(unchecked) var timers = TimerQueue()
-    @exclusivity(unchecked) var counters = Metrics()
-    var watches: [CInt: WatchGroup] = [:]
-    var signalHandlers: [SignalHandler] = []
-    var signalDoor: SignalDoor?
-    var nextSignalID = 0
+    @exclusivity(unchecked) var counters = LoopMetrics()
+    var signals = LoopSignals()
     private var holds = 0
     private var stopRequested = false
-    private var hasEnded = false
+    var hasEnded = false
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
 
-    private var timerDescriptor: CInt = -1
+    var timerDescriptor: CInt = -1
     // The moment for which the timerfd is armed; `.max` when it is not.
-    private var armedDeadline = Int64.max
+    var armedDeadline = Int64.max
     // Read by other threads, after they have found the mailbox parked; written before it is.
-    private let wakeDescriptor = Atomic<CInt>(-1)
+    let wakeDescriptor = Atomic<CInt>(-1)
     // How often another thread found us parked: each has written the eventfd, or is about to.
-    private var wakesOwed: UInt64 = 0
+    var wakesOwed: UInt64 = 0
 
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
-    private let orphans = Atomic<Int>(0)
+    let orphans = Atomic<Int>(0)
     private let forkGeneration = Fork.generation
     private var buffer: UnsafeMutableRawBufferPointer?
 
@@ -67,6 +64,18 @@ public final class EventLoop {
     deinit { buffer?.deallocate() }
 
     // MARK: Driving
+
+    /// A moment on the loop's clock.
+    public typealias Instant = LoopInstant
+    /// What a loop has done.
+    public typealias Metrics = LoopMetrics
+
+    /// The counters, as they stand now.
+    public var metrics: Metrics {
+        var snapshot = counters
+        for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
+        return snapshot
+    }
 
     /// How a turn waits.
     public enum Wait: Equatable, Sendable {
@@ -117,7 +126,8 @@ public final class EventLoop {
     @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
         guard forkGeneration == Fork.generation else {
-            throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
+            throw SystemError(
+                .epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
         }
         guard !hasEnded else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
         assertOwner()
@@ -137,13 +147,13 @@ public final class EventLoop {
     /// Whether anything is left that the loop waits for.
     public var isAlive: Bool {
         !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0 || poller.hasUndelivered
-            || holds > 0 || signalHandlers.contains { $0.isReferenced }
+            || holds > 0 || signals.hasReferenced
     }
 
     /// Whether anything on this loop, referenced or not, could still make something happen; if not, only another
     /// thread can.
     package var canWakeItself: Bool {
-        isAlive || !timers.isEmpty || poller.waiting > 0 || !signalHandlers.isEmpty
+        isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty
     }
 
     // MARK: Jobs
@@ -231,20 +241,6 @@ public final class EventLoop {
 
     // MARK: Timers
 
-    /// Starts a timer; see `schedule(after:_:)` for the public forms. Never before now: one that was due long ago
-    /// must not overtake those that its own batch is firing.
-    package func startTimer(at deadline: Instant, _ job: Job) -> Timer {
-        assertOwner()
-        return Timer(self, timers.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
-    }
-
-    package func startTimer(after delay: Duration, repeats: Bool = false, _ job: Job) -> Timer {
-        assertOwner()
-        let delay = max(delay.clampedNanoseconds, repeats ? 1 : 0)
-        let deadline = now.nanoseconds.addingSaturating(delay)
-        return Timer(self, timers.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
-    }
-
     /// The loop's time when it last looked for due timers: exact enough for the idle time of connections, which is
     /// itself watched by timers, and free.
     @inlinable
@@ -268,101 +264,6 @@ public final class EventLoop {
     /// The earliest deadline of a timer, `nil` without one: how long another event loop that carries this one may
     /// wait. See `fileDescriptor`.
     public var nextDeadline: Instant? { timers.nextDeadline.map(Instant.init(nanoseconds:)) }
-
-    // MARK: Waiting
-
-    /// A descriptor that is readable when a `turn(.poll)` has something to do: for carrying this loop in another one
-    /// (poll, GLib, another epoll). Ready jobs do not show in it, so turn until `isReady` is false, and turn before
-    /// the first wait. Owned by the loop. Not readable for a timer that was started since the last turn.
-    /// - Throws: `SystemError` if it cannot be opened.
-    public var fileDescriptor: CInt {
-        get throws(SystemError) {
-            try openWaker()
-            return poller.descriptor
-        }
-    }
-
-    /// Whether jobs are ready: another turn would not wait.
-    public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
-
-    private func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        if case .virtual(let virtual) = clock { return try pollVirtually(virtual, mayBlock: mayBlock, limit) }
-        var blocking = mayBlock
-        let deadline = min(timers.nextDeadline ?? .max, limit)
-        if deadline != .max && deadline <= now.nanoseconds { blocking = false }
-        if !blocking && poller.descriptor < 0 { return }
-        try openWaker()
-        if deadline < armedDeadline && deadline != .max { try arm(deadline) }
-        guard blocking else { return try fetch(blocking: false) }
-        guard mailbox.park() else { return }
-        defer { unpark() }
-        try fetch(blocking: true)
-    }
-
-    /// Descriptors first, without waiting; then time jumps. Only a loop with no deadline at all really waits.
-    private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        if poller.descriptor >= 0 { try fetch(blocking: false) }
-        guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return }
-        let deadline = min(timers.nextDeadline ?? .max, limit)
-        guard deadline == .max else { return virtual.advance(to: Instant(nanoseconds: deadline)) }
-        try openWaker()
-        guard mailbox.park() else { return }
-        defer { unpark() }
-        try fetch(blocking: true)
-    }
-
-    private func fetch(blocking: Bool) throws(SystemError) {
-        counters.events += try poller.fetch(blocking: blocking, kernel)
-    }
-
-    private func unpark() {
-        guard !mailbox.unpark() else { return }
-        wakesOwed += 1
-        counters.wakeups += 1
-    }
-
-    private func deliverEvents() {
-        while let delivery = poller.next(kernel) {
-            switch delivery {
-            case .handler(let handler, let ready): handler.descriptorIsReady(ready)
-            case .loop(.signals): deliverSignals()
-            // Its coming ended the wait, and that was all.
-            case .loop(.mailbox): break
-            case .loop(.timer): armedDeadline = .max
-            }
-        }
-    }
-
-    func openPoller() throws(SystemError) { try poller.open(kernel) }
-
-    private func openWaker() throws(SystemError) {
-        guard wakeDescriptor.load(ordering: .relaxed) < 0 else { return }
-        try openPoller()
-        let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
-        do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
-            kernel.close(fd)
-            throw error
-        }
-        wakeDescriptor.store(fd, ordering: .releasing)
-    }
-
-    /// Arms the timerfd. It is left armed when the timer is cancelled, at the price of one wake-up for nothing, and
-    /// touched again only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
-    private func arm(_ deadline: Int64) throws(SystemError) {
-        if timerDescriptor < 0 {
-            let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
-            do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
-                kernel.close(fd)
-                throw error
-            }
-            timerDescriptor = fd
-        }
-        // Zero would disarm it.
-        let moment = max(deadline, 1)
-        let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
-        _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet)
-        armedDeadline = deadline
-    }
 
     // MARK: Descriptors, for the layers above
 
@@ -399,59 +300,6 @@ public final class EventLoop {
             _ = write(wakeDescriptor.load(ordering: .acquiring), &one, 8)
             return true
         case .refused: return false
-        }
-    }
-
-    // MARK: End
-
-    /// Ends the loop: what is ready or waits is let go, unrun, and reported; descriptors are closed; mail is refused.
-    func close() {
-        hasEnded = true
-        mailbox.close(into: &ready)
-        var undelivered = 0
-        // Letting go of one thing may make another ready, or start a timer: until nothing is left.
-        while true {
-            while let job = ready.popFirst() {
-                undelivered += 1
-                job._withUnsafeGuaranteedRef { $0.discardAndRelease() }
-            }
-            let jobs = timers.removeAll()
-            let handlers = poller.removeAllHandlers()
-            watches = [:]
-            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty { break }
-        }
-        closeSignals()
-        awaitOwedWakes()
-        if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
-        poller.close(kernel)
-        if undelivered + waitingHandlers > 0 { LoopReport.send(.undelivered(undelivered + waitingHandlers)) }
-        guard waitingHandlers > 0 else { return }
-        // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused
-        // by the mailbox already, which has taken the count below zero.
-        let kept = Unmanaged.passRetained(self)
-        if orphans.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
-    }
-
-    /// A thread that took us from "parked" writes the eventfd a moment later: it must not find another's descriptor
-    /// under that number.
-    private func awaitOwedWakes() {
-        let fd = wakeDescriptor.load(ordering: .relaxed)
-        guard fd >= 0 else { return }
-        while wakesOwed > 0 {
-            var seen: UInt64 = 0
-            guard kernel.eventRead(fd, &seen) > 0 else {
-                sched_yield()
-                continue
-            }
-            wakesOwed -= min(seen, wakesOwed)
-        }
-        kernel.close(fd)
-    }
-
-    /// Any thread: one handler that waited on this loop when it ended is gone. The last lets the object go.
-    package func orphanIsGone() {
-        if orphans.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
-            Unmanaged.passUnretained(self).release()
         }
     }
 

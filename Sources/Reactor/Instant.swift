@@ -1,35 +1,33 @@
-extension EventLoop {
-    /// A moment on the loop's clock, in nanoseconds: `CLOCK_MONOTONIC`, or the virtual clock's own count.
-    ///
-    /// It has no relation to the time of day: stepping the system clock moves no timer. As on any Linux, the clock
-    /// stands still while the machine is suspended. Arithmetic saturates, so that `now + .seconds(.max)` is
-    /// "never" and not a trap.
-    public struct Instant: InstantProtocol, Hashable, Sendable, CustomStringConvertible {
-        /// Nanoseconds since the clock's zero.
-        public var nanoseconds: Int64
+/// A moment on the loop's clock, in nanoseconds: `CLOCK_MONOTONIC`, or the virtual clock's own count.
+///
+/// It has no relation to the time of day: stepping the system clock moves no timer. As on any Linux, the clock
+/// stands still while the machine is suspended. Arithmetic saturates, so that `now + .seconds(.max)` is
+/// "never" and not a trap.
+public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConvertible {
+    /// Nanoseconds since the clock's zero.
+    public var nanoseconds: Int64
 
-        /// The moment that many nanoseconds after the clock's zero.
-        public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+    /// The moment that many nanoseconds after the clock's zero.
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-        /// A moment that never comes.
-        public static var distantFuture: Instant { Instant(nanoseconds: .max) }
+    /// A moment that never comes.
+    public static var distantFuture: LoopInstant { LoopInstant(nanoseconds: .max) }
 
-        /// The moment `duration` later; saturates.
-        public func advanced(by duration: Duration) -> Instant {
-            Instant(nanoseconds: nanoseconds.addingSaturating(duration.clampedNanoseconds))
-        }
-
-        /// How long from this moment to `other`, negative if `other` is earlier.
-        public func duration(to other: Instant) -> Duration {
-            .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
-        }
-
-        /// Earlier is less.
-        public static func < (left: Instant, right: Instant) -> Bool { left.nanoseconds < right.nanoseconds }
-
-        /// The moment in seconds, as `12.5 s`.
-        public var description: String { "\(Double(nanoseconds) / 1e9) s" }
+    /// The moment `duration` later; saturates.
+    public func advanced(by duration: Duration) -> LoopInstant {
+        LoopInstant(nanoseconds: nanoseconds.addingSaturating(duration.clampedNanoseconds))
     }
+
+    /// How long from this moment to `other`, negative if `other` is earlier.
+    public func duration(to other: LoopInstant) -> Duration {
+        .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
+    }
+
+    /// Earlier is less.
+    public static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
+
+    /// The moment in seconds, as `12.5 s`.
+    public var description: String { "\(Double(nanoseconds) / 1e9) s" }
 }
 
 extension Duration {

@@ -5,12 +5,12 @@ package enum LoopClock {
     case monotonic
     case virtual(VirtualClock)
 
-    package var now: EventLoop.Instant {
+    package var now: LoopInstant {
         switch self {
         case .monotonic:
             var time = timespec()
             clock_gettime(CLOCK_MONOTONIC, &time)
-            return EventLoop.Instant(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
+            return LoopInstant(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
         case .virtual(let clock):
             return clock.now
         }
@@ -20,20 +20,20 @@ package enum LoopClock {
 /// A clock for tests that stands still while there is anything to do and jumps to the next deadline when there is
 /// nothing: an hour of retries passes in the time its handlers take.
 ///
-/// Given to a loop with `EventLoop.withLoop(clock:)`. Before it jumps, the loop asks the kernel once, without
+/// Given to a loop with `withLoop(clock:)`. Before it jumps, the loop asks the kernel once, without
 /// waiting, whether a descriptor is ready; so data that has already arrived is always handled before a time-out fires.
 /// Used by one thread only.
 public final class VirtualClock {
     /// The present moment of this clock.
-    public private(set) var now: EventLoop.Instant
+    public private(set) var now: LoopInstant
 
     /// A clock that starts at `start`.
-    public init(start: EventLoop.Instant = EventLoop.Instant(nanoseconds: 0)) { now = start }
+    public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = start }
 
     /// Moves the clock on by `duration`. Timers that have become due fire in the loop's next turn. A negative duration
     /// does nothing: time does not go back.
     public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
 
     /// Moves the clock on to `moment`, if that is later than now.
-    public func advance(to moment: EventLoop.Instant) { now = max(now, moment) }
+    public func advance(to moment: LoopInstant) { now = max(now, moment) }
 }

@@ -1,26 +1,17 @@
-extension EventLoop {
-    /// What a loop has done since it was made. Reading it costs no system call.
-    public struct Metrics: Sendable {
-        /// Turns of the loop.
-        public internal(set) var turns = 0
-        /// Jobs and promise handlers that have run.
-        public internal(set) var jobs = 0
-        /// Events that epoll has reported.
-        public internal(set) var events = 0
-        /// Timers that have fired.
-        public internal(set) var timersFired = 0
-        /// How often another thread had to wake the loop.
-        public internal(set) var wakeups = 0
-        /// The longest time that one job or handler has held the loop; zero unless `EventLoop.measuresHandlers` is on.
-        public internal(set) var longestHandler: Duration = .zero
-        /// How often each system call was made by the loop's own thread; those never made are missing.
-        public internal(set) var systemCalls: [SystemCall: Int] = [:]
-    }
-
-    /// The counters, as they stand now.
-    public var metrics: Metrics {
-        var snapshot = counters
-        for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
-        return snapshot
-    }
+/// What a loop has done since it was made. Reading it costs no system call.
+public struct LoopMetrics: Sendable {
+    /// Turns of the loop.
+    public internal(set) var turns = 0
+    /// Jobs and promise handlers that have run.
+    public internal(set) var jobs = 0
+    /// Events that epoll has reported.
+    public internal(set) var events = 0
+    /// Timers that have fired.
+    public internal(set) var timersFired = 0
+    /// How often another thread had to wake the loop.
+    public internal(set) var wakeups = 0
+    /// The longest time that one job or handler has held the loop; zero unless `measuresHandlers` is on.
+    public internal(set) var longestHandler: Duration = .zero
+    /// How often each system call was made by the loop's own thread; those never made are missing.
+    public internal(set) var systemCalls: [SystemCall: Int] = [:]
 }

@@ -91,6 +91,10 @@ package struct Poller: ~Copyable {
         count(index, +1)
     }
 
+    package func handler(of fd: CInt) -> (any ReadinessHandler)? {
+        Int(fd) < slots.count ? slots[Int(fd)].handler : nil
+    }
+
     package mutating func setReferenced(_ isReferenced: Bool, of fd: CInt) {
         let index = Int(fd)
         guard index < slots.count else { return }

@@ -2,8 +2,8 @@ extension EventLoop {
     /// This loop as other threads may use it.
     public var remote: Remote { Remote(loop: self) }
 
-    /// A loop's door for other threads: the only part of a loop that is `Sendable`.
     // @unchecked: of the loop it touches only the mailbox and the eventfd's atomic, which are made for any thread.
+    /// A loop's door for other threads: the only part of a loop that is `Sendable`.
     public struct Remote: @unchecked Sendable {
         fileprivate let loop: EventLoop
 

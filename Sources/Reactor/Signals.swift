@@ -1,6 +1,4 @@
-import CLinux
 import Glibc
-import Synchronization
 
 extension EventLoop {
     /// Calls `handler` on this loop after the process has received `signal`.
@@ -14,11 +12,8 @@ extension EventLoop {
     ///   nobody can catch; and of the calls that open the loop's own descriptors.
     public func onSignal(_ signal: CInt, _ handler: @escaping () -> Void) throws(SystemError) -> SignalWatch {
         guard (1...64).contains(signal) else { throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)") }
-        let door = try openSignalDoor()
-        if !signalHandlers.contains(where: { $0.signal == signal }) { try SignalTable.subscribe(door, to: signal) }
-        nextSignalID += 1
-        signalHandlers.append(SignalHandler(id: nextSignalID, signal: signal, body: handler, isReferenced: true))
-        return SignalWatch(loop: self, id: nextSignalID)
+        try openSignalDoor()
+        return SignalWatch(loop: self, id: try signals.add(signal, handler))
     }
 
     /// A standing watch of a signal. Letting go of it does not end it; `cancel()` does.
@@ -28,167 +23,25 @@ extension EventLoop {
 
         /// Ends the watch and releases its handler; with the last watch of a signal the previous action of the
         /// process is put back. A signal that is already on its way is not reported any more.
-        public func cancel() { loop.removeSignalHandler(id) }
+        public func cancel() { _ = loop.signals.remove(id) }
 
         /// Lets the loop end although this watch stands.
-        public func unref() { loop.setSignalReferenced(id, false) }
+        public func unref() { loop.signals.setReferenced(id, false) }
 
         /// Makes the watch keep the loop alive again.
-        public func ref() { loop.setSignalReferenced(id, true) }
-    }
-}
-
-struct SignalHandler {
-    let id: Int
-    let signal: CInt
-    let body: () -> Void
-    var isReferenced: Bool
-}
-
-extension EventLoop {
-    fileprivate func removeSignalHandler(_ id: Int) {
-        guard let index = signalHandlers.firstIndex(where: { $0.id == id }) else { return }
-        let removed = signalHandlers.remove(at: index)
-        if !signalHandlers.contains(where: { $0.signal == removed.signal }), let signalDoor {
-            SignalTable.unsubscribe(signalDoor, from: removed.signal)
-        }
+        public func ref() { loop.signals.setReferenced(id, true) }
     }
 
-    fileprivate func setSignalReferenced(_ id: Int, _ isReferenced: Bool) {
-        guard let index = signalHandlers.firstIndex(where: { $0.id == id }) else { return }
-        signalHandlers[index].isReferenced = isReferenced
-    }
-
-    private func openSignalDoor() throws(SystemError) -> SignalDoor {
-        if let signalDoor { return signalDoor }
+    private func openSignalDoor() throws(SystemError) {
+        guard signals.door == nil else { return }
+        try openPoller()
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
         do throws(SystemError) {
-            try openPoller()
             try poller.add(.signals, fd, kernel)
-            let door = try SignalTable.open(fd)
-            signalDoor = door
-            return door
+            signals.door = try SignalTable.open(fd)
         } catch {
             kernel.close(fd)
             throw error
-        }
-    }
-
-    /// Calls the handlers of what has come since the last time.
-    func deliverSignals() {
-        guard let signalDoor else { return }
-        let pending = signalDoor.pending.exchange(0, ordering: .acquiring)
-        for entry in signalHandlers where pending & SignalTable.bit(entry.signal) != 0 {
-            // A handler before this one may have cancelled it.
-            if signalHandlers.contains(where: { $0.id == entry.id }) { entry.body() }
-        }
-    }
-
-    func closeSignals() {
-        while let last = signalHandlers.last { removeSignalHandler(last.id) }
-        guard let door = signalDoor else { return }
-        signalDoor = nil
-        kernel.close(SignalTable.close(door))
-    }
-}
-
-/// What the C signal handler may touch for one loop: atomics, and a descriptor that outlives every call of it.
-final class SignalDoor: Sendable {
-    // Signals this loop waits for, those that have come, and the eventfd to write (−1: the door is free).
-    let wanted = Atomic<UInt64>(0)
-    let pending = Atomic<UInt64>(0)
-    let descriptor = Atomic<CInt>(-1)
-}
-
-/// The process's signal actions, and which loops want to know.
-///
-/// The handler that the kernel calls runs on any thread at any instruction, so it only reads a fixed table of
-/// atomics, sets a bit, and writes an eventfd: all of it async-signal-safe (signal-safety(7)).
-enum SignalTable {
-    // nonisolated(unsafe): allocated once, never moved or freed; all that is reachable through it is atomic.
-    nonisolated(unsafe) private static let doors: UnsafeMutableBufferPointer<SignalDoor> = {
-        let doors = UnsafeMutableBufferPointer<SignalDoor>.allocate(capacity: count)
-        for index in 0..<count { doors.initializeElement(at: index, to: SignalDoor()) }
-        return doors
-    }()
-    private static var count: Int { 64 }
-    // Handlers that are running at this moment, on any thread: a door is closed only when there is none.
-    private static let running = Atomic<Int>(0)
-    private static let previous = Mutex<[CInt: sigaction]>([:])
-
-    static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
-
-    static func open(_ fd: CInt) throws(SystemError) -> SignalDoor {
-        for door in doors {
-            if door.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
-                return door
-            }
-        }
-        throw SystemError(.sigaction, ENOSPC, detail: "more than \(count) loops watch signals")
-    }
-
-    /// Answers the door's descriptor, which no handler can write any more.
-    static func close(_ door: SignalDoor) -> CInt {
-        door.wanted.store(0, ordering: .sequentiallyConsistent)
-        // A handler on another thread that saw the door open is between two instructions and ends soon; one on this
-        // thread has ended, since it interrupted us.
-        while running.load(ordering: .sequentiallyConsistent) != 0 { sched_yield() }
-        door.pending.store(0, ordering: .relaxed)
-        return door.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
-    }
-
-    static func subscribe(_ door: SignalDoor, to signal: CInt) throws(SystemError) {
-        notify(0)
-        let failure = previous.withLock { previous -> SystemError? in
-            if previous[signal] == nil {
-                var action = sigaction()
-                action.__sigaction_handler.sa_handler = { SignalTable.handle($0) }
-                action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART))
-                sigfillset(&action.sa_mask)
-                var old = sigaction()
-                guard sigaction(signal, &action, &old) == 0 else {
-                    return SystemError(.sigaction, errno, detail: "signal \(signal)")
-                }
-                previous[signal] = old
-            }
-            door.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
-            return nil
-        }
-        if let failure { throw failure }
-    }
-
-    static func unsubscribe(_ door: SignalDoor, from signal: CInt) {
-        previous.withLock { previous in
-            door.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
-            door.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
-            let isWanted = doors.contains { $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
-            guard !isWanted, var old = previous.removeValue(forKey: signal) else { return }
-            sigaction(signal, &old, nil)
-        }
-    }
-
-    /// Called by the kernel, on whichever thread it chose.
-    private static func handle(_ signal: CInt) {
-        let savedErrno = errno
-        running.add(1, ordering: .sequentiallyConsistent)
-        notify(bit(signal))
-        running.subtract(1, ordering: .sequentiallyConsistent)
-        errno = savedErrno
-    }
-
-    /// Index by index, over a pointer: an iterator could make the runtime build metadata, under a lock, in the
-    /// middle of a signal. `subscribe` runs it once with no bits so that nothing here is ever done for the first time.
-    private static func notify(_ bits: UInt64) {
-        let doors = doors.baseAddress!
-        var index = 0
-        while index < count {
-            let door = doors[index]
-            index += 1
-            guard door.wanted.load(ordering: .sequentiallyConsistent) & bits != 0 else { continue }
-            door.pending.bitwiseOr(bits, ordering: .acquiringAndReleasing)
-            var one: UInt64 = 1
-            // EAGAIN would mean that the counter is full, and then the loop is awake already.
-            _ = write(door.descriptor.load(ordering: .acquiring), &one, 8)
         }
     }
 }

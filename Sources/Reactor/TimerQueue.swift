@@ -158,7 +158,8 @@ package struct TimerQueue {
             let first = index * 4 + 1
             guard first < heap.count else { break }
             var least = first
-            for child in (first + 1)..<max(first + 1, min(first + 4, heap.count)) where heap[child].isBefore(heap[least]) {
+            for child in (first + 1)..<max(first + 1, min(first + 4, heap.count))
+            where heap[child].isBefore(heap[least]) {
                 least = child
             }
             guard heap[least].isBefore(entry) else { break }

@@ -21,6 +21,20 @@ extension EventLoop {
         startTimer(after: interval, repeats: true, ClosureJob(body))
     }
 
+    /// Starts a timer; see `schedule(after:_:)` for the public forms. Never before now: one that was due long ago
+    /// must not overtake those that its own batch is firing.
+    package func startTimer(at deadline: Instant, _ job: Job) -> Timer {
+        assertOwner()
+        return Timer(self, timers.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
+    }
+
+    package func startTimer(after delay: Duration, repeats: Bool = false, _ job: Job) -> Timer {
+        assertOwner()
+        let delay = max(delay.clampedNanoseconds, repeats ? 1 : 0)
+        let deadline = now.nanoseconds.addingSaturating(delay)
+        return Timer(self, timers.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
+    }
+
     /// A timer that has been started. Letting go of it does not end it; `cancel()` does.
     public struct Timer {
         private let loop: EventLoop

@@ -17,10 +17,11 @@ extension EventLoop {
         _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void
     ) throws(SystemError) -> Watch {
         guard fd >= 0 else { throw SystemError(.epollControl, EBADF, detail: "descriptor \(fd)") }
-        guard !interest.isEmpty else { throw SystemError(.epollControl, EINVAL, detail: "no interest for descriptor \(fd)") }
-        let group = watches[fd] ?? WatchGroup(fd, self)
+        guard !interest.isEmpty else {
+            throw SystemError(.epollControl, EINVAL, detail: "no interest for descriptor \(fd)")
+        }
+        let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
         try group.add(interest, handler)
-        watches[fd] = group
         return Watch(group, interest, group.generation)
     }
 
@@ -52,7 +53,7 @@ extension EventLoop {
 /// The watches of one descriptor, which epoll knows but once.
 final class WatchGroup: ReadinessHandler {
     private let fd: CInt
-    // The loop holds the group, in `watches`; `Watch` values keep the group but not the loop alive.
+    // The loop's poller holds the group while it watches; `Watch` values keep the group but not the loop alive.
     private weak var loop: EventLoop?
     private var interests: [(interest: Interest, handler: (Interest) -> Void, generation: Int)] = []
     private(set) var generation = 0
@@ -78,7 +79,6 @@ final class WatchGroup: ReadinessHandler {
         // Released when this function ends, when nothing is half changed any more.
         let removed = interests.remove(at: index)
         if interests.isEmpty {
-            loop.watches[fd] = nil
             loop.forget(fd)
         } else {
             // Narrowing an interest makes no system call and so cannot fail.

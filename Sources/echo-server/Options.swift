@@ -91,8 +91,11 @@ struct Options: Equatable {
         let unit = units.first { text.hasSuffix($0.suffix) } ?? ("", 1)
         let digits = text.dropLast(unit.suffix.count)
         // A year is as good as for ever, and a sum of two of them is still far from an overflow.
-        guard digits.first?.isNumber == true, let number = Double(digits), (0...31_536_000).contains(number * unit.seconds)
-        else { throw UsageError(description: "\(name): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds") }
+        guard digits.first?.isNumber == true, let number = Double(digits),
+            (0...31_536_000).contains(number * unit.seconds)
+        else {
+            throw UsageError(description: "\(name): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds")
+        }
         return .seconds(number * unit.seconds)
     }
 }

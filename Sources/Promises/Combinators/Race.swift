@@ -3,7 +3,9 @@
 public func race<Each: Thenable>(_ thenables: [Each]) -> Promise<Each.T> {
     guard !thenables.isEmpty else { return Promise(error: PromiseError.badInput("race of an empty list")) }
     let result = Core(root: Each.T.self, origin: nil)
-    for thenable in thenables { thenable.asPromise().core.attach(Core(inline: Contend<Each.T>(result, mayReject: true))) }
+    for thenable in thenables {
+        thenable.asPromise().core.attach(Core(inline: Contend<Each.T>(result, mayReject: true)))
+    }
     return Promise(result)
 }
 

@@ -34,7 +34,13 @@ public struct Resolver<T> {
     /// `PromiseError.invalidCallingConvention`.
     @inlinable
     public func resolve(_ value: T?, _ error: (any Error)?) {
-        if let error { reject(error) } else if let value { fulfill(value) } else { reject(PromiseError.invalidCallingConvention) }
+        if let error {
+            reject(error)
+        } else if let value {
+            fulfill(value)
+        } else {
+            reject(PromiseError.invalidCallingConvention)
+        }
     }
 }
 

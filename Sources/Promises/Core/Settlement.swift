@@ -245,8 +245,10 @@ extension Core {
                 return settle(as: source, seen)
             }
             // With waiters of its own it keeps them, and their order; another thread's is not ours to link.
-            let canLink = seen & State.pointerMask == 0
-                && source._withUnsafeGuaranteedRef { $0.loop == here } && root._withUnsafeGuaranteedRef { $0.loop == here }
+            let canLink =
+                seen & State.pointerMask == 0
+                && source._withUnsafeGuaranteedRef { $0.loop == here }
+                && root._withUnsafeGuaranteedRef { $0.loop == here }
             guard canLink else { break }
             let link = UInt(bitPattern: root.retain().toOpaque()) | State.link | seen & State.isClaimed
             if source._withUnsafeGuaranteedRef({ $0.exchange(seen, link) }) {

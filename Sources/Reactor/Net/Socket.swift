@@ -40,7 +40,7 @@ package struct Socket {
     package static func connecting(to address: SocketAddress, _ kernel: Kernel) throws(SystemError) -> Socket {
         let name = address.description
         let socket = try Socket(stream: address.family, kernel, name)
-        let result = address.withSocketAddress { kernel.connect(socket.fd, $0, $1) }
+        let result = address.withSocketAddress { kernel.startConnect(socket.fd, $0, $1) }
         // An interrupted connect goes on by itself, just as one that was not waited for.
         guard result >= 0 || result == -Int(EINPROGRESS) || result == -Int(EINTR) else {
             kernel.close(socket.fd)

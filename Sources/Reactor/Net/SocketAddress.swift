@@ -113,7 +113,9 @@ public struct SocketAddress: Hashable, Sendable {
         }
     }
 
-    private static func with<Raw, Result>(_ raw: inout Raw, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    private static func with<Raw, Result>(_ raw: inout Raw, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result)
+        -> Result
+    {
         withUnsafePointer(to: &raw) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<Raw>.size)) }
         }

@@ -45,16 +45,18 @@ package final class Kernel {
         _ = table.close(fd)
     }
     /// Not repeated: an interrupted connect goes on in the background, exactly as one in progress.
-    package func connect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
+    package func startConnect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
         count(.connect)
-        return table.connect(fd, address, length)
+        return table.startConnect(fd, address, length)
     }
     package func epollControl(_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int {
         retrying(.epollControl) { table.epollControl(epoll, operation, fd, event) }
     }
     package func epollCreate() -> Int { retrying(.epollCreate) { table.epollCreate() } }
     /// Not repeated: the loop looks at its clock and its mailbox before it waits again.
-    package func epollWait(_ fd: CInt, _ events: UnsafeMutablePointer<epoll_event>, _ count: CInt, _ timeout: CInt) -> Int {
+    package func epollWait(_ fd: CInt, _ events: UnsafeMutablePointer<epoll_event>, _ count: CInt, _ timeout: CInt)
+        -> Int
+    {
         self.count(.epollWait)
         return table.epollWait(fd, events, count, timeout)
     }

@@ -14,7 +14,7 @@ package struct Syscalls {
     }
     package var bind: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(Glibc.bind($0, $1, $2)) }
     package var close: (CInt) -> Int = { result(Glibc.close($0)) }
-    package var connect: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(Glibc.connect($0, $1, $2)) }
+    package var startConnect: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(systemConnect($0, $1, $2)) }
     package var epollControl: (_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int = {
         var event = $3
         return result(epoll_ctl($0, $1, $2, &event))
@@ -63,6 +63,8 @@ package struct Syscalls {
 
     package init() {}
 }
+
+private let systemConnect = Glibc.connect
 
 private func result(_ value: CInt) -> Int { value < 0 ? -Int(errno) : Int(value) }
 private func result(_ value: Int) -> Int { value < 0 ? -Int(errno) : value }

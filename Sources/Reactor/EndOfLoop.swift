@@ -1,0 +1,63 @@
+import Glibc
+import Synchronization
+
+// How a loop ends, with its thread or with the scope of `withLoop`, while other threads still know it.
+
+extension EventLoop {
+    /// Ends the loop: what is ready or waits is let go, unrun, and reported; descriptors are closed; mail is refused.
+    func close() {
+        hasEnded = true
+        mailbox.close(into: &ready)
+        var undelivered = 0
+        // Letting go of one thing may make another ready, or start a timer: until nothing is left.
+        while true {
+            while let job = ready.popFirst() {
+                undelivered += 1
+                job._withUnsafeGuaranteedRef { $0.discardAndRelease() }
+            }
+            let jobs = timers.removeAll()
+            let handlers = poller.removeAllHandlers()
+            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty { break }
+        }
+        closeSignals()
+        awaitOwedWakes()
+        if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
+        poller.close(kernel)
+        if undelivered + waitingHandlers > 0 { LoopReport.send(.undelivered(undelivered + waitingHandlers)) }
+        guard waitingHandlers > 0 else { return }
+        // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused
+        // by the mailbox already, which has taken the count below zero.
+        let kept = Unmanaged.passRetained(self)
+        if orphans.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
+    }
+
+    /// A thread that took us from "parked" writes the eventfd a moment later: it must not find another's descriptor
+    /// under that number.
+    private func awaitOwedWakes() {
+        let fd = wakeDescriptor.load(ordering: .relaxed)
+        guard fd >= 0 else { return }
+        while wakesOwed > 0 {
+            var seen: UInt64 = 0
+            guard kernel.eventRead(fd, &seen) > 0 else {
+                sched_yield()
+                continue
+            }
+            wakesOwed -= min(seen, wakesOwed)
+        }
+        kernel.close(fd)
+    }
+
+    /// Any thread: one handler that waited on this loop when it ended is gone. The last lets the object go.
+    package func orphanIsGone() {
+        if orphans.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+            Unmanaged.passUnretained(self).release()
+        }
+    }
+
+    private func closeSignals() {
+        while let last = signals.handlers.last { _ = signals.remove(last.id) }
+        guard let door = signals.door else { return }
+        signals.door = nil
+        kernel.close(SignalTable.close(door))
+    }
+}

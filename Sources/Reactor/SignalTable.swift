@@ -1,0 +1,151 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// What a loop knows of its signals: the watches, and the door through which the signal handler reaches it.
+struct LoopSignals {
+    struct Handler {
+        let id: Int
+        let signal: CInt
+        let body: () -> Void
+        var isReferenced: Bool
+    }
+
+    private(set) var handlers: [Handler] = []
+    private var lastID = 0
+    var door: SignalDoor?
+
+    var hasReferenced: Bool { handlers.contains { $0.isReferenced } }
+
+    func contains(_ id: Int) -> Bool { handlers.contains { $0.id == id } }
+
+    /// The door must be open.
+    mutating func add(_ signal: CInt, _ body: @escaping () -> Void) throws(SystemError) -> Int {
+        if let door, !handlers.contains(where: { $0.signal == signal }) { try SignalTable.subscribe(door, to: signal) }
+        lastID += 1
+        handlers.append(Handler(id: lastID, signal: signal, body: body, isReferenced: true))
+        return lastID
+    }
+
+    /// Answers the handler, for the caller to release when all is whole again.
+    mutating func remove(_ id: Int) -> Handler? {
+        guard let index = handlers.firstIndex(where: { $0.id == id }) else { return nil }
+        let removed = handlers.remove(at: index)
+        if let door, !handlers.contains(where: { $0.signal == removed.signal }) {
+            SignalTable.unsubscribe(door, from: removed.signal)
+        }
+        return removed
+    }
+
+    mutating func setReferenced(_ id: Int, _ isReferenced: Bool) {
+        guard let index = handlers.firstIndex(where: { $0.id == id }) else { return }
+        handlers[index].isReferenced = isReferenced
+    }
+
+    /// The handlers of what has come since the last time.
+    func takePending() -> [Handler] {
+        let pending = door?.pending.exchange(0, ordering: .acquiring) ?? 0
+        return pending == 0 ? [] : handlers.filter { pending & SignalTable.bit($0.signal) != 0 }
+    }
+}
+
+/// What the C signal handler may touch for one loop: atomics, and a descriptor that outlives every call of it.
+final class SignalDoor: Sendable {
+    // Signals this loop waits for, those that have come, and the eventfd to write (−1: the door is free).
+    let wanted = Atomic<UInt64>(0)
+    let pending = Atomic<UInt64>(0)
+    let descriptor = Atomic<CInt>(-1)
+}
+
+/// The process's signal actions, and which loops want to know.
+///
+/// The handler that the kernel calls runs on any thread at any instruction, so it only reads a fixed table of
+/// atomics, sets a bit, and writes an eventfd: all of it async-signal-safe (signal-safety(7)).
+enum SignalTable {
+    // nonisolated(unsafe): allocated once, never moved or freed; all that is reachable through it is atomic.
+    nonisolated(unsafe) private static let doors: UnsafeMutableBufferPointer<SignalDoor> = {
+        let doors = UnsafeMutableBufferPointer<SignalDoor>.allocate(capacity: count)
+        for index in 0..<count { doors.initializeElement(at: index, to: SignalDoor()) }
+        return doors
+    }()
+    private static var count: Int { 64 }
+    // Handlers that are running at this moment, on any thread: a door is closed only when there is none.
+    private static let running = Atomic<Int>(0)
+    private static let previous = Mutex<[CInt: sigaction]>([:])
+
+    static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
+
+    static func open(_ fd: CInt) throws(SystemError) -> SignalDoor {
+        for door in doors {
+            if door.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
+                return door
+            }
+        }
+        throw SystemError(.sigaction, ENOSPC, detail: "more than \(count) loops watch signals")
+    }
+
+    /// Answers the door's descriptor, which no handler can write any more.
+    static func close(_ door: SignalDoor) -> CInt {
+        door.wanted.store(0, ordering: .sequentiallyConsistent)
+        // A handler on another thread that saw the door open is between two instructions and ends soon; one on this
+        // thread has ended, since it interrupted us.
+        while running.load(ordering: .sequentiallyConsistent) != 0 { sched_yield() }
+        door.pending.store(0, ordering: .relaxed)
+        return door.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
+    }
+
+    static func subscribe(_ door: SignalDoor, to signal: CInt) throws(SystemError) {
+        notify(0)
+        let failure = previous.withLock { previous -> SystemError? in
+            if previous[signal] == nil {
+                var action = sigaction()
+                action.__sigaction_handler.sa_handler = { SignalTable.handle($0) }
+                action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART))
+                sigfillset(&action.sa_mask)
+                var old = sigaction()
+                guard sigaction(signal, &action, &old) == 0 else {
+                    return SystemError(.sigaction, errno, detail: "signal \(signal)")
+                }
+                previous[signal] = old
+            }
+            door.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    static func unsubscribe(_ door: SignalDoor, from signal: CInt) {
+        previous.withLock { previous in
+            door.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
+            door.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
+            let isWanted = doors.contains { $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
+            guard !isWanted, var old = previous.removeValue(forKey: signal) else { return }
+            sigaction(signal, &old, nil)
+        }
+    }
+
+    /// Called by the kernel, on whichever thread it chose.
+    private static func handle(_ signal: CInt) {
+        let savedErrno = errno
+        running.add(1, ordering: .sequentiallyConsistent)
+        notify(bit(signal))
+        running.subtract(1, ordering: .sequentiallyConsistent)
+        errno = savedErrno
+    }
+
+    /// Index by index, over a pointer: an iterator could make the runtime build metadata, under a lock, in the
+    /// middle of a signal. `subscribe` runs it once with no bits so that nothing here is ever done for the first time.
+    private static func notify(_ bits: UInt64) {
+        let doors = doors.baseAddress!
+        var index = 0
+        while index < count {
+            let door = doors[index]
+            index += 1
+            guard door.wanted.load(ordering: .sequentiallyConsistent) & bits != 0 else { continue }
+            door.pending.bitwiseOr(bits, ordering: .acquiringAndReleasing)
+            var one: UInt64 = 1
+            // EAGAIN would mean that the counter is full, and then the loop is awake already.
+            _ = write(door.descriptor.load(ordering: .acquiring), &one, 8)
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import CLinux
+import Glibc
+import Synchronization
+
+// How a loop waits: one epoll descriptor; beside what is watched it holds a timerfd for the nearest deadline, and an
+// eventfd that other threads write to wake the loop.
+
+extension EventLoop {
+    /// A descriptor that is readable when a `turn(.poll)` has something to do: for carrying this loop in another one
+    /// (poll, GLib, another epoll). Ready jobs do not show in it, so turn until `isReady` is false, and turn before
+    /// the first wait. Owned by the loop. Not readable for a timer that was started since the last turn.
+    /// - Throws: `SystemError` if it cannot be opened.
+    public var fileDescriptor: CInt {
+        get throws(SystemError) {
+            try openWaker()
+            return poller.descriptor
+        }
+    }
+
+    /// Whether jobs are ready: another turn would not wait.
+    public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
+
+    func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+        if case .virtual(let virtual) = clock { return try pollVirtually(virtual, mayBlock: mayBlock, limit) }
+        var blocking = mayBlock
+        let deadline = min(timers.nextDeadline ?? .max, limit)
+        if deadline != .max && deadline <= now.nanoseconds { blocking = false }
+        if !blocking && poller.descriptor < 0 { return }
+        try openWaker()
+        if deadline < armedDeadline && deadline != .max { try arm(deadline) }
+        guard blocking else { return try fetch(blocking: false) }
+        guard mailbox.park() else { return }
+        defer { unpark() }
+        try fetch(blocking: true)
+    }
+
+    /// Descriptors first, without waiting; then time jumps. Only a loop with no deadline at all really waits.
+    private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+        if poller.descriptor >= 0 { try fetch(blocking: false) }
+        guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return }
+        let deadline = min(timers.nextDeadline ?? .max, limit)
+        guard deadline == .max else { return virtual.advance(to: Instant(nanoseconds: deadline)) }
+        try openWaker()
+        guard mailbox.park() else { return }
+        defer { unpark() }
+        try fetch(blocking: true)
+    }
+
+    private func fetch(blocking: Bool) throws(SystemError) {
+        counters.events += try poller.fetch(blocking: blocking, kernel)
+    }
+
+    private func unpark() {
+        guard !mailbox.unpark() else { return }
+        wakesOwed += 1
+        counters.wakeups += 1
+    }
+
+    func deliverEvents() {
+        while let delivery = poller.next(kernel) {
+            switch delivery {
+            case .handler(let handler, let ready): handler.descriptorIsReady(ready)
+            case .loop(.signals):
+                // A handler before it may have cancelled one.
+                for handler in signals.takePending() where signals.contains(handler.id) { handler.body() }
+            // Its coming ended the wait, and that was all.
+            case .loop(.mailbox): break
+            case .loop(.timer): armedDeadline = .max
+            }
+        }
+    }
+
+    func openPoller() throws(SystemError) { try poller.open(kernel) }
+
+    private func openWaker() throws(SystemError) {
+        guard wakeDescriptor.load(ordering: .relaxed) < 0 else { return }
+        try openPoller()
+        let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
+        do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
+            kernel.close(fd)
+            throw error
+        }
+        wakeDescriptor.store(fd, ordering: .releasing)
+    }
+
+    /// Arms the timerfd. It is left armed when the timer is cancelled, at the price of one wake-up for nothing, and
+    /// touched again only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
+    private func arm(_ deadline: Int64) throws(SystemError) {
+        if timerDescriptor < 0 {
+            let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
+            do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
+                kernel.close(fd)
+                throw error
+            }
+            timerDescriptor = fd
+        }
+        // Zero would disarm it.
+        let moment = max(deadline, 1)
+        let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
+        _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet)
+        armedDeadline = deadline
+    }
+}
