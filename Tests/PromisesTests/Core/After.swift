@@ -1,0 +1,91 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct AfterTests {
+    @Test func isFulfilledAtItsMoment() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
+            let guarantee = after(.milliseconds(1500))
+            try loop.turn(.upTo(.milliseconds(1499)))
+            #expect(loop.now.nanoseconds == 1_499_000_000)
+            #expect(guarantee.isPending)
+            try loop.turn(.upTo(.milliseconds(1)))
+            try loop.turn(.poll)
+            #expect(guarantee.isFulfilled)
+            #expect(loop.now.nanoseconds == 1_500_000_000)
+        }
+    }
+
+    @Test func zeroAndLessMeanTheNextTurn() throws {
+        try inLoop { loop throws in
+            for delay in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min / 2)] {
+                let guarantee = after(delay)
+                #expect(guarantee.isPending)
+                try loop.turn(.poll)
+                #expect(guarantee.isFulfilled, "\(delay)")
+            }
+            #expect(loop.now.nanoseconds == 0)
+        }
+    }
+
+    @Test func inTheOrderOfTheirMomentsAndThenOfTheCalls() throws {
+        try inLoop { loop throws in
+            var order: [Int] = []
+            for (index, delay) in [3, 1, 2, 1, 3, 0].enumerated() { after(.seconds(delay)).done { order.append(index) } }
+            try loop.run()
+            #expect(order == [5, 1, 3, 2, 0, 4])
+        }
+    }
+
+    @Test func neverEarlyByTheRealClock() throws {
+        try EventLoop.withLoop { loop throws in
+            let start = loop.now
+            for delay in [Duration.microseconds(100), .microseconds(1500), .nanoseconds(1)] {
+                let begun = loop.now
+                hang(after(delay))
+                #expect(begun.duration(to: loop.now) >= delay)
+            }
+            #expect(start < loop.now)
+        }
+    }
+
+    @Test func inSeconds() {
+        inLoop { loop in
+            hang(after(seconds: 0.25))
+            #expect(loop.now.nanoseconds == 250_000_000)
+        }
+    }
+
+    @Test func aTimerPerHandlerIsNotNeeded() throws {
+        try inLoop { loop throws in
+            let guarantee = after(.seconds(1))
+            var order: [Int] = []
+            for index in 0..<3 { guarantee.done { order.append(index) } }
+            try loop.run()
+            #expect(order == [0, 1, 2])
+            #expect(loop.metrics.timersFired == 1)
+        }
+    }
+
+    @Test func aTimerThatNobodyHoldsStillFires() throws {
+        try inLoop { loop throws in
+            var fired = false
+            after(.seconds(1)).done { fired = true }
+            #expect(loop.isAlive)
+            try loop.run()
+            #expect(fired)
+        }
+    }
+
+    @Test func oneThatNeverFiresTellsItsWaitersWhenTheLoopEnds() {
+        let tally = Tally()
+        let lines = logged {
+            inLoop { _ in
+                let token = tally.token()
+                after(.seconds(1)).done { token.use() }
+            }
+        }
+        #expect(tally.alive == 0)
+        #expect(lines == ["an event loop ended with 1 undelivered handler"])
+    }
+}

@@ -1,0 +1,150 @@
+import Promises
+import Reactor
+import Testing
+
+/// A user's own error that may mean "cancelled".
+private struct Withdrawn: CancellableError {
+    let isCancelled: Bool
+}
+
+@Suite struct CatchTests {
+    private static let cancellations: [any Error] = [
+        PromiseError.cancelled, CancellationError(), Withdrawn(isCancelled: true),
+    ]
+
+    @Test func seesTheError() throws {
+        try inLoop { loop throws in
+            var seen: (any Error)?
+            Promise<Int>(error: Flaw(1)).catch { seen = $0 }
+            try loop.run()
+            #expect(seen as? Flaw == Flaw(1))
+        }
+    }
+
+    @Test func aValuePassesItBy() throws {
+        try inLoop { loop throws in
+            var ran = false
+            Promise.value(1).catch { _ in ran = true }
+            try loop.run()
+            #expect(!ran)
+        }
+    }
+
+    @Test func theErrorComesFromAnyStepAbove() throws {
+        try inLoop { loop throws in
+            var seen: [Int] = []
+            for failing in 0..<4 {
+                func check(_ step: Int) throws { if step == failing { throw Flaw(step) } }
+                Promise.value(())
+                    .map { try check(0) }
+                    .then { () -> Promise<Void> in
+                        try check(1)
+                        return .value
+                    }
+                    .get { try check(2) }
+                    .done { try check(3) }
+                    .catch { seen.append(($0 as! Flaw).number) }
+                try loop.run()
+            }
+            #expect(seen == [0, 1, 2, 3])
+        }
+    }
+
+    @Test func severalOnOnePromiseAllRun() throws {
+        try inLoop { loop throws in
+            let promise = Promise<Int>(error: Flaw())
+            var order: [Int] = []
+            for index in 0..<3 { promise.catch { _ in order.append(index) } }
+            try loop.run()
+            #expect(order == [0, 1, 2])
+        }
+    }
+
+    @Test func cancellationPassesByUnlessAskedFor() throws {
+        try inLoop { loop throws in
+            for error in Self.cancellations {
+                var byDefault = 0
+                var explicitly = 0
+                var all = 0
+                let promise = Promise<Int>(error: error)
+                promise.catch { _ in byDefault += 1 }
+                promise.catch(policy: .allErrorsExceptCancellation) { _ in explicitly += 1 }
+                promise.catch(policy: .allErrors) { _ in all += 1 }
+                try loop.run()
+                #expect(byDefault == 0 && explicitly == 0 && all == 1, "\(error)")
+            }
+        }
+    }
+
+    @Test func aCancellableErrorMaySayThatItIsNone() throws {
+        try inLoop { loop throws in
+            var seen = false
+            Promise<Int>(error: Withdrawn(isCancelled: false)).catch { _ in seen = true }
+            try loop.run()
+            #expect(seen)
+        }
+    }
+
+    @Test func theDefaultPolicyCanBeChanged() async {
+        // In a process of its own: the setting is everybody's.
+        await #expect(processExitsWith: .success) { try catchWithAllErrorsByDefault() }
+    }
+}
+
+private func catchWithAllErrorsByDefault() throws {
+    conf.catchPolicy = .allErrors
+    try inLoop { loop throws in
+        var seen = 0
+        let promise = Promise<Int>(error: PromiseError.cancelled)
+        promise.catch { _ in seen += 1 }
+        conf.catchPolicy = .allErrorsExceptCancellation
+        promise.catch { _ in seen += 10 }
+        try loop.run()
+        precondition(seen == 1, "the policy is read when catch is called")
+    }
+}
+
+@Suite struct FinallyTests {
+    private func events(of promise: Promise<Int>) throws -> [String] {
+        try inLoop { loop throws in
+            var events: [String] = []
+            let finalizer = promise.catch { _ in events.append("catch") }
+            finalizer.finally { events.append("first") }
+            finalizer.finally { events.append("second") }
+            try loop.run()
+            return events
+        }
+    }
+
+    @Test func afterASuccess() throws {
+        #expect(try events(of: .value(1)) == ["first", "second"])
+    }
+
+    @Test func afterAnError() throws {
+        #expect(try events(of: Promise(error: Flaw())) == ["catch", "first", "second"])
+    }
+
+    @Test func afterACancellationThatTheCatchDidNotSee() throws {
+        #expect(try events(of: Promise(error: PromiseError.cancelled)) == ["first", "second"])
+    }
+
+    @Test func afterAbandonment() throws {
+        var seen: [String] = []
+        _ = logged { seen = try! events(of: Promise { _ in }) }
+        #expect(seen == ["catch", "first", "second"])
+    }
+
+    @Test func notBeforeTheChainHasEnded() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var ended = false
+            promise.catch { _ in }.finally { ended = true }
+            try loop.run()
+            #expect(!ended)
+            resolver.fulfill(1)
+            #expect(!ended)
+            try loop.run()
+            #expect(ended)
+        }
+    }
+}

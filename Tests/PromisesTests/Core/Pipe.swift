@@ -1,0 +1,91 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct PipeTests {
+    @Test func runsInsideTheSettlingCall() {
+        let seen = Shared<[Int]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        promise.pipe { result in seen.change { $0.append(try! result.get()) } }
+        #expect(seen.value == [])
+        resolver.fulfill(1)
+        #expect(seen.value == [1])
+    }
+
+    @Test func runsAtOnceOnASettledPromise() {
+        let seen = Shared<[String]>([])
+        Promise.value(1).pipe { result in seen.change { $0.append("\(try! result.get())") } }
+        Promise<Int>(error: Flaw(2)).pipe { result in
+            if case .failure(let error as Flaw) = result { seen.change { $0.append("flaw \(error.number)") } }
+        }
+        Guarantee.value(3).pipe { result in seen.change { $0.append("\(try! result.get())") } }
+        #expect(seen.value == ["1", "flaw 2", "3"])
+    }
+
+    @Test func inTheOrderOfAttaching() {
+        let seen = Shared<[Int]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        for index in 0..<5 { promise.pipe { _ in seen.change { $0.append(index) } } }
+        resolver.fulfill(1)
+        #expect(seen.value == [0, 1, 2, 3, 4])
+    }
+
+    @Test func beforeTheQueuedHandlersButNotInTheirPlace() throws {
+        try inLoop { loop throws in
+            let seen = Shared<[String]>([])
+            let (promise, resolver) = Promise<Int>.pending()
+            promise.done { _ in seen.change { $0.append("first") } }.orFail()
+            promise.pipe { _ in seen.change { $0.append("pipe") } }
+            promise.done { _ in seen.change { $0.append("second") } }.orFail()
+            resolver.fulfill(1)
+            #expect(seen.value == ["pipe"])
+            try loop.run()
+            #expect(seen.value == ["pipe", "first", "second"])
+        }
+    }
+
+    @Test func aHandlerMaySettleAndAttach() {
+        let seen = Shared<[String]>([])
+        let (promise, resolver) = Promise<Int>.pending()
+        let (other, otherResolver) = Promise<Int>.pending()
+        other.pipe { _ in seen.change { $0.append("other") } }
+        promise.pipe { _ in
+            seen.change { $0.append("first") }
+            otherResolver.fulfill(2)
+            promise.pipe { _ in seen.change { $0.append("late") } }
+            resolver.fulfill(3)
+        }
+        promise.pipe { _ in seen.change { $0.append("second") } }
+        resolver.fulfill(1)
+        // Those of one promise keep their order; the other's come in between, but none inside another.
+        #expect(seen.value.filter { $0 != "other" } == ["first", "second", "late"])
+        #expect(seen.value.count == 4)
+        #expect(promise.value == 1)
+    }
+
+    @Test func aHandlerMayHang() throws {
+        // Combinators work inline too, so they must go on while one handler waits for them.
+        try inLoop { _ throws in
+            let values = Shared<[Int]>([])
+            let (promise, resolver) = Promise<Void>.pending()
+            promise.pipe { _ in
+                let both = when(fulfilled: [after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 }])
+                let sum = try! hang(both, timeout: .seconds(60))
+                values.change { $0 = sum }
+            }
+            resolver.fulfill()
+            #expect(values.value == [1, 2])
+        }
+    }
+
+    @Test func aMillionDeepDoesNotRecurse() {
+        let count = scaled(1_000_000)
+        let pairs = (0..<count).map { _ in Promise<Void>.pending() }
+        for index in 1..<count {
+            let next = pairs[index].resolver
+            pairs[index - 1].promise.pipe { next.resolve($0) }
+        }
+        pairs[0].resolver.fulfill()
+        #expect(pairs[count - 1].promise.isFulfilled)
+    }
+}

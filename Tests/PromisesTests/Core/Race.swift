@@ -1,0 +1,70 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct RaceTests {
+    @Test func theFirstToSettleWins() throws {
+        try inLoop { loop throws in
+            let winner = race((1...3).map { number in after(.seconds(4 - number)).map { number } })
+            #expect(try hang(winner) == 3)
+            #expect(loop.now.nanoseconds == 1_000_000_000)
+        }
+    }
+
+    @Test func aRejectionWinsToo() {
+        let (slow, slowResolver) = Promise<Int>.pending()
+        let (failing, failer) = Promise<Int>.pending()
+        let winner = race(slow, failing)
+        failer.reject(Flaw(1))
+        slowResolver.fulfill(2)
+        #expect(winner.flaw == Flaw(1))
+    }
+
+    @Test func ofSeveralSettledAlreadyTheFirstInTheListWins() {
+        #expect(race(Promise.value(1), Promise.value(2)).value == 1)
+        let (pending, resolver) = Promise<Int>.pending()
+        #expect(race(pending, Promise(error: Flaw(1)), Promise.value(2)).flaw == Flaw(1))
+        resolver.fulfill(3)
+    }
+
+    @Test func anEmptyListIsBadInput() {
+        let nobody = race([Promise<Int>]())
+        #expect(nobody.error as? PromiseError == .badInput("race of an empty list"))
+    }
+
+    @Test func guaranteesMakeAGuarantee() {
+        inLoop { _ in
+            let winner: Guarantee<String> = race(after(.seconds(2)).map { "slow" }, after(.seconds(1)).map { "fast" })
+            #expect(hang(winner) == "fast")
+        }
+    }
+
+    @Test func theLosersRunOnAndAreNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                var ran = false
+                let loser = after(.seconds(2)).map { () throws -> Int in
+                    ran = true
+                    throw Flaw()
+                }
+                #expect(try hang(race(loser, after(.seconds(1)).map { 1 }.asPromise())) == 1)
+                try loop.run()
+                #expect(ran)
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func settledFromSeveralThreads() {
+        for _ in 0..<scaled(250) {
+            let pairs = (0..<4).map { _ in Promise<Int>.pending() }
+            let winner = race(pairs.map(\.promise))
+            let calls = Shared(0)
+            winner.pipe { _ in calls.change { $0 += 1 } }
+            let strands = pairs.indices.map { index in Strand { pairs[index].resolver.fulfill(index) } }
+            for strand in strands { strand.join() }
+            #expect((0..<4).contains(winner.value ?? -1))
+            #expect(calls.value == 1)
+        }
+    }
+}

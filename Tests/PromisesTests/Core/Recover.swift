@@ -1,0 +1,86 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct RecoverTests {
+    @Test func turnsAnErrorIntoAnotherPromise() throws {
+        try inLoop { _ throws in
+            let recovered = Promise<Int>(error: Flaw(3)).recover { Promise.value(($0 as! Flaw).number) }
+            #expect(try hang(recovered) == 3)
+            let later = Promise<Int>(error: Flaw(3)).recover { _ in after(.seconds(1)).map { 4 }.asPromise() }
+            #expect(try hang(later) == 4)
+        }
+    }
+
+    @Test func aValuePassesItBy() throws {
+        try inLoop { _ throws in
+            var ran = false
+            let promise = Promise.value(1).recover { _ -> Promise<Int> in
+                ran = true
+                return .value(2)
+            }
+            #expect(try hang(promise) == 1)
+            #expect(!ran)
+        }
+    }
+
+    @Test func mayRejectAgain() {
+        inLoop { _ in
+            let thrown = Promise<Int>(error: Flaw(1)).recover { _ -> Promise<Int> in throw Flaw(2) }
+            #expect(throws: Flaw(2)) { try hang(thrown) }
+            let returned = Promise<Int>(error: Flaw(1)).recover { _ in Promise<Int>(error: Flaw(3)) }
+            #expect(throws: Flaw(3)) { try hang(returned) }
+        }
+    }
+
+    @Test func cancellationPassesByUnlessAskedFor() throws {
+        try inLoop { _ throws in
+            let cancelled = Promise<Int>(error: PromiseError.cancelled)
+            #expect(throws: PromiseError.cancelled) { try hang(cancelled.recover { _ in Promise.value(1) }) }
+            #expect(try hang(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }) == 1)
+        }
+    }
+
+    @Test func toAGuaranteeHandlesEverything() throws {
+        inLoop { _ in
+            let errors: [any Error] = [Flaw(), PromiseError.cancelled, CancellationError()]
+            for error in errors {
+                let safe: Guarantee<Int> = Promise<Int>(error: error).recover { _ in .value(5) }
+                #expect(hang(safe) == 5)
+            }
+            let untouched: Guarantee<Int> = Promise.value(1).recover { _ in .value(5) }
+            #expect(hang(untouched) == 1)
+        }
+    }
+
+    @Test func ofVoid() throws {
+        try inLoop { _ throws in
+            var seen: [Int] = []
+            let failed = Promise<Void>(error: Flaw(1))
+            let safe: Guarantee<Void> = failed.recover { seen.append(($0 as! Flaw).number) }
+            hang(safe)
+            let throwing = failed.recover { error throws in
+                seen.append(2)
+                throw error
+            }
+            #expect(throws: Flaw(1)) { try hang(throwing) }
+            let cancelled = Promise<Void>(error: PromiseError.cancelled)
+            let skipped: Promise<Void> = cancelled.recover(policy: .allErrorsExceptCancellation) { _ in seen.append(3) }
+            #expect(throws: PromiseError.cancelled) { try hang(skipped) }
+            #expect(seen == [1, 2])
+        }
+    }
+
+    @Test func theFirstOfSeveralThatAnswersEndsTheSearch() throws {
+        try inLoop { _ throws in
+            var tried: [Int] = []
+            func attempt(_ number: Int) -> Promise<Int> {
+                tried.append(number)
+                return number < 3 ? Promise(error: Flaw(number)) : .value(number)
+            }
+            let promise = attempt(1).recover { _ in attempt(2) }.recover { _ in attempt(3) }.recover { _ in attempt(4) }
+            #expect(try hang(promise) == 3)
+            #expect(tried == [1, 2, 3])
+        }
+    }
+}

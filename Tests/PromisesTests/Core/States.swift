@@ -1,0 +1,95 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct States {
+    @Test func pending() {
+        let (promise, resolver) = Promise<Int>.pending()
+        #expect(promise.result == nil && promise.value == nil && promise.error == nil)
+        #expect(promise.isPending && !promise.isResolved && !promise.isFulfilled && !promise.isRejected)
+        resolver.fulfill(1)
+    }
+
+    @Test func fulfilled() {
+        let promise = Promise.value(1)
+        #expect(promise.value == 1 && promise.error == nil)
+        #expect(!promise.isPending && promise.isResolved && promise.isFulfilled && !promise.isRejected)
+    }
+
+    @Test func rejected() {
+        let promise = Promise<Int>(error: Flaw(1))
+        #expect(promise.value == nil && promise.flaw == Flaw(1))
+        #expect(!promise.isPending && promise.isResolved && !promise.isFulfilled && promise.isRejected)
+    }
+
+    @Test func guarantee() {
+        let (guarantee, resolve) = Guarantee<Int>.pending()
+        #expect(guarantee.isPending && guarantee.result == nil && !guarantee.isRejected)
+        resolve(2)
+        #expect(guarantee.isFulfilled && guarantee.value == 2 && guarantee.error == nil)
+    }
+
+    @Test func aNilValueIsAValue() {
+        let promise = Promise<Int?>.value(nil)
+        #expect(promise.isFulfilled)
+        #expect(promise.value == .some(nil))
+    }
+
+    @Test func settlingChangesNothingTwice() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var calls = 0
+            promise.done { _ in calls += 1 }.orFail()
+            resolver.fulfill(1)
+            resolver.fulfill(2)
+            try loop.run()
+            resolver.reject(Flaw())
+            try loop.run()
+            #expect(calls == 1)
+            #expect(promise.value == 1)
+        }
+    }
+
+    @Test func copiesAreTheSamePromise() {
+        let (promise, resolver) = Promise<Int>.pending()
+        let copy = promise
+        resolver.fulfill(1)
+        #expect(copy.value == 1)
+    }
+
+    @Test func aDerivedPromiseIsPendingUntilItsHandlerRan() throws {
+        try inLoop { loop throws in
+            let derived = Promise.value(1).map { $0 + 1 }
+            #expect(derived.isPending)
+            try loop.turn(.poll)
+            #expect(derived.value == 2)
+        }
+    }
+
+    @Test func aFollowerShowsTheStateOfWhatItFollows() throws {
+        try inLoop { loop throws in
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = Promise.value(()).then { inner }
+            try loop.run()
+            #expect(outer.isPending && inner.isPending)
+            resolver.fulfill(5)
+            #expect(outer.value == 5 && inner.value == 5)
+        }
+    }
+
+    @Test func descriptions() {
+        let (promise, resolver) = Promise<Int>.pending()
+        #expect("\(promise)" == "Promise(…Int)")
+        #expect(String(reflecting: promise) == "Promise<Int>.pending")
+        resolver.fulfill(3)
+        #expect("\(promise)" == "Promise(3)")
+        #expect(String(reflecting: Promise.value("a")) == "Promise<String>.fulfilled(\"a\")")
+        let rejected = Promise<Int>(error: PromiseError.timedOut)
+        #expect("\(rejected)" == "Promise(the time-out has passed)")
+        #expect(String(reflecting: rejected).hasPrefix("Promise<Int>.rejected("))
+        let (guarantee, resolve) = Guarantee<Int>.pending()
+        #expect("\(guarantee)" == "Guarantee(…Int)")
+        resolve(4)
+        #expect("\(guarantee)" == "Guarantee(4)")
+    }
+}

@@ -1,0 +1,177 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct WhenTests {
+    @Test func keepsTheOrderOfTheList() throws {
+        try inLoop { loop throws in
+            let pairs = (0..<5).map { _ in Promise<Int>.pending() }
+            let all = when(fulfilled: pairs.map(\.promise))
+            for index in [3, 0, 4, 1] { pairs[index].resolver.fulfill(index) }
+            #expect(all.isPending)
+            pairs[2].resolver.fulfill(2)
+            #expect(try hang(all) == [0, 1, 2, 3, 4])
+        }
+    }
+
+    @Test func needsNoTurnOfTheLoop() {
+        #expect(when(fulfilled: [Promise.value(1), .value(2)]).value == [1, 2])
+    }
+
+    @Test func anEmptyListIsFulfilled() {
+        #expect(when(fulfilled: [Promise<Int>]()).value == [])
+        let ended: Promise<Void> = when(fulfilled: [Promise<Void>]())
+        #expect(ended.isFulfilled)
+        #expect(when(fulfilled: [Guarantee<String>]()).value == [])
+    }
+
+    @Test func guaranteesInAList() throws {
+        try inLoop { _ throws in
+            let all = when(fulfilled: (1...3).map { number in after(.seconds(4 - number)).map { number } })
+            #expect(try hang(all) == [1, 2, 3])
+        }
+    }
+
+    @Test func voidList() throws {
+        try inLoop { loop throws in
+            let pairs = (0..<3).map { _ in Promise<Void>.pending() }
+            let all: Promise<Void> = when(fulfilled: pairs.map(\.promise))
+            for pair in pairs {
+                #expect(all.isPending)
+                pair.resolver.fulfill()
+            }
+            #expect(all.isFulfilled)
+        }
+    }
+
+    @Test func theSamePromiseTwice() throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        let all = when(fulfilled: [promise, promise])
+        resolver.fulfill(1)
+        #expect(all.value == [1, 1])
+    }
+
+    @Test func oneRejectionRejectsAtOnce() {
+        let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+        let all = when(fulfilled: pairs.map(\.promise))
+        pairs[1].resolver.reject(Flaw(1))
+        #expect(all.flaw == Flaw(1))
+        pairs[0].resolver.reject(Flaw(0))
+        pairs[2].resolver.fulfill(2)
+        #expect(all.flaw == Flaw(1))
+    }
+
+    @Test func ofSeveralRejectedAlreadyTheFirstInTheListCounts() {
+        let all = when(fulfilled: [Promise.value(0), Promise(error: Flaw(1)), Promise(error: Flaw(2))])
+        #expect(all.flaw == Flaw(1))
+    }
+
+    @Test func theOthersRunOnAndAreNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                var ran = false
+                let slow = after(.seconds(1)).map { () throws -> Int in
+                    ran = true
+                    throw Flaw(2)
+                }
+                #expect(throws: Flaw(1)) { try hang(when(fulfilled: [slow, Promise(error: Flaw(1))])) }
+                try loop.run()
+                #expect(ran)
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func aBigList() {
+        let count = scaled(100_000)
+        let pairs = (0..<count).map { _ in Promise<Int>.pending() }
+        let all = when(fulfilled: pairs.map(\.promise))
+        for index in (0..<count).reversed() { pairs[index].resolver.fulfill(index) }
+        #expect(all.value?.elementsEqual(0..<count) == true)
+    }
+
+    @Test func valuesOfManyWords() throws {
+        let rows = (0..<4).map { [String](repeating: "row \($0) is longer than a small string", count: $0) }
+        #expect(when(fulfilled: rows.map { Promise.value($0) }).value == rows)
+        #expect(when(fulfilled: (0..<3).map { Promise.value(($0, $0 * 2, $0 * 3, $0 * 4)) }).value?.last?.3 == 8)
+    }
+
+    @Test func settledFromSeveralThreads() {
+        for _ in 0..<scaled(250) {
+            let pairs = (0..<12).map { _ in Promise<Int>.pending() }
+            let all = when(fulfilled: pairs.map(\.promise))
+            let strands = (0..<4).map { part in
+                Strand {
+                    for index in stride(from: part, to: 12, by: 4) { pairs[index].resolver.fulfill(index) }
+                }
+            }
+            for strand in strands { strand.join() }
+            #expect(all.value == Array(0..<12))
+        }
+    }
+}
+
+@Suite struct WhenOfSeveralTypes {
+    @Test func promisesAndGuaranteesOfDifferentTypes() throws {
+        try inLoop { _ throws in
+            let all = when(fulfilled: Promise.value(1), Guarantee.value("a"), after(.seconds(1)).map { 2.5 })
+            let (number, text, fraction) = try hang(all)
+            #expect(number == 1 && text == "a" && fraction == 2.5)
+        }
+    }
+
+    @Test func theValuesAreTheHandlersArguments() throws {
+        try inLoop { _ throws in
+            let sum = when(fulfilled: Promise.value(1), Promise.value(2)).map { left, right in left + right }
+            #expect(try hang(sum) == 3)
+        }
+    }
+
+    @Test func settledInAnyOrder() throws {
+        let (first, firstResolver) = Promise<Int>.pending()
+        let (second, secondResolver) = Promise<[UInt8]>.pending()
+        let (third, resolveThird) = Guarantee<String?>.pending()
+        let all = when(fulfilled: first, second, third)
+        resolveThird(nil)
+        firstResolver.fulfill(1)
+        #expect(all.isPending)
+        secondResolver.fulfill([2, 3])
+        let values = try #require(all.value)
+        #expect(values.0 == 1 && values.1 == [2, 3] && values.2 == nil)
+    }
+
+    @Test func theFirstRejectionRejects() {
+        let (first, firstResolver) = Promise<Int>.pending()
+        let (second, secondResolver) = Promise<String>.pending()
+        let both = when(fulfilled: first, second)
+        secondResolver.reject(Flaw(2))
+        firstResolver.reject(Flaw(1))
+        #expect(both.flaw == Flaw(2))
+        #expect(when(fulfilled: Promise<Int>(error: Flaw(3)), Promise<String>(error: Flaw(4))).flaw == Flaw(3))
+    }
+
+    @Test func one() throws {
+        try inLoop { _ throws in #expect(try hang(when(fulfilled: Promise.value(1))) == 1) }
+    }
+
+    @Test func nothing() {
+        let none: Promise<Void> = when()
+        #expect(none.isFulfilled)
+    }
+
+    @Test func voids() throws {
+        try inLoop { _ throws in
+            let all: Promise<(Void, Void, Void)> = when(fulfilled: after(.seconds(1)), Promise.value, after(.seconds(2)))
+            let ended: Promise<Void> = all.asVoid()
+            try hang(ended)
+        }
+    }
+
+    @Test func eight() throws {
+        let all = when(
+            fulfilled: Promise.value(1), Promise.value(2), Promise.value(3), Promise.value(4),
+            Promise.value(5), Promise.value(6), Promise.value(7), Guarantee.value("8"))
+        let (a, b, c, d, e, f, g, h) = try #require(all.value)
+        #expect([a, b, c, d, e, f, g] == [1, 2, 3, 4, 5, 6, 7] && h == "8")
+    }
+}
