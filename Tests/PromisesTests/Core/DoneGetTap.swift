@@ -17,14 +17,14 @@ import Testing
 
     @Test func aThrowRejects() {
         inLoop { _ in
-            #expect(throws: Flaw(1)) { try hang(Promise.value(3).done { _ in throw Flaw(1) }) }
+            expect(Promise.value(3).done { _ in throw Flaw(1) }, failsWith: Flaw(1))
         }
     }
 
     @Test func aRejectionPassesTheHandlerBy() {
         inLoop { _ in
             var ran = false
-            #expect(throws: Flaw(1)) { try hang(Promise<Int>(error: Flaw(1)).done { _ in ran = true }) }
+            expect(Promise<Int>(error: Flaw(1)).done { _ in ran = true }, failsWith: Flaw(1))
             #expect(!ran)
         }
     }
@@ -35,22 +35,22 @@ import Testing
         try inLoop { _ throws in
             var seen: [Int] = []
             let promise = Promise.value(3).get { seen.append($0) }.get { seen.append($0 + 1) }
-            #expect(try hang(promise) == 3)
-            #expect(hang(Guarantee.value(5).get { seen.append($0) }) == 5)
+            expect(promise, gives: 3)
+            expect(Guarantee.value(5).get { seen.append($0) }, gives: 5)
             #expect(seen == [3, 4, 5])
         }
     }
 
     @Test func aThrowRejects() {
         inLoop { _ in
-            #expect(throws: Flaw(1)) { try hang(Promise.value(3).get { _ in throw Flaw(1) }) }
+            expect(Promise.value(3).get { _ in throw Flaw(1) }, failsWith: Flaw(1))
         }
     }
 
     @Test func aRejectionPassesTheHandlerBy() {
         inLoop { _ in
             var ran = false
-            #expect(throws: Flaw(1)) { try hang(Promise<Int>(error: Flaw(1)).get { _ in ran = true }) }
+            expect(Promise<Int>(error: Flaw(1)).get { _ in ran = true }, failsWith: Flaw(1))
             #expect(!ran)
         }
     }
@@ -66,9 +66,9 @@ import Testing
                 case .failure(let error): outcomes.append("error \((error as! Flaw).number)")
                 }
             }
-            #expect(try hang(Promise.value(1).tap(note)) == 1)
-            #expect(throws: Flaw(2)) { try hang(Promise<Int>(error: Flaw(2)).tap(note)) }
-            #expect(hang(Guarantee.value(3).tap(note)) == 3)
+            expect(Promise.value(1).tap(note), gives: 1)
+            expect(Promise<Int>(error: Flaw(2)).tap(note), failsWith: Flaw(2))
+            expect(Guarantee.value(3).tap(note), gives: 3)
             #expect(outcomes == ["value 1", "error 2", "value 3"])
         }
     }
@@ -79,7 +79,7 @@ import Testing
             let promise = Promise<Int>(error: PromiseError.cancelled).tap {
                 if case .failure(let error) = $0 { wasCancelled = error.isCancelled }
             }
-            #expect(throws: PromiseError.cancelled) { try hang(promise) }
+            expect(promise, failsWith: PromiseError.cancelled)
             #expect(wasCancelled)
         }
     }

@@ -6,10 +6,10 @@ import Testing
     @Test func runsOnEveryOutcomeAndChangesNone() throws {
         try inLoop { _ throws in
             var runs = 0
-            #expect(try hang(Promise.value(1).ensure { runs += 1 }) == 1)
-            #expect(throws: Flaw(2)) { try hang(Promise<Int>(error: Flaw(2)).ensure { runs += 1 }) }
+            expect(Promise.value(1).ensure { runs += 1 }, gives: 1)
+            expect(Promise<Int>(error: Flaw(2)).ensure { runs += 1 }, failsWith: Flaw(2))
             let cancelled = Promise<Int>(error: PromiseError.cancelled)
-            #expect(throws: PromiseError.cancelled) { try hang(cancelled.ensure { runs += 1 }) }
+            expect(cancelled.ensure { runs += 1 }, failsWith: PromiseError.cancelled)
             #expect(runs == 3)
         }
     }
@@ -50,14 +50,14 @@ import Testing
 
     @Test func aSettledCleanup() throws {
         try inLoop { _ throws in
-            #expect(try hang(Promise.value(1).ensureThen { .value }) == 1)
-            #expect(throws: Flaw(2)) { try hang(Promise<Int>(error: Flaw(2)).ensureThen { Guarantee() }) }
+            expect(Promise.value(1).ensureThen { .value }, gives: 1)
+            expect(Promise<Int>(error: Flaw(2)).ensureThen { Guarantee() }, failsWith: Flaw(2))
         }
     }
 
     @Test func aTimedCleanup() throws {
         try inLoop { loop throws in
-            #expect(try hang(Promise.value(1).ensureThen { after(.seconds(5)) }) == 1)
+            expect(Promise.value(1).ensureThen { after(.seconds(5)) }, gives: 1)
             #expect(loop.now.nanoseconds == 5_000_000_000)
         }
     }
@@ -69,7 +69,7 @@ import Testing
                 ran = true
                 return .value
             }
-            #expect(throws: PromiseError.cancelled) { try hang(promise) }
+            expect(promise, failsWith: PromiseError.cancelled)
             #expect(ran)
         }
     }

@@ -32,7 +32,7 @@ import Testing
                 loop.enqueue { resolver.fulfill(3) }
             }
             #expect(promise.isPending)
-            #expect(try hang(promise) == 3)
+            expect(promise, gives: 3)
         }
     }
 
@@ -84,47 +84,47 @@ import Testing
 }
 
 @Suite struct Resolving {
-    private func outcome<T>(_ settle: (Resolver<T>) -> Void) -> Result<T, any Error>? {
+    private func promise<T>(_ settle: (Resolver<T>) -> Void) -> Promise<T> {
         let (promise, resolver) = Promise<T>.pending()
         settle(resolver)
-        return promise.result
+        return promise
     }
 
     @Test func theFirstSettlementCounts() {
-        #expect(throws: Flaw(1)) {
-            try outcome { (resolver: Resolver<Int>) in
-                resolver.reject(Flaw(1))
-                resolver.fulfill(2)
-                resolver.reject(Flaw(3))
-            }!.get()
+        let rejectedFirst = promise { (resolver: Resolver<Int>) in
+            resolver.reject(Flaw(1))
+            resolver.fulfill(2)
+            resolver.reject(Flaw(3))
         }
-        let value = outcome { (resolver: Resolver<Int>) in
+        expect(rejectedFirst, failsWith: Flaw(1))
+        let fulfilledFirst = promise { (resolver: Resolver<Int>) in
             resolver.fulfill(1)
             resolver.fulfill(2)
             resolver.reject(Flaw(3))
         }
-        #expect(try! value!.get() == 1)
+        expect(fulfilledFirst, gives: 1)
     }
 
     @Test func resultsOfAnyErrorType() {
-        #expect(try! outcome { $0.resolve(Result<Int, Flaw>.success(1)) }!.get() == 1)
-        #expect(throws: Flaw(2)) { try outcome { $0.resolve(Result<Int, Flaw>.failure(Flaw(2))) }!.get() }
-        #expect(throws: Flaw(2)) { try outcome { $0.resolve(Result<Int, any Error>.failure(Flaw(2))) }!.get() }
+        expect(promise { $0.resolve(Result<Int, Flaw>.success(1)) }, gives: 1)
+        expect(promise { $0.resolve(Result<Int, Flaw>.failure(Flaw(2))) }, failsWith: Flaw(2))
+        expect(promise { $0.resolve(Result<Int, any Error>.failure(Flaw(2))) }, failsWith: Flaw(2))
     }
 
-    @Test func callbackPairs() throws {
-        #expect(try outcome { $0.resolve(1, nil) }!.get() == 1)
-        #expect(throws: Flaw(2)) { try outcome { $0.resolve(1, Flaw(2)) }!.get() }
-        #expect(throws: Flaw(2)) { try outcome { (resolver: Resolver<Int>) in resolver.resolve(nil, Flaw(2)) }!.get() }
-        #expect(throws: PromiseError.invalidCallingConvention) {
-            try outcome { (resolver: Resolver<Int>) in resolver.resolve(nil, nil) }!.get()
-        }
+    @Test func callbackPairs() {
+        func settled(_ value: Int?, _ error: (any Error)?) -> Promise<Int> { promise { $0.resolve(value, error) } }
+        expect(settled(1, nil), gives: 1)
+        expect(settled(1, Flaw(2)), failsWith: Flaw(2))
+        expect(settled(nil, Flaw(2)), failsWith: Flaw(2))
+        expect(settled(nil, nil), failsWith: PromiseError.invalidCallingConvention)
     }
 
     @Test func voidCallbacks() throws {
-        try outcome { (resolver: Resolver<Void>) in resolver.fulfill() }!.get()
-        try outcome { (resolver: Resolver<Void>) in resolver.resolve(nil) }!.get()
-        #expect(throws: Flaw(1)) { try outcome { (resolver: Resolver<Void>) in resolver.resolve(Flaw(1)) }!.get() }
+        func settled(_ error: (any Error)?) -> Promise<Void> { promise { $0.resolve(error) } }
+        #expect(settled(nil).isFulfilled)
+        expect(settled(Flaw(1)), failsWith: Flaw(1))
+        let plain = promise { (resolver: Resolver<Void>) in resolver.fulfill() }
+        #expect(plain.isFulfilled)
     }
 
     @Test func methodsAreFunctions() {

@@ -5,20 +5,20 @@ import Testing
 @Suite struct MapTests {
     @Test func transforms() throws {
         try inLoop { _ throws in
-            #expect(try hang(Promise.value(3).map { "\($0)" }) == "3")
-            #expect(hang(Guarantee.value(3).map { $0 + 0.5 }) == 3.5)
+            expect(Promise.value(3).map { "\($0)" }, gives: "3")
+            expect(Guarantee.value(3).map { $0 + 0.5 }, gives: 3.5)
         }
     }
 
     @Test func aThrowRejects() {
         inLoop { _ in
             let promise = Promise.value(3).map { _ -> Int in throw Flaw(1) }
-            #expect(throws: Flaw(1)) { try hang(promise) }
+            expect(promise, failsWith: Flaw(1))
             let fromGuarantee = Guarantee.value(3).map { value throws -> Int in
                 if value == 3 { throw Flaw(2) }
                 return value
             }
-            #expect(throws: Flaw(2)) { try hang(fromGuarantee) }
+            expect(fromGuarantee, failsWith: Flaw(2))
         }
     }
 
@@ -32,22 +32,22 @@ import Testing
                 calls += 1
                 return "\(value)"
             }
-            #expect(throws: Flaw(1)) { try hang(promise) }
+            expect(promise, failsWith: Flaw(1))
             #expect(calls == 0)
         }
     }
 
     @Test func keyPathsAreHandlers() throws {
         try inLoop { _ throws in
-            #expect(try hang(Promise.value("four").map(\.count)) == 4)
-            #expect(hang(Guarantee.value([1, 2]).map(\.isEmpty)) == false)
+            expect(Promise.value("four").map(\.count), gives: 4)
+            expect(Guarantee.value([1, 2]).map(\.isEmpty), gives: false)
         }
     }
 
     @Test func aPromiseMayBeAValue() throws {
         try inLoop { _ throws in
             let nested = Promise.value(1).map { Promise.value($0 + 1) }
-            #expect(try hang(hang(nested)) == 2)
+            expect(try hang(nested), gives: 2)
         }
     }
 
@@ -55,7 +55,7 @@ import Testing
         try inLoop { _ throws in
             try hang(Promise.value(3).asVoid())
             hang(Guarantee.value(3).asVoid())
-            #expect(throws: Flaw(1)) { try hang(Promise<Int>(error: Flaw(1)).asVoid()) }
+            expect(Promise<Int>(error: Flaw(1)).asVoid(), failsWith: Flaw(1))
             let list: [Promise<Void>] = [Promise.value(1).asVoid(), Promise.value("a").asVoid()]
             try hang(when(fulfilled: list))
         }
@@ -67,7 +67,7 @@ import Testing
             var promise = start
             for step in 1...100 { promise = promise.map { $0 + step } }
             resolver.fulfill(0)
-            #expect(try hang(promise) == 5050)
+            expect(promise, gives: 5050)
         }
     }
 }

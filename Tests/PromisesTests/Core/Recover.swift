@@ -6,9 +6,9 @@ import Testing
     @Test func turnsAnErrorIntoAnotherPromise() throws {
         try inLoop { _ throws in
             let recovered = Promise<Int>(error: Flaw(3)).recover { Promise.value(($0 as! Flaw).number) }
-            #expect(try hang(recovered) == 3)
+            expect(recovered, gives: 3)
             let later = Promise<Int>(error: Flaw(3)).recover { _ in after(.seconds(1)).map { 4 }.asPromise() }
-            #expect(try hang(later) == 4)
+            expect(later, gives: 4)
         }
     }
 
@@ -19,7 +19,7 @@ import Testing
                 ran = true
                 return .value(2)
             }
-            #expect(try hang(promise) == 1)
+            expect(promise, gives: 1)
             #expect(!ran)
         }
     }
@@ -27,17 +27,17 @@ import Testing
     @Test func mayRejectAgain() {
         inLoop { _ in
             let thrown = Promise<Int>(error: Flaw(1)).recover { _ -> Promise<Int> in throw Flaw(2) }
-            #expect(throws: Flaw(2)) { try hang(thrown) }
+            expect(thrown, failsWith: Flaw(2))
             let returned = Promise<Int>(error: Flaw(1)).recover { _ in Promise<Int>(error: Flaw(3)) }
-            #expect(throws: Flaw(3)) { try hang(returned) }
+            expect(returned, failsWith: Flaw(3))
         }
     }
 
     @Test func cancellationPassesByUnlessAskedFor() throws {
         try inLoop { _ throws in
             let cancelled = Promise<Int>(error: PromiseError.cancelled)
-            #expect(throws: PromiseError.cancelled) { try hang(cancelled.recover { _ in Promise.value(1) }) }
-            #expect(try hang(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }) == 1)
+            expect(cancelled.recover { _ in Promise.value(1) }, failsWith: PromiseError.cancelled)
+            expect(cancelled.recover(policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
         }
     }
 
@@ -46,10 +46,10 @@ import Testing
             let errors: [any Error] = [Flaw(), PromiseError.cancelled, CancellationError()]
             for error in errors {
                 let safe: Guarantee<Int> = Promise<Int>(error: error).recover { _ in .value(5) }
-                #expect(hang(safe) == 5)
+                expect(safe, gives: 5)
             }
             let untouched: Guarantee<Int> = Promise.value(1).recover { _ in .value(5) }
-            #expect(hang(untouched) == 1)
+            expect(untouched, gives: 1)
         }
     }
 
@@ -63,10 +63,10 @@ import Testing
                 seen.append(2)
                 throw error
             }
-            #expect(throws: Flaw(1)) { try hang(throwing) }
+            expect(throwing, failsWith: Flaw(1))
             let cancelled = Promise<Void>(error: PromiseError.cancelled)
             let skipped: Promise<Void> = cancelled.recover(policy: .allErrorsExceptCancellation) { _ in seen.append(3) }
-            #expect(throws: PromiseError.cancelled) { try hang(skipped) }
+            expect(skipped, failsWith: PromiseError.cancelled)
             #expect(seen == [1, 2])
         }
     }
@@ -79,7 +79,7 @@ import Testing
                 return number < 3 ? Promise(error: Flaw(number)) : .value(number)
             }
             let promise = attempt(1).recover { _ in attempt(2) }.recover { _ in attempt(3) }.recover { _ in attempt(4) }
-            #expect(try hang(promise) == 3)
+            expect(promise, gives: 3)
             #expect(tried == [1, 2, 3])
         }
     }

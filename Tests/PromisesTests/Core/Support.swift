@@ -155,3 +155,23 @@ func residentBytes() -> Int {
     let fields = String(decoding: text[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self).split(separator: " ")
     return Int(fields[1])! * Int(sysconf(Int32(_SC_PAGESIZE)))
 }
+
+// These two are functions because closures inside the arguments of a macro can share a symbol with other closures of
+// the same function (Swift 6.3): the wrong one then runs, in silence. So no `#expect` here contains a closure.
+
+/// Hangs on `thenable` and expects `value`.
+func expect<Each: Thenable>(
+    _ thenable: Each, gives value: Each.T, _ location: SourceLocation = #_sourceLocation
+) where Each.T: Equatable {
+    do {
+        let seen = try thenable.wait()
+        #expect(seen == value, sourceLocation: location)
+    } catch { Issue.record(error, sourceLocation: location) }
+}
+
+/// Hangs on `thenable` and expects it to be rejected with `error`.
+func expect<Failure: Error & Equatable>(
+    _ thenable: some Thenable, failsWith error: Failure, _ location: SourceLocation = #_sourceLocation
+) {
+    #expect(throws: error, sourceLocation: location) { try thenable.wait() }
+}

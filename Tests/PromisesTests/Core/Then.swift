@@ -15,29 +15,29 @@ import Testing
             #expect(seen == 3)
             #expect(outer.isPending)
             resolver.fulfill("a")
-            #expect(try hang(outer) == "a")
+            expect(outer, gives: "a")
         }
     }
 
     @Test func returningASettledPromise() throws {
         try inLoop { _ throws in
-            #expect(try hang(Promise.value(3).then { Promise.value($0 + 1) }) == 4)
+            expect(Promise.value(3).then { Promise.value($0 + 1) }, gives: 4)
             let failed = Promise.value(3).then { _ in Promise<Int>(error: Flaw(1)) }
-            #expect(throws: Flaw(1)) { try hang(failed) }
+            expect(failed, failsWith: Flaw(1))
         }
     }
 
     @Test func returningAGuarantee() throws {
         try inLoop { _ throws in
-            #expect(try hang(Promise.value(3).then { Guarantee.value($0 * 2) }) == 6)
-            #expect(try hang(Promise.value(3).then { value in after(.seconds(1)).map { value } }) == 3)
+            expect(Promise.value(3).then { Guarantee.value($0 * 2) }, gives: 6)
+            expect(Promise.value(3).then { value in after(.seconds(1)).map { value } }, gives: 3)
         }
     }
 
     @Test func aThrowRejects() throws {
         try inLoop { _ throws in
             let promise = Promise.value(3).then { _ -> Promise<Int> in throw Flaw(1) }
-            #expect(throws: Flaw(1)) { try hang(promise) }
+            expect(promise, failsWith: Flaw(1))
         }
     }
 
@@ -48,7 +48,7 @@ import Testing
                 ran = true
                 return .value(1)
             }
-            #expect(throws: Flaw(1)) { try hang(promise) }
+            expect(promise, failsWith: Flaw(1))
             #expect(!ran)
         }
     }
@@ -59,7 +59,7 @@ import Testing
             let outer = Promise.value(()).then { inner }
             try loop.run()
             resolver.reject(Flaw(2))
-            #expect(throws: Flaw(2)) { try hang(outer) }
+            expect(outer, failsWith: Flaw(2))
         }
     }
 
@@ -70,9 +70,9 @@ import Testing
             let failed = promise.then { _ in Promise<Int>(error: Flaw(3)) }
             let text = promise.then { Promise.value("\($0)") }
             resolver.fulfill(4)
-            #expect(try hang(doubled) == 8)
-            #expect(throws: Flaw(3)) { try hang(failed) }
-            #expect(try hang(text) == "4")
+            expect(doubled, gives: 8)
+            expect(failed, failsWith: Flaw(3))
+            expect(text, gives: "4")
         }
     }
 
@@ -92,7 +92,7 @@ import Testing
             let (inner, resolve) = Guarantee<String>.pending()
             let outer = Guarantee.value(3).then { _ in inner }
             EventLoop.current.enqueue { resolve("a") }
-            #expect(hang(outer) == "a")
+            expect(outer, gives: "a")
         }
     }
 
@@ -102,7 +102,7 @@ import Testing
                 if value == 3 { throw Flaw(1) }
                 return .value(value)
             }
-            #expect(throws: Flaw(1)) { try hang(promise) }
+            expect(promise, failsWith: Flaw(1))
         }
     }
 
@@ -112,8 +112,8 @@ import Testing
             let next = previous.then { _ in previous }
             let again = next.then { _ in previous }
             resolver.fulfill(7)
-            #expect(try hang(next) == 7)
-            #expect(try hang(again) == 7)
+            expect(next, gives: 7)
+            expect(again, gives: 7)
         }
     }
 }
