@@ -122,9 +122,9 @@ public final class Connection {
             if count < 0 && failure == nil { failure = SystemError(.receive, CInt(-count)) }
             outcome = failure.map(ReadOutcome.failed) ?? .end
         }
-        updateInterest()
         promise.fulfill(outcome)
         if count < 0 { failWrites() }
+        updateInterest()
     }
 
     // MARK: Writing
