@@ -1,0 +1,112 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Backpressure {
+    @Test func whoeverAwaitsEachWriteQueuesNoMoreThanOne() throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            let chunk = pattern(65536)
+            var peak = 0
+            var left = 256
+            func produce() -> Promise<Void> {
+                guard left > 0 else { return .value }
+                left -= 1
+                let write = connection.write(chunk)
+                peak = max(peak, connection.queuedBytes)
+                return write.then { produce() }
+            }
+            let produced = produce()
+            // The peer reads nothing until the kernel's own buffers are full.
+            try net.loop.run(until: { connection.queuedBytes > 0 })
+            #expect(net.turns { net.settle() } <= 4, "a blocked write spins")
+            #expect(produced.isPending)
+            let received = elsewhere { try peer.receive(exactly: 256 * 65536) }
+            try hang(produced, timeout: patience)
+            #expect(try hang(received, timeout: patience).count == 256 * 65536)
+            #expect(peak > 0 && peak <= chunk.count)
+        }
+    }
+
+    @Test func whoeverDoesNotIsRefusedAtTheLimit() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.writeQueueLimit = 100_000
+            let chunk = pattern(30_000)
+            var taken = 0
+            var accepted: [Promise<Void>] = []
+            var refused: Promise<Void>?
+            while refused == nil && taken < 1 << 28 {
+                let write = connection.write(chunk)
+                if write.isRejected { refused = write } else { accepted.append(write); taken += chunk.count }
+                #expect(connection.queuedBytes < 100_000 + chunk.count)
+            }
+            #expect(code(try #require(refused)) == ENOBUFS)
+            #expect(connection.queuedBytes >= 100_000)
+            // Those that were taken arrive, whole, and then there is room again.
+            let (received, all) = (taken, accepted)
+            let reading = elsewhere { try peer.receive(exactly: received) }
+            try hang(when(fulfilled: all), timeout: patience)
+            let bytes = try hang(reading, timeout: patience)
+            #expect(bytes.count == taken)
+            #expect(stride(from: 0, to: taken, by: chunk.count).allSatisfy { bytes[$0..<$0 + chunk.count] == chunk[...] })
+            try hang(connection.write("more"), timeout: patience)
+            #expect(try peer.receive() == Array("more".utf8))
+        }
+    }
+
+    @Test func aSingleWriteMayBeLargerThanTheLimit() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.writeQueueLimit = 1000
+            let large = pattern(8 << 20)
+            let write = connection.write(large)
+            #expect(connection.queuedBytes > 1000)
+            #expect(code(connection.write("x")) == ENOBUFS)
+            let received = elsewhere { try peer.receive(exactly: large.count) }
+            try hang(write, timeout: patience)
+            #expect(try hang(received, timeout: patience) == large)
+        }
+    }
+
+    @Test func aBlockedWriteDoesNotKeepTheConnectionFromReading() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            #expect(connection.queuedBytes > 0)
+            for number in 0..<10 {
+                try peer.send([UInt8(number)])
+                #expect(try hang(connection.read(), timeout: patience) == .bytes([UInt8(number)]))
+            }
+            #expect(write.isPending)
+            connection.abort()
+            #expect(code(write) == ECANCELED)
+        }
+    }
+
+    @Test func aConnectionWithAFastReaderLeavesTheOthersTheirTurn() throws {
+        try withNetwork(turns: 3000) { net in
+            let (connection, firehose) = try net.pair()
+            let (other, client) = try net.pair()
+            // The reader never lets the kernel's buffer fill: without a bound one flush would go on for ever.
+            let real = net.loop.kernel.table.send
+            let busy = net.ledger.accepted[0]
+            net.loop.kernel.table.send = { $0 == busy ? min($2, 1000) : real($0, $1, $2) }
+            connection.writeQueueLimit = .max
+            net.loop.kernel.table.send = { fd, bytes, count in fd == busy ? -Int(EAGAIN) : real(fd, bytes, count) }
+            let writes = (0..<100).map { _ in connection.write(pattern(20_000)) }
+            net.loop.kernel.table.send = { fd, bytes, count in
+                fd == busy ? min(count, 1000) : real(fd, bytes, count)
+            }
+            try client.send("ping")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
+            let echoed = other.receive().then { other.write($0) }
+            try hang(echoed, timeout: patience)
+            #expect(writes[99].isPending)
+            #expect(try client.receive() == Array("ping".utf8))
+            try hang(when(fulfilled: writes), timeout: patience)
+            firehose.close()
+        }
+    }
+}

@@ -1,0 +1,185 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Closing {
+    @Test func whatIsQueuedIsDeliveredAndThenTheEnd() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let large = pattern(8 << 20)
+            let write = connection.write(large)
+            let closed = connection.close()
+            #expect(connection.queuedBytes > 0 && closed.isPending && connection.isClosed)
+            let received = elsewhere {
+                let all = try peer.readToEnd()
+                peer.close()
+                return all
+            }
+            try hang(closed, timeout: patience)
+            #expect(write.isFulfilled)
+            #expect(try hang(received, timeout: patience) == large)
+        }
+    }
+
+    @Test func unreadInputDoesNotDestroyTheReply() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("request")
+            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("request".utf8)))
+            try peer.send(pattern(1000))
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            let reply = pattern(4_000_000)
+            let write = connection.write(reply)
+            let closed = connection.close()
+            let received = elsewhere {
+                // More of it on the way.
+                try peer.send(pattern(1000))
+                let all = try peer.readToEnd()
+                peer.close()
+                return all
+            }
+            #expect(try hang(received, timeout: patience) == reply)
+            try hang(closed, timeout: patience)
+            #expect(write.isFulfilled)
+        }
+    }
+
+    @Test func closeIsFulfilledWhenTheDescriptorIsClosed() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let fd = net.ledger.accepted[0]
+            let closed = connection.close()
+            #expect(try peer.receive() == [])
+            net.settle()
+            #expect(closed.isPending && net.ledger.open.contains(fd))
+            peer.close()
+            try hang(closed, timeout: patience)
+            #expect(!net.ledger.open.contains(fd))
+        }
+    }
+
+    @Test func aWaitingReadIsCancelled() throws {
+        for end in [{ (connection: Connection) in _ = connection.close() }, { $0.abort() }] {
+            try withNetwork { net in
+                let (connection, peer) = try net.pair()
+                let read = connection.read()
+                end(connection)
+                #expect(read.value == failed(ECANCELED))
+                peer.close()
+            }
+        }
+    }
+
+    @Test func closeAfterThePeersEndIsImmediate() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            peer.end()
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+            #expect(connection.close().isFulfilled)
+            #expect(try peer.receive() == [])
+        }
+    }
+
+    @Test func abortDropsWhatIsQueuedAndResets() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let writes = [connection.write(pattern(3 << 20)), connection.write(pattern(3 << 20)), connection.write("x")]
+            let waiting = writes.filter(\.isPending)
+            #expect(waiting.count >= 2)
+            connection.abort()
+            connection.abort()
+            #expect(waiting.allSatisfy { code($0) == ECANCELED })
+            #expect(peer.failureOfReading() == ECONNRESET)
+            #expect(net.calls(.close) == 2, "the listener's and the connection's")
+        }
+    }
+
+    @Test func abortOvertakesClose() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            let closed = connection.close()
+            connection.abort()
+            #expect(closed.isFulfilled)
+            #expect(code(write) == ECANCELED)
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func aPeerThatResetsEndsTheClosing() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            let closed = connection.close()
+            peer.reset()
+            try hang(closed, timeout: patience)
+            #expect([ECONNRESET, EPIPE].contains(code(write)))
+        }
+    }
+}
+
+@Suite struct ClosingPatience {
+    @Test func aPeerThatNeverEndsIsResetAfterFiveSeconds() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let begin = clock.now
+            let closed = connection.close()
+            hang(closed)
+            #expect(begin.duration(to: clock.now) == .seconds(5))
+            #expect(try peer.receive() == [])
+            // After the reset nobody takes what we send.
+            awaitArrival(of: POLLHUP, at: peer.fd)
+            #expect(throws: SystemError.self) { try peer.send("x") }
+        }
+    }
+
+    @Test func aPeerThatTakesNothingIsResetAfterFiveSeconds() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            let begin = clock.now
+            hang(connection.close())
+            #expect(begin.duration(to: clock.now) == .seconds(5))
+            #expect(code(write) == ECANCELED)
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func aPeerThatTakesItSlowlyIsNotReset() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            let large = pattern(16 << 20)
+            let write = connection.write(large)
+            let closed = connection.close()
+            var received: [UInt8] = []
+            for _ in 0..<4 {
+                clock.advance(by: .seconds(4))
+                received += try peer.receive(exactly: 2 << 20)
+                awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
+                try net.loop.turn(.poll)
+                #expect(closed.isPending)
+            }
+            peer.close()
+            hang(closed)
+            #expect(received == large[..<received.count].map { $0 })
+            #expect([ECONNRESET, EPIPE].contains(code(write)))
+        }
+    }
+
+    @Test func aPeerThatGoesOnSendingIsResetAfterAMebibyte() throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            let sent = elsewhere { () -> Int in
+                var sent = 0
+                while sent < 1 << 28, (try? peer.send(pattern(65536))) != nil { sent += 65536 }
+                return sent
+            }
+            try hang(connection.close(), timeout: patience)
+            #expect(try hang(sent, timeout: patience) < 1 << 28)
+        }
+    }
+}

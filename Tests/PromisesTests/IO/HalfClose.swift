@@ -1,0 +1,98 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct HalfClose {
+    @Test func whatIsQueuedComesBeforeTheEndAndReadingGoesOn() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let large = pattern(8 << 20)
+            let write = connection.write(large)
+            let ended = connection.shutdownWrite()
+            let again = connection.shutdownWrite()
+            #expect(connection.queuedBytes > 0 && ended.isPending && again.isPending)
+            #expect(code(connection.write("late")) == EPIPE)
+            #expect(net.calls(.shutdown) == 0)
+
+            let received = elsewhere { try peer.readToEnd() }
+            try hang(when(fulfilled: [write, ended, again]), timeout: patience)
+            #expect(try hang(received, timeout: patience) == large)
+            try hang(connection.shutdownWrite(), timeout: patience)
+            #expect(net.calls(.shutdown) == 1)
+            #expect(code(connection.write("late")) == EPIPE)
+
+            try peer.send("still here")
+            peer.end()
+            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("still here".utf8)))
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+        }
+    }
+
+    @Test func withNothingQueuedTheEndGoesOutAtOnce() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            #expect(connection.shutdownWrite().isFulfilled)
+            #expect(try peer.receive() == [])
+            #expect(!connection.isClosed)
+        }
+    }
+
+    @Test func thePeersEndDoesNotEndOurSide() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            peer.end()
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+            let large = pattern(8 << 20)
+            let received = elsewhere { try peer.readToEnd() }
+            try hang(connection.write(large), timeout: patience)
+            try hang(connection.close(), timeout: patience)
+            #expect(try hang(received, timeout: patience) == large)
+        }
+    }
+
+    @Test func anEndThatCannotBeSentFailsAsTheWritesDo() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            let ended = connection.shutdownWrite()
+            #expect(ended.isPending)
+            peer.reset()
+            let first = try rejection(of: write)
+            #expect(first == ECONNRESET || first == EPIPE)
+            #expect(try rejection(of: ended) == first)
+            #expect(code(connection.shutdownWrite()) == first)
+        }
+    }
+
+    @Test func abortCancelsAnEndThatWaits() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            let ended = connection.shutdownWrite()
+            connection.abort()
+            #expect(code(write) == ECANCELED)
+            #expect(code(ended) == ECANCELED)
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func closeAfterAnEndThatWaitsFulfillsBoth() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let large = pattern(8 << 20)
+            let write = connection.write(large)
+            let ended = connection.shutdownWrite()
+            let closed = connection.close()
+            let received = elsewhere {
+                let all = try peer.readToEnd()
+                peer.close()
+                return all
+            }
+            try hang(when(fulfilled: [write, ended]), timeout: patience)
+            try hang(closed, timeout: patience)
+            #expect(try hang(received, timeout: patience) == large)
+            #expect(net.calls(.shutdown) == 1)
+        }
+    }
+}

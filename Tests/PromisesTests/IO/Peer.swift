@@ -1,0 +1,111 @@
+import Glibc
+import Promises
+import Reactor
+import Synchronization
+
+/// The other end of a connection: a plain blocking socket, which behaves or misbehaves as a test needs it. A call that
+/// gets no answer fails with `EAGAIN` after ten seconds.
+final class Peer: Sendable {
+    private let number: Atomic<CInt>
+    var fd: CInt { number.load(ordering: .relaxed) }
+
+    init(to address: SocketAddress, receiveBuffer: CInt? = nil) throws {
+        let fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        number = Atomic(fd)
+        if let receiveBuffer { set(SOL_SOCKET, SO_RCVBUF, receiveBuffer) }
+        set(SOL_SOCKET, SO_RCVTIMEO, timeval(tv_sec: 10, tv_usec: 0))
+        set(SOL_SOCKET, SO_SNDTIMEO, timeval(tv_sec: 10, tv_usec: 0))
+        set(CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1))
+        let result = address.withSocketAddress { Glibc.connect(fd, $0, $1) }
+        guard result == 0 else { throw SystemError(.connect, errno, detail: address.description) }
+    }
+
+    deinit { close() }
+
+    private func set<Value>(_ level: CInt, _ name: CInt, _ value: Value) {
+        withUnsafeBytes(of: value) { _ = setsockopt(fd, level, name, $0.baseAddress!, socklen_t($0.count)) }
+    }
+
+    /// Sends all of `bytes`, waiting as long as the other side does not take them.
+    func send(_ bytes: [UInt8]) throws {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { Glibc.send(fd, $0.baseAddress!, $0.count, CInt(MSG_NOSIGNAL)) }
+            guard count >= 0 else { throw SystemError(.send, errno) }
+            sent += count
+        }
+    }
+
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    /// What has come; empty at the end.
+    func receive(upTo limit: Int = 65536) throws -> [UInt8] {
+        var failure: CInt = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, count in
+            let result = recv(fd, buffer.baseAddress!, limit, 0)
+            if result < 0 { failure = errno }
+            count = max(result, 0)
+        }
+        guard failure == 0 else { throw SystemError(.receive, failure) }
+        return bytes
+    }
+
+    /// Exactly `count` bytes, or fewer if the end comes first.
+    func receive(exactly count: Int) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            let more = try receive(upTo: count - bytes.count)
+            if more.isEmpty { break }
+            bytes += more
+        }
+        return bytes
+    }
+
+    func readToEnd() throws -> [UInt8] { try receive(exactly: .max >> 32) }
+
+    /// The code of the error with which reading ends; `nil` if it ends in order.
+    func failureOfReading() -> CInt? {
+        do {
+            while !(try receive().isEmpty) {}
+            return nil
+        } catch { return (error as? SystemError)?.code }
+    }
+
+    /// Ends this side.
+    func end() { shutdown(fd, CInt(SHUT_WR)) }
+
+    /// Ends both, as a process that exits does.
+    func close() {
+        let fd = number.exchange(-1, ordering: .relaxed)
+        if fd >= 0 { _ = Glibc.close(fd) }
+    }
+
+    /// Ends with a reset.
+    func reset() {
+        set(SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
+        close()
+    }
+}
+
+/// Runs `body` on a thread of its own, where it may block while the loop goes on.
+func elsewhere<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Promise<T> {
+    let (promise, resolver) = Promise<T>.pending()
+    let work = Unmanaged.passRetained(
+        Work {
+            do { resolver.fulfill(try body()) } catch { resolver.reject(error) }
+        })
+    var thread = pthread_t()
+    pthread_create(
+        &thread, nil,
+        {
+            Unmanaged<Work>.fromOpaque($0!).takeRetainedValue().body()
+            return nil
+        }, work.toOpaque())
+    pthread_detach(thread)
+    return promise
+}
+
+private final class Work: Sendable {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}

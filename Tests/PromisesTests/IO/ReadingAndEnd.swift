@@ -1,0 +1,129 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct ReadingAndEnd {
+    @Test func aReadBringsWhatHasCome() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read()
+            #expect(read.isPending)
+            try peer.send("hello")
+            #expect(try hang(read, timeout: patience) == .bytes(Array("hello".utf8)))
+        }
+    }
+
+    @Test func dataAndEndTogetherComeInOrderAndTheEndStays() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("hello world")
+            peer.end()
+            var outcomes: [ReadOutcome] = []
+            for _ in 0..<5 { outcomes.append(try hang(connection.read(upTo: 4), timeout: patience)) }
+            #expect(
+                outcomes == [
+                    .bytes(Array("hell".utf8)), .bytes(Array("o wo".utf8)), .bytes(Array("rld".utf8)), .end, .end,
+                ])
+        }
+    }
+
+    @Test func noReadIsLargerThan64KiB() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let sent = elsewhere {
+                try peer.send(pattern(300_000))
+                peer.end()
+            }
+            var all: [UInt8] = []
+            while case .bytes(let bytes) = try hang(connection.read(upTo: .max), timeout: patience) {
+                #expect(bytes.count <= 65536)
+                all += bytes
+            }
+            try hang(sent, timeout: patience)
+            #expect(all == pattern(300_000))
+        }
+    }
+
+    @Test func nothingIsReadBeforeItIsAskedFor() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("early")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(net.calls(.receive) == 0)
+            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("early".utf8)))
+            #expect(net.calls(.receive) == 1)
+        }
+    }
+
+    @Test func anUnreadEndOrResetDoesNotSpin() throws {
+        for ending in [Peer.close, Peer.reset] {
+            try withNetwork { net in
+                let (connection, peer) = try net.pair()
+                // Once waited for, so that the registration is there.
+                try peer.send("x")
+                try hang(connection.read(), timeout: patience)
+                connection.shutdownWrite()
+                ending(peer)()
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                #expect(net.turns { net.settle() } <= 6)
+            }
+        }
+    }
+
+    @Test func aSecondReadIsRefusedAndTheFirstGoesOn() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let first = connection.read()
+            #expect(connection.read().value == failed(EBUSY))
+            try peer.send("x")
+            #expect(try hang(first, timeout: patience) == .bytes([0x78]))
+        }
+    }
+
+    @Test(arguments: [0, -1, Int.min]) func aLimitBelowOneIsRefused(limit: Int) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            #expect(connection.read(upTo: limit).value == failed(EINVAL))
+            try peer.send("x")
+            #expect(try hang(connection.read(upTo: 1), timeout: patience) == .bytes([0x78]))
+        }
+    }
+
+    @Test func receiveGivesBytesAndAtTheEndNone() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("abc")
+            peer.end()
+            #expect(try hang(connection.receive(upTo: 2), timeout: patience) == Array("ab".utf8))
+            #expect(try hang(connection.receive(), timeout: patience) == Array("c".utf8))
+            #expect(try hang(connection.receive(), timeout: patience) == [])
+        }
+    }
+
+    @Test func aWaitingReadKeepsTheConnectionAlive() throws {
+        try withNetwork { net in
+            weak var witness: Connection?
+            let (read, peer): (Guarantee<ReadOutcome>, Peer) = try {
+                let (connection, peer) = try net.pair()
+                witness = connection
+                return (connection.read(), peer)
+            }()
+            net.settle()
+            #expect(witness != nil)
+            try peer.send("x")
+            #expect(try hang(read, timeout: patience) == .bytes([0x78]))
+            #expect(witness == nil)
+            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+        }
+    }
+
+    @Test func lettingGoOfAnIdleConnectionClosesIt() throws {
+        try withNetwork { net in
+            let peer = try net.pair().1
+            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+            #expect(try peer.receive() == [])
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Resets {
+    @Test func anIdleConnectionIsToldAndTheErrorStays() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read()
+            try net.loop.turn(.poll)
+            peer.reset()
+            #expect(try hang(read, timeout: patience) == failed(ECONNRESET))
+            // The kernel would say "end" from now on.
+            for _ in 0..<3 { #expect(connection.read().value == failed(ECONNRESET)) }
+            #expect(try rejection(of: connection.receive()) == ECONNRESET)
+            #expect(code(connection.write("x")) == ECONNRESET)
+            #expect(code(connection.shutdownWrite()) == ECONNRESET)
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(connection.close().isFulfilled)
+        }
+    }
+
+    @Test func aResetThatCameBeforeTheReadIsNotAnEnd() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            peer.reset()
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
+        }
+    }
+
+    @Test func whatCameBeforeTheResetIsDelivered() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("hello")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            peer.reset()
+            awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
+            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("hello".utf8)))
+            #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
+        }
+    }
+
+    @Test func aWriteThatMeetsTheResetTellsTheReadsToo() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            peer.reset()
+            awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
+            #expect(code(connection.write("x")) == ECONNRESET)
+            let read = try hang(connection.read(), timeout: patience)
+            #expect(read == .failed(SystemError(.send, ECONNRESET)))
+            #expect(connection.read().value == read)
+        }
+    }
+
+    @Test func inTheMiddleOfWritesAllFailWithTheSameError() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.writeQueueLimit = .max
+            let writes = [
+                connection.write(pattern(8 << 20)), connection.write("next"), connection.write(""),
+                connection.write(pattern(100_000)),
+            ]
+            let read = connection.read()
+            var settled = 0
+            for write in writes { write.tap { _ in settled += 1 }.catch { _ in } }
+            #expect(try peer.receive(exactly: 100_000) == pattern(100_000))
+            peer.reset()
+            let first = try #require(try rejection(of: writes[0]))
+            #expect(first == ECONNRESET || first == EPIPE)
+            for write in writes { #expect(try rejection(of: write) == first) }
+            guard case .failed(let error) = try hang(read, timeout: patience) else {
+                Issue.record("the read does not fail")
+                return
+            }
+            #expect(error.code == first)
+            #expect(code(connection.write("late")) == first)
+            #expect(connection.queuedBytes == 0)
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(settled == writes.count)
+            #expect(connection.close().isFulfilled)
+        }
+    }
+
+    @Test func anErrorThatOnlyTheReadMeetsEndsTheWritesWithoutASpin() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            #expect(write.isPending)
+            // As when the connection fails between the two calls: sending would block, receiving reports the end.
+            let real = net.loop.kernel.table
+            net.loop.kernel.table.send = { _, _, _ in -Int(EAGAIN) }
+            net.loop.kernel.table.receive = { _, _, _ in -Int(ETIMEDOUT) }
+            try peer.send("x")
+            #expect(try hang(connection.read(), timeout: patience) == failed(ETIMEDOUT))
+            net.loop.kernel.table = real
+            #expect(code(write) == ETIMEDOUT)
+            // The socket is writable; nobody waits for that any more.
+            _ = try peer.receive(exactly: 1 << 20)
+            #expect(net.turns { net.settle() } <= 4)
+        }
+    }
+
+    @Test func aConnectionThatWasHalfClosedIsToldAsWell() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.shutdownWrite()
+            let read = connection.read()
+            peer.reset()
+            #expect(try hang(read, timeout: patience) == failed(ECONNRESET))
+        }
+    }
+}

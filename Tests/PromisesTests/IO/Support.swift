@@ -1,0 +1,105 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// How long a test waits for what must come. Only a test that fails waits that long.
+let patience: Duration = .seconds(10)
+
+/// Gives `body` a loop to itself and holds it to account: when the loop has ended every descriptor that it opened must be
+/// closed, none closed twice or used after that, and it must not have turned more often than `limit`.
+func withNetwork(
+    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    _ body: (Network) throws -> Void
+) throws {
+    let ledger = Ledger()
+    try EventLoop.withLoop(clock: clock, syscalls: ledger.syscalls()) { loop in
+        try body(Network(loop: loop, ledger: ledger))
+        #expect(loop.metrics.turns <= limit, "the loop spins", sourceLocation: place)
+    }
+    #expect(ledger.open.isEmpty, "descriptors leak", sourceLocation: place)
+    #expect(ledger.strays.isEmpty, "numbers are used that are not the loop's", sourceLocation: place)
+}
+
+/// What a test of sockets works with.
+struct Network {
+    let loop: EventLoop
+    let ledger: Ledger
+
+    func listen(_ address: String = "127.0.0.1:0", backlog: Int = 4096) throws -> Listener {
+        try Listener.bind(address, backlog: backlog)
+    }
+
+    /// A connection of the loop and the other end of it, which is not.
+    func pair(receiveBuffer: CInt? = nil) throws -> (Connection, Peer) {
+        let listener = try listen()
+        let peer = try Peer(to: listener.localAddress, receiveBuffer: receiveBuffer)
+        let connection = try accept(from: listener)
+        listener.close()
+        return (connection, peer)
+    }
+
+    /// The next connection of a listener at which a client has already arrived.
+    func accept(from listener: Listener) throws -> Connection {
+        try hang(listener.accept(), timeout: patience)
+    }
+
+    /// Lets everything happen that is to happen within `time`: a check for what must not.
+    func settle(_ time: Duration = .milliseconds(20)) { hang(after(time)) }
+
+    func calls(_ call: SystemCall) -> Int { loop.metrics.systemCalls[call] ?? 0 }
+
+    /// How many turns the loop makes for `body`.
+    func turns(_ body: () throws -> Void) rethrows -> Int {
+        let before = loop.metrics.turns
+        try body()
+        return loop.metrics.turns - before
+    }
+}
+
+/// Returns when poll(2) reports any of `events` for `fd`: what the test's own side did has arrived.
+func awaitArrival(of events: Int32, at fd: CInt, place: SourceLocation = #_sourceLocation) {
+    var entry = pollfd(fd: fd, events: Int16(events), revents: 0)
+    #expect(poll(&entry, 1, 10_000) == 1, "nothing arrives", sourceLocation: place)
+}
+
+/// Bytes that show where they belong: the period is a prime near 64 KiB, so that no chunk fits another's place.
+func pattern(_ count: Int, from start: Int = 0) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    var offset = start % period.count
+    while bytes.count < count {
+        let next = period[offset...].prefix(count - bytes.count)
+        bytes += next
+        offset = (offset + next.count) % period.count
+    }
+    return bytes
+}
+
+private let period: [UInt8] = (0..<65521).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+
+/// Everything until the peer ends.
+func readToEnd(_ connection: Connection, upTo limit: Int = 65536) -> Promise<[UInt8]> {
+    func more(_ bytes: [UInt8]) -> Promise<[UInt8]> {
+        connection.receive(upTo: limit).then { $0.isEmpty ? .value(bytes) : more(bytes + $0) }
+    }
+    return more([])
+}
+
+/// The code of the `SystemError` with which a promise was rejected.
+func code<T>(_ promise: Promise<T>) -> CInt? { (promise.error as? SystemError)?.code }
+
+/// The same, once it has been.
+func rejection<T>(of promise: Promise<T>) throws -> CInt? {
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in }, timeout: patience)
+    return code(promise)
+}
+
+func failed(_ code: CInt) -> ReadOutcome { .failed(SystemError(.receive, code)) }
+
+/// An echo of whatever comes until the end: what a listener may serve.
+func echo(_ connection: Connection) -> Promise<Void> {
+    connection.receive().then { bytes -> Promise<Void> in
+        bytes.isEmpty ? .value : connection.write(bytes).then { echo(connection) }
+    }
+}

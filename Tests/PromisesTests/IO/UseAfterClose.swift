@@ -1,0 +1,133 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// That none of these calls reaches the kernel under a number that may be another's is checked by `withNetwork`.
+@Suite struct UseAfterClose {
+    @Test(arguments: [false, true]) func everyOperationIsRefused(aborted: Bool) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            peer.end()
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+            if aborted { connection.abort() } else { connection.close() }
+            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+            let calls = net.loop.metrics.systemCalls
+
+            #expect(connection.isClosed)
+            #expect(connection.read().value == failed(EBADF))
+            #expect(try rejection(of: connection.receive()) == EBADF)
+            #expect(code(connection.write("x")) == EBADF)
+            #expect(code(connection.write([UInt8]())) == EBADF)
+            #expect(code(connection.shutdownWrite()) == EBADF)
+            #expect(connection.close().isFulfilled)
+            connection.abort()
+            connection.idleTimeout = .seconds(1)
+            #expect(connection.localAddress == nil)
+            #expect(connection.peerAddress != nil)
+            #expect(connection.queuedBytes == 0)
+            #expect(net.loop.metrics.systemCalls.filter { $0.key != .epollWait } == calls.filter { $0.key != .epollWait })
+        }
+    }
+
+    @Test func whileItClosesToo() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            let closed = connection.close()
+            #expect(connection.read().value == failed(EBADF))
+            #expect(code(connection.write("x")) == EBADF)
+            #expect(code(connection.shutdownWrite()) == EBADF)
+            let again = connection.close()
+            #expect(again.isPending)
+            let received = elsewhere {
+                let count = try peer.readToEnd().count
+                peer.close()
+                return count
+            }
+            try hang(again, timeout: patience)
+            #expect(closed.isFulfilled && write.isFulfilled)
+            #expect(try hang(received, timeout: patience) == 8 << 20)
+        }
+    }
+
+    @Test func closingInTheReadsHandlerEndsReading() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("hello world")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            var outcomes: [ReadOutcome] = []
+            func readOn() {
+                connection.read(upTo: 5).done {
+                    outcomes.append($0)
+                    connection.abort()
+                    if outcomes.count < 3 { readOn() }
+                }
+            }
+            readOn()
+            try net.loop.run(until: { outcomes.count == 3 })
+            #expect(outcomes == [.bytes(Array("hello".utf8)), failed(EBADF), failed(EBADF)])
+            #expect(net.calls(.receive) == 1)
+        }
+    }
+
+    @Test func closingInsideTheEventItselfEndsIt() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            nonisolated(unsafe) let unsafeConnection = connection
+            connection.writeQueueLimit = .max
+            let writes = [connection.write(pattern(8 << 20)), connection.write("next")]
+            let read = connection.read()
+            try peer.send("input")
+            // Inline, between the two halves of one event: writable and readable.
+            writes[0].pipe { _ in unsafeConnection.abort() }
+            let drained = elsewhere { peer.failureOfReading() }
+            try hang(writes[0], timeout: patience)
+            let second = try rejection(of: writes[1])
+            #expect(second == nil || second == ECANCELED)
+            _ = try hang(read, timeout: patience)
+            #expect(try hang(drained, timeout: patience) == ECONNRESET)
+        }
+    }
+
+    @Test func anEventOfAClosedConnectionDoesNotReachTheNextOwnerOfItsNumber() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let hole = try net.listen(backlog: 0)
+            let filler = try Peer(to: hole.localAddress)
+            let (first, firstPeer) = try net.pair()
+            let (second, secondPeer) = try net.pair()
+            let (a, b) = (net.ledger.accepted[0], net.ledger.accepted[1])
+            nonisolated(unsafe) let victim = second
+            nonisolated(unsafe) var attempt: Promise<Connection>?
+            let address = hole.localAddress
+
+            let victimsRead = second.read()
+            // Inline, so that the second event of the batch is still to come.
+            first.read().pipe { _ in
+                victim.abort()
+                attempt = connect(to: address, timeout: .seconds(1))
+            }
+            // The next socket gets the number of the one that was closed, whatever other tests are doing.
+            let real = net.loop.kernel.table
+            net.loop.kernel.table.close = { $0 == b ? 0 : real.close($0) }
+            net.loop.kernel.table.socket = { family, type in
+                let fresh = socket(family, CInt(type), 0)
+                defer { close(fresh) }
+                net.ledger.enter(b)
+                return Int(dup2(fresh, b))
+            }
+            try firstPeer.send("x")
+            try secondPeer.send("x")
+            awaitArrival(of: POLLIN, at: a)
+            awaitArrival(of: POLLIN, at: b)
+            try net.loop.turn(.poll)
+            #expect(victimsRead.value == failed(ECANCELED))
+            let connecting = try #require(attempt)
+            #expect(connecting.isPending, "it has received its predecessor's event")
+            net.loop.kernel.table = real
+            #expect(throws: PromiseError.timedOut) { try hang(connecting) }
+            filler.close()
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Writing {
+    @Test func writesGoOutInTheOrderOfTheCalls() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let writes = [
+                connection.write("one "), connection.write(Array("two ".utf8)), connection.write("three ".utf8),
+                connection.write([Array("fo".utf8), [], Array("ur".utf8)]), connection.write(ArraySlice([0x21])),
+            ]
+            try hang(when(fulfilled: writes), timeout: patience)
+            #expect(connection.queuedBytes == 0)
+            connection.close()
+            peer.end()
+            #expect(try peer.readToEnd() == Array("one two three four!".utf8))
+        }
+    }
+
+    @Test func anEmptyWriteSendsNothing() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let empty = [connection.write(""), connection.write([UInt8]()), connection.write([[UInt8]]())]
+            try hang(when(fulfilled: empty), timeout: patience)
+            #expect(net.calls(.send) == 0)
+            try hang(connection.write("x"), timeout: patience)
+            #expect(try peer.receive() == [0x78])
+        }
+    }
+
+    @Test func anEmptyWriteWaitsForThoseBeforeIt() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.writeQueueLimit = .max
+            var order: [Int] = []
+            let large = pattern(8 << 20)
+            let writes = [connection.write(large), connection.write(""), connection.write("end"), connection.write("")]
+            for (index, write) in writes.enumerated() {
+                #expect(write.isPending)
+                write.done { order.append(index) }.catch { _ in }
+            }
+            let received = elsewhere { try peer.receive(exactly: large.count + 3) }
+            try hang(when(fulfilled: writes), timeout: patience)
+            #expect(try hang(received, timeout: patience) == large + Array("end".utf8))
+            try net.loop.turn(.poll)
+            #expect(order == [0, 1, 2, 3])
+        }
+    }
+
+    @Test func smallWritesBehindALargeOneLeaveTogether() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.writeQueueLimit = .max
+            let large = pattern(8 << 20)
+            var writes = [connection.write(large)]
+            for number in 0..<1000 { writes.append(connection.write(pattern(8, from: number * 8))) }
+            #expect(connection.queuedBytes > 8000)
+            var settled = 0
+            for write in writes { write.done { settled += 1 }.catch { _ in } }
+            let received = elsewhere { try peer.receive(exactly: large.count + 8000) }
+            try hang(when(fulfilled: writes), timeout: patience)
+            #expect(try hang(received, timeout: patience) == large + pattern(8000))
+            try net.loop.turn(.poll)
+            #expect(settled == 1001)
+            #expect(net.calls(.send) < 500)
+        }
+    }
+
+    @Test func aHundredThousandWritesEachInTheCompletionOfTheLast() throws {
+        try withNetwork(turns: 4000) { net in
+            let count = 100_000
+            let (connection, peer) = try net.pair()
+            let (other, client) = try net.pair()
+            func write(from index: Int) -> Promise<Void> {
+                guard index < count else { return .value }
+                return connection.write([UInt8(truncatingIfNeeded: index)]).then { write(from: index + 1) }
+            }
+            let received = elsewhere { try peer.receive(exactly: count) }
+            try client.send("ping")
+            var echoedAfter: Int?
+            let all = write(from: 0)
+            other.receive().then { other.write($0) }.done { echoedAfter = net.calls(.send) }.catch { _ in }
+            try hang(all, timeout: .seconds(60))
+            #expect(try hang(received, timeout: patience) == (0..<count).map { UInt8(truncatingIfNeeded: $0) })
+            #expect(try client.receive() == Array("ping".utf8))
+            #expect(try #require(echoedAfter) < count / 2, "the other connection starves")
+        }
+    }
+
+    @Test func thePeersEndShowsInTheSecondWrite() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            peer.close()
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+            // The kernel takes this one, and the peer answers it with a reset.
+            try hang(connection.write("first"), timeout: patience)
+            awaitArrival(of: 0, at: net.ledger.accepted[0])
+            let second = try rejection(of: connection.write("second"))
+            #expect(second == EPIPE || second == ECONNRESET)
+            #expect(try rejection(of: connection.write("third")) == second)
+        }
+    }
+}
