@@ -1,0 +1,161 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Virtual time, so that the pauses are exact and pass at once.
+@Suite struct AcceptTrouble {
+    @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
+    func wantOfDescriptorsOrMemoryPauses(code trouble: CInt) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let served = listener.serve { echo($0) }
+            let early = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            let late = try Peer(to: listener.localAddress)
+
+            let real = net.loop.kernel.table.accept
+            var isExhausted = true
+            net.loop.kernel.table.accept = { isExhausted ? -Int(trouble) : real($0, $1) }
+            let (calls, begin) = (net.calls(.accept), clock.now)
+            var lateness: Duration = .seconds(1)
+            after(.milliseconds(250)).done { lateness = begin.duration(to: clock.now) - .milliseconds(250) }
+            hang(after(.milliseconds(520)))
+            #expect(net.calls(.accept) - calls <= 7)
+            #expect(lateness == .zero)
+            #expect(listener.activeConnections == 1)
+
+            // Those that are there are served meanwhile.
+            try early.send("x")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.loop.run(until: { net.calls(.send) == 1 })
+            #expect(try early.receive() == [0x78])
+
+            isExhausted = false
+            let resumed = clock.now
+            try net.loop.run(until: { listener.activeConnections == 2 })
+            #expect(resumed.duration(to: clock.now) <= .milliseconds(100))
+            listener.close()
+            early.close()
+            late.close()
+            try hang(served)
+        }
+    }
+
+    @Test func aWaitingAcceptOutlastsThePause() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let real = net.loop.kernel.table.accept
+            // Also what the kernel says to a full table when no client waits at all.
+            var failures = 3
+            net.loop.kernel.table.accept = {
+                failures -= 1
+                return failures >= 0 ? -Int(EMFILE) : real($0, $1)
+            }
+            let accepted = listener.accept()
+            let client = try Peer(to: listener.localAddress)
+            try hang(accepted)
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 300_000_000))
+            client.close()
+        }
+    }
+
+    @Test func aListenerThatIsClosedInItsPauseLetsTheLoopEnd() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            net.loop.kernel.table.accept = { _, _ in -Int(EMFILE) }
+            let accepted = listener.accept()
+            let client = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { net.calls(.accept) == 1 })
+            listener.close()
+            #expect(code(accepted) == ECANCELED)
+            try net.loop.run()
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+            client.close()
+        }
+    }
+
+    @Test(arguments: [
+        ECONNABORTED, EPROTO, EPERM, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, ENONET,
+        ETIMEDOUT, ECONNRESET, ENOPROTOOPT, EPIPE,
+    ])
+    func troubleOfOneConnectionIsSkippedInTheSamePass(code trouble: CInt) throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let real = net.loop.kernel.table.accept
+            var failures = 3
+            net.loop.kernel.table.accept = {
+                failures -= 1
+                return failures >= 0 ? -Int(trouble) : real($0, $1)
+            }
+            let client = try Peer(to: listener.localAddress)
+            let accepted = listener.accept()
+            try net.loop.turn(.upTo(.seconds(10)))
+            #expect(accepted.isFulfilled)
+            #expect(net.calls(.accept) == 4)
+            client.close()
+        }
+    }
+
+    @Test(arguments: [EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP])
+    func theListenersOwnTroubleEndsIt(code trouble: CInt) throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let other = try net.listen()
+            let served = listener.serve { echo($0) }
+            var settled = 0
+            served.tap { _ in settled += 1 }.catch { _ in }
+            let early = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+
+            let real = net.loop.kernel.table.accept
+            net.loop.kernel.table.accept = { _, _ in -Int(trouble) }
+            let late = try Peer(to: listener.localAddress)
+            #expect(try rejection(of: served) == trouble)
+            net.loop.kernel.table.accept = real
+            #expect(late.failureOfReading() == ECONNRESET)
+            #expect(code(listener.accept()) == EBADF)
+
+            // The connection that runs, and the other listener, know nothing of it.
+            try early.send("x")
+            let reply = elsewhere { try early.receive() }
+            #expect(try hang(reply, timeout: patience) == [0x78])
+            let client = try Peer(to: other.localAddress)
+            _ = try net.accept(from: other)
+            early.end()
+            try net.loop.run(until: { listener.activeConnections == 0 })
+            #expect(settled == 1)
+            client.close()
+        }
+    }
+
+    @Test func allWaitingAcceptsLearnWhatEndedTheListener() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let waiting = [listener.accept(), listener.accept()]
+            net.loop.kernel.table.accept = { _, _ in -Int(EINVAL) }
+            let client = try Peer(to: listener.localAddress)
+            for accept in waiting { #expect(try rejection(of: accept) == EINVAL) }
+            client.close()
+        }
+    }
+
+    @Test func anInterruptedAcceptIsRepeated() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let real = net.loop.kernel.table.accept
+            var interruptions = 2
+            net.loop.kernel.table.accept = {
+                interruptions -= 1
+                return interruptions >= 0 ? -Int(EINTR) : real($0, $1)
+            }
+            let client = try Peer(to: listener.localAddress)
+            _ = try net.accept(from: listener)
+            #expect(net.calls(.accept) == 3)
+            client.close()
+        }
+    }
+}

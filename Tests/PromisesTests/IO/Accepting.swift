@@ -1,0 +1,208 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Accepting {
+    @Test func severalCallsAreServedInTheirOrder() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let accepts = (0..<3).map { _ in listener.accept() }
+            let clients = try (0..<3).map { number in
+                let client = try Peer(to: listener.localAddress)
+                try client.send([UInt8(number)])
+                return client
+            }
+            for number in 0..<3 {
+                let connection = try hang(accepts[number], timeout: patience)
+                #expect(try hang(connection.receive(), timeout: patience) == [UInt8(number)])
+            }
+            #expect(net.calls(.accept) == 3, "nobody asked for a fourth")
+            withExtendedLifetime(clients) {}
+        }
+    }
+
+    @Test func withoutAnAcceptClientsWaitAndTheLoopSleeps() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+            try hang(listener.accept(), timeout: patience)
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(net.calls(.accept) == 1)
+            withExtendedLifetime(clients) {}
+        }
+    }
+
+    @Test func closeCancelsWaitingAcceptsAndRefusesLaterOnes() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let waiting = [listener.accept(), listener.accept()]
+            listener.close()
+            listener.close(drain: true)
+            #expect(waiting.map { code($0) } == [ECANCELED, ECANCELED])
+            #expect(code(listener.accept()) == EBADF)
+            #expect(code(listener.serve { echo($0) }) == EBADF)
+            #expect(net.calls(.close) == 1)
+        }
+    }
+
+    @Test func acceptAndServeExcludeEachOther() throws {
+        try withNetwork { net in
+            let (listener, other) = (try net.listen(), try net.listen())
+            let served = listener.serve { echo($0) }
+            #expect(code(listener.accept()) == EBUSY)
+            #expect(code(listener.serve { echo($0) }) == EBUSY)
+            let waiting = other.accept()
+            #expect(code(other.serve { echo($0) }) == EBUSY)
+            other.close()
+            #expect(code(waiting) == ECANCELED)
+            #expect(code(other.serve(maxConnections: 0) { echo($0) }) == EBADF)
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test(arguments: [0, -1, .min]) func aLimitBelowOneIsRefused(limit: Int) throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            #expect(code(listener.serve(maxConnections: limit) { echo($0) }) == EINVAL)
+        }
+    }
+
+    @Test func aServedConnectionIsClosedWhenItsHandlerIsDone() throws {
+        struct Failure: Error {}
+        try withNetwork { net in
+            let listener = try net.listen()
+            var count = 0
+            let served = listener.serve { connection -> Promise<Void> in
+                count += 1
+                switch count {
+                case 1: return .value
+                case 2: return Promise(error: Failure())
+                default: throw Failure()
+                }
+            }
+            for _ in 0..<3 {
+                let client = try Peer(to: listener.localAddress)
+                let ended = elsewhere {
+                    let bytes = try client.readToEnd()
+                    client.close()
+                    return bytes
+                }
+                #expect(try hang(ended, timeout: patience) == [])
+            }
+            try net.loop.run(until: { listener.activeConnections == 0 })
+            #expect(count == 3 && served.isPending)
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func serveIsDoneWhenTheLastConnectionIs() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve { echo($0) }
+            let client = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            listener.close()
+            net.settle()
+            #expect(served.isPending)
+            try client.send("still served")
+            client.end()
+            let reply = elsewhere { try client.readToEnd() }
+            #expect(try hang(reply, timeout: patience) == Array("still served".utf8))
+            try hang(served, timeout: patience)
+            #expect(listener.activeConnections == 0)
+        }
+    }
+
+    @Test func closedInItsOwnHandlerItTakesNoMoreAndTheRestAreReset() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
+            var taken = 0
+            let served = listener.serve { connection -> Promise<Void> in
+                taken += 1
+                listener.close()
+                return echo(connection)
+            }
+            clients[0].end()
+            try hang(served, timeout: patience)
+            #expect(taken == 1)
+            #expect(net.calls(.accept) == 1)
+            #expect(try clients[0].receive() == [])
+            for client in clients.dropFirst() { #expect(client.failureOfReading() == ECONNRESET) }
+        }
+    }
+
+    @Test func closedWithDrainInItsOwnHandlerItTakesThoseThatWait() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let clients = try (0..<5).map { number in
+                let client = try Peer(to: listener.localAddress)
+                try client.send([UInt8(number)])
+                client.end()
+                return client
+            }
+            var taken = 0
+            let served = listener.serve { connection -> Promise<Void> in
+                taken += 1
+                listener.close(drain: true)
+                return echo(connection)
+            }
+            try hang(served, timeout: patience)
+            #expect(taken == 5)
+            for (number, client) in clients.enumerated() { #expect(try client.readToEnd() == [UInt8(number)]) }
+        }
+    }
+
+    @Test func drainKeepsToTheLimit() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
+            let served = listener.serve(maxConnections: 3) { echo($0) }
+            listener.close(drain: true)
+            #expect(listener.activeConnections == 3)
+            for client in clients[3...] { #expect(client.failureOfReading() == ECONNRESET) }
+            for client in clients[..<3] { client.end() }
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aClientThatIsGoneAlreadyIsAConnectionThatFails() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            try Peer(to: listener.localAddress).reset()
+            let connection = try net.accept(from: listener)
+            _ = connection.peerAddress
+            _ = connection.localAddress
+            #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
+            #expect(connection.close().isFulfilled)
+        }
+    }
+
+    @Test func lettingGoOfAListenerClosesIt() throws {
+        try withNetwork { net in
+            var listener: Listener? = try net.listen()
+            let client = try Peer(to: listener!.localAddress)
+            listener = nil
+            #expect(net.ledger.open.isEmpty)
+            #expect(client.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func aServingListenerNeedsNobodyToHoldIt() throws {
+        try withNetwork { net in
+            let address = try {
+                let listener = try net.listen()
+                listener.serve { echo($0) }.catch { _ in }
+                return listener.localAddress
+            }()
+            net.settle()
+            let client = try Peer(to: address)
+            try client.send("x")
+            let reply = elsewhere { try client.receive() }
+            #expect(try hang(reply, timeout: patience) == [0x78])
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Connecting {
+    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func bothEndsKnowEachOther(address: String) throws {
+        try withNetwork { net in
+            let listener = try net.listen(address)
+            let client = try hang(connect(to: listener.localAddress, timeout: .seconds(10)), timeout: patience)
+            let server = try net.accept(from: listener)
+            #expect(client.peerAddress == listener.localAddress)
+            #expect(server.localAddress == listener.localAddress)
+            #expect(server.peerAddress == client.localAddress)
+            try hang(client.write("hello"), timeout: patience)
+            #expect(try hang(server.receive(), timeout: patience) == Array("hello".utf8))
+        }
+    }
+
+    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func aClosedPortRefuses(address: String) throws {
+        try withNetwork { net in
+            let target = try closedPort(address)
+            let attempt = connect(to: target)
+            var settled = 0
+            attempt.tap { _ in settled += 1 }.catch { _ in }
+            #expect(try rejection(of: attempt) == ECONNREFUSED)
+            net.settle()
+            #expect(settled == 1)
+            #expect("\(attempt.error!)".contains("connect \(target)"))
+        }
+    }
+
+    @Test func aBlackHoleTimesOutAndLateSuccessIsIgnored() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let hole = try net.listen(backlog: 0)
+            let filler = try Peer(to: hole.localAddress)
+            let before = net.ledger.open
+            let begin = clock.now
+            let attempt = connect(to: hole.localAddress, timeout: .milliseconds(100))
+            #expect(throws: PromiseError.timedOut) { try hang(attempt) }
+            #expect(begin.duration(to: clock.now) == .milliseconds(100))
+            // But for those of the loop itself.
+            #expect(net.ledger.open.subtracting(before).count <= 1)
+            let closes = net.calls(.close)
+            try hang(hole.accept())
+            net.settle(.seconds(5))
+            #expect(throws: PromiseError.timedOut) { try hang(attempt) }
+            #expect(net.calls(.close) == closes + 1, "the accepted connection's")
+            filler.close()
+        }
+    }
+
+    @Test func aConnectThatSucceedsCancelsItsTimeout() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let attempt = connect(to: listener.localAddress, timeout: .seconds(1))
+            let connection = try hang(attempt)
+            net.settle(.seconds(5))
+            #expect(net.loop.metrics.timersFired == 1)
+            try hang(connection.write("x"))
+        }
+    }
+
+    @Test func aSocketThatMeetsItselfIsRefused() throws {
+        try withNetwork { net in
+            let own = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var name = sockaddr_storage()
+            _ = SocketAddress.loopback(port: 0).withSocketAddress { bind(own, $0, $1) }
+            _ = net.loop.kernel.getSocketName(own, &name)
+            net.loop.kernel.table.socket = { _, _ in
+                net.ledger.enter(own)
+                return Int(own)
+            }
+            let address = try #require(SocketAddress(name))
+            #expect(try rejection(of: connect(to: address, timeout: .seconds(10))) == ECONNREFUSED)
+        }
+    }
+
+    @Test func aConnectThatASignalInterruptsGoesOn() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let real = net.loop.kernel.table.connect
+            net.loop.kernel.table.connect = {
+                _ = real($0, $1, $2)
+                return -Int(EINTR)
+            }
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            try hang(client.write("x"), timeout: patience)
+            #expect(net.calls(.connect) == 1)
+        }
+    }
+
+    @Test(arguments: [ENETUNREACH, EACCES, EADDRNOTAVAIL]) func whatTheKernelRefusesAtOnceIsReported(code refusal: CInt) throws {
+        try withNetwork { net in
+            net.loop.kernel.table.connect = { _, _, _ in -Int(refusal) }
+            #expect(code(connect(to: .loopback(port: 1))) == refusal)
+            #expect(net.calls(.close) == 1)
+        }
+    }
+
+    @Test func withoutDescriptorsOrRegistrationItFails() throws {
+        try withNetwork { net in
+            let real = net.loop.kernel.table
+            net.loop.kernel.table.socket = { _, _ in -Int(EMFILE) }
+            let first = connect(to: .loopback(port: 1))
+            #expect(first.error as? SystemError == SystemError(.socket, EMFILE))
+            net.loop.kernel.table.socket = real.socket
+            net.loop.kernel.table.epollControl = { _, _, _, _ in -Int(ENOSPC) }
+            let second = connect(to: .loopback(port: 1))
+            #expect(second.error as? SystemError == SystemError(.epollControl, ENOSPC))
+        }
+    }
+
+    @Test func whatIsNoAddressIsRejected() throws {
+        try withNetwork { net in
+            #expect(connect(to: "nonsense").error is SocketAddress.ParseError)
+            #expect(connect(to: "example.com:80").error is SocketAddress.ParseError)
+            #expect(net.calls(.socket) == 0)
+        }
+    }
+
+    @Test func theLoopsEndGivesAnAttemptUp() throws {
+        try withNetwork { net in
+            let hole = try net.listen(backlog: 0)
+            let filler = try Peer(to: hole.localAddress)
+            #expect(connect(to: hole.localAddress).isPending)
+            filler.close()
+        }
+    }
+}
+
+/// An address at which nobody listens, nor will: the number is bound as long as the process lives.
+private func closedPort(_ text: String) throws -> SocketAddress {
+    let address = try SocketAddress(text)
+    let fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    _ = address.withSocketAddress { bind(fd, $0, $1) }
+    var name = sockaddr_storage()
+    _ = Kernel().getSocketName(fd, &name)
+    return try #require(SocketAddress(name))
+}

@@ -1,0 +1,79 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct ConnectionLimit {
+    @Test func thoseBeyondTheLimitWaitAndComeOneByOne() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var peak = 0
+            let served = listener.serve(maxConnections: 3) { connection -> Promise<Void> in
+                peak = max(peak, listener.activeConnections)
+                return echo(connection)
+            }
+            // All eight are connected as far as TCP is concerned, and have sent.
+            let clients = try (0..<8).map { number in
+                let client = try Peer(to: listener.localAddress)
+                try client.send([UInt8(number)])
+                return client
+            }
+            try net.loop.run(until: { listener.activeConnections == 3 })
+            #expect(net.turns { net.settle() } <= 10, "a listener that is full spins")
+            #expect(net.calls(.accept) == 3)
+
+            for (number, client) in clients.enumerated() {
+                client.end()
+                let reply = elsewhere { try client.readToEnd() }
+                #expect(try hang(reply, timeout: patience) == [UInt8(number)])
+                try net.loop.run(until: { net.ledger.accepted.count == min(number + 4, 8) })
+                #expect(listener.activeConnections <= 3)
+            }
+            #expect(peak == 3)
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aLimitOfOneServesOneAfterTheOther() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var running = 0
+            let served = listener.serve(maxConnections: 1) { connection -> Promise<Void> in
+                running += 1
+                #expect(running == 1)
+                return echo(connection).ensure { running -= 1 }
+            }
+            let clients = try (0..<20).map { number in
+                let client = try Peer(to: listener.localAddress)
+                try client.send([UInt8(number)])
+                client.end()
+                return client
+            }
+            let replies = elsewhere { try clients.map { try $0.readToEnd() } }
+            #expect(try hang(replies, timeout: patience) == (0..<20).map { [$0] })
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aConnectionThatLingersStillCounts() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve(maxConnections: 1) { _ in Promise.value }
+            let first = try Peer(to: listener.localAddress)
+            let second = try Peer(to: listener.localAddress)
+            // The server has ended its side; the first client has not.
+            let end = elsewhere { try first.receive() }
+            #expect(try hang(end, timeout: patience) == [])
+            net.settle()
+            #expect(net.calls(.accept) == 1)
+            first.close()
+            let next = elsewhere { try second.receive() }
+            #expect(try hang(next, timeout: patience) == [])
+            second.close()
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+}
