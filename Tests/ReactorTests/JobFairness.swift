@@ -1,0 +1,169 @@
+import Reactor
+import Testing
+
+/// The order of jobs, and what they may not keep others from.
+@Suite struct JobFairness {
+    private let clock = VirtualClock()
+
+    @Test func jobsRunInTheOrderInWhichTheyWereQueued() throws {
+        try EventLoop.withLoop { loop in
+            var order: [Int] = []
+            for index in 0..<5000 { loop.enqueue { order.append(index) } }
+            #expect(order.isEmpty, "nothing runs inline")
+            try loop.run()
+            #expect(order == Array(0..<5000))
+        }
+    }
+
+    @Test func aJobThatAJobQueuesRunsInTheSameTurnAfterThoseBeforeIt() throws {
+        try EventLoop.withLoop { loop in
+            var order: [String] = []
+            loop.enqueue {
+                order.append("first")
+                loop.enqueue { order.append("from the first") }
+                order.append("first ends")
+            }
+            loop.enqueue { order.append("second") }
+            try loop.turn(.poll)
+            #expect(order == ["first", "first ends", "second", "from the first"])
+        }
+    }
+
+    @Test func jobsThatTimersAndEventsMakeReadyRunInTheSameTurn() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let pipe = Ends.pipe()
+            var order: [String] = []
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in
+                order.append("event")
+                take(from: pipe.near)
+                loop.enqueue { order.append("job of the event") }
+            }
+            loop.schedule(after: .zero) {
+                order.append("timer")
+                loop.enqueue { order.append("job of the timer") }
+            }
+            loop.enqueue { order.append("job") }
+            put(into: pipe.far)
+            try loop.turn(.wait)
+            #expect(order == ["job", "timer", "event", "job of the timer", "job of the event"])
+            watch.cancel()
+        }
+    }
+
+    @Test func aChainOfJobsThatFeedsItselfStarvesNeitherEventsNorTimers() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let pipe = Ends.pipe()
+            var jobs = 0
+            var reads = 0
+            var fires = 0
+            var isOver = false
+            func again() {
+                jobs += 1
+                clock.advance(by: .nanoseconds(100))
+                if !isOver { loop.enqueue(again) }
+            }
+            loop.enqueue(again)
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in
+                reads += 1
+                take(1, from: pipe.near)
+            }
+            let timer = loop.schedule(every: .microseconds(50)) { fires += 1 }
+            put(10, into: pipe.far)
+            for turn in 1...10 {
+                let before = jobs
+                try loop.turn(turn % 2 == 0 ? .poll : .wait)
+                #expect(reads == turn)
+                #expect(fires == turn)
+                #expect((1...10_000).contains(jobs - before))
+            }
+            isOver = true
+            watch.cancel()
+            timer.cancel()
+            try loop.run()
+        }
+    }
+
+    @Test func longJobsGiveWayBeforeTheirNumberIsReached() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var done = 0
+            var doneAtTimer: Int?
+            loop.schedule(after: .milliseconds(1)) { doneAtTimer = done }
+            for _ in 0..<1000 {
+                loop.enqueue {
+                    done += 1
+                    clock.advance(by: .milliseconds(1))
+                }
+            }
+            try loop.run()
+            #expect(done == 1000)
+            #expect(doneAtTimer! < 200)
+        }
+    }
+
+    @Test func theOrderSurvivesTheBudget() throws {
+        try EventLoop.withLoop { loop in
+            var order: [Int] = []
+            for index in 0..<10_000 {
+                loop.enqueue {
+                    order.append(index)
+                    if index % 3 == 0 { loop.enqueue { order.append(10_000 + index) } }
+                }
+            }
+            try loop.turn(.poll)
+            #expect(loop.isReady)
+            try loop.run()
+            #expect(order == Array(0..<10_000) + stride(from: 10_000, to: 20_000, by: 3))
+        }
+    }
+
+    @Test func aJobObjectMayQueueItselfAgainFromItsOwnRun() throws {
+        final class Countdown: Job {
+            var left = 5000
+            override func run() {
+                left -= 1
+                if left > 0 { EventLoop.current.enqueue(self) }
+            }
+        }
+        try EventLoop.withLoop { loop in
+            let job = Countdown()
+            loop.enqueue(job)
+            try loop.run()
+            #expect(job.left == 0)
+            #expect(loop.metrics.jobs == 5000)
+        }
+    }
+
+    @Test func aJobIsReleasedAfterItHasRun() throws {
+        try EventLoop.withLoop { loop in
+            let fate = Fate()
+            var living = 0
+            for _ in 0..<3 { loop.enqueue(fate.bound { living += fate.living }) }
+            try loop.run()
+            #expect(living == 3 + 2 + 1)
+            #expect(fate.living == 0)
+        }
+    }
+
+    @Test func aVariableThatAJobChangesIsSeenByTheLoopAroundTheTurns() throws {
+        try EventLoop.withLoop { loop in
+            var done = false
+            loop.enqueue { done = true }
+            var turns = 0
+            while !done && turns < 100 {
+                try loop.turn(.poll)
+                turns += 1
+            }
+            #expect(done)
+            #expect(turns == 1)
+        }
+    }
+
+    @Test func jobsAloneOpenNoDescriptors() throws {
+        try EventLoop.withLoop { loop in
+            for _ in 0..<3000 { loop.enqueue {} }
+            try loop.run()
+            #expect(loop.metrics.jobs == 3000)
+            #expect(loop.metrics.systemCalls.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import Glibc
+import Reactor
+import Testing
+
+/// Jobs from other threads.
+@Suite struct MailboxStress {
+    /// What only the loop's thread touches, although the closures that do so come from others.
+    private final class Inbox: @unchecked Sendable {
+        let thread = pthread_self()
+        var last: [Int]
+        var count = 0
+        var disorders = 0
+        var strays = 0
+
+        init(threads: Int) { last = Array(repeating: -1, count: threads) }
+
+        func accept(_ index: Int, from thread: Int) {
+            count += 1
+            if last[thread] + 1 != index { disorders += 1 }
+            last[thread] = index
+            if pthread_equal(self.thread, pthread_self()) == 0 { strays += 1 }
+        }
+    }
+
+    private static let threads = 8
+    private static let jobs = 10_000
+
+    private func startThreads(_ remote: EventLoop.Remote, _ inbox: Inbox, _ refusals: Counter) -> [HelperThread] {
+        (0..<Self.threads).map { thread in
+            HelperThread {
+                for index in 0..<Self.jobs {
+                    if !remote.submit({ inbox.accept(index, from: thread) }) { refusals.add() }
+                }
+            }
+        }
+    }
+
+    @Test func everyJobOfEightThreadsRunsOnceInOrderOnTheLoopsThread() throws {
+        try EventLoop.withLoop { loop in
+            let inbox = Inbox(threads: Self.threads)
+            let refusals = Counter()
+            let helpers = startThreads(loop.remote, inbox, refusals)
+            try loop.drive { inbox.count == Self.threads * Self.jobs }
+            helpers.forEach { $0.join() }
+            try loop.turn(.poll)
+            #expect(inbox.count == Self.threads * Self.jobs)
+            #expect(inbox.disorders == 0)
+            #expect(inbox.strays == 0)
+            #expect(refusals.value == 0)
+            #expect(loop.metrics.wakeups < Self.threads * Self.jobs / 2)
+        }
+    }
+
+    @Test func aLoopThatIsBusyIsNotWokenAtAll() throws {
+        try EventLoop.withLoop { loop in
+            let inbox = Inbox(threads: Self.threads)
+            let remote = loop.remote
+            let refusals = Counter()
+            loop.enqueue { startThreads(remote, inbox, refusals).forEach { $0.join() } }
+            try loop.run()
+            #expect(inbox.count == Self.threads * Self.jobs)
+            #expect(inbox.disorders == 0)
+            #expect(refusals.value == 0)
+            #expect(loop.metrics.wakeups == 0)
+            #expect(loop.metrics.systemCalls[.eventCreate] == nil)
+        }
+    }
+
+    /// The hook stands where the loop has decided to sleep and does not sleep yet.
+    @Test func aBurstToALoopThatIsAboutToSleepWakesItOnce() throws {
+        let inbox = Inbox(threads: 1)
+        var remote: EventLoop.Remote?
+        var syscalls = Syscalls()
+        let wait = syscalls.epollWait
+        syscalls.epollWait = { epoll, events, count, timeout in
+            if timeout < 0, let sender = remote {
+                remote = nil
+                onAnotherThread { for index in 0..<100 { sender.submit { inbox.accept(index, from: 0) } } }
+            }
+            return wait(epoll, events, count, timeout)
+        }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            remote = loop.remote
+            try loop.drive { inbox.count == 100 }
+            #expect(inbox.disorders == 0)
+            #expect(loop.metrics.wakeups == 1)
+            #expect(loop.metrics.turns == 1)
+        }
+    }
+
+    /// The hook stands between the last look at the mail and the decision to sleep.
+    @Test func mailThatComesJustBeforeTheLoopDecidesToSleepKeepsItAwake() throws {
+        let inbox = Inbox(threads: 1)
+        var remote: EventLoop.Remote?
+        var syscalls = Syscalls()
+        let set = syscalls.timerSet
+        syscalls.timerSet = { fd, deadline in
+            if let sender = remote { onAnotherThread { _ = sender.submit { inbox.accept(0, from: 0) } } }
+            remote = nil
+            return set(fd, deadline)
+        }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            remote = loop.remote
+            try loop.drive { inbox.count == 1 }
+            #expect(loop.metrics.wakeups == 0)
+            #expect(loop.metrics.turns == 1)
+        }
+    }
+
+    @Test func noSubmissionIsLostWhileTheLoopGoesToSleep() throws {
+        let rounds = 100_000
+        let served = Counter()
+        let isAbandoned = Counter()
+        try EventLoop.withLoop { loop in
+            let remote = loop.remote
+            let helper = HelperThread {
+                for round in 0..<rounds {
+                    remote.submit { served.add() }
+                    spin { served.value > round || isAbandoned.value > 0 }
+                    // A little later each time, to sweep over every point of the loop's way to sleep.
+                    for _ in 0..<(round & 63) { _ = isAbandoned.value }
+                }
+            }
+            try loop.drive(atMost: .seconds(60)) { served.value == rounds }
+            isAbandoned.add()
+            helper.join()
+            #expect(loop.metrics.wakeups > 100, "it hardly ever slept, so this has shown nothing")
+        }
+    }
+
+    @Test func whatALoopSubmitsToItselfRunsInTheSameTurn() throws {
+        try EventLoop.withLoop { loop in
+            let inbox = Inbox(threads: 1)
+            let remote = loop.remote
+            remote.submit { remote.submit { inbox.accept(0, from: 0) } }
+            #expect(loop.isAlive && loop.isReady)
+            try loop.turn(.poll)
+            #expect(inbox.count == 1)
+            #expect(!loop.isAlive)
+        }
+    }
+
+    @Test func twoLoopsPlayPingPong() throws {
+        let rounds = 10_000
+        let hits = Counter()
+        try EventLoop.withLoop { loop in
+            let here = loop.remote
+            let there = Shared<EventLoop.Remote?>(nil)
+            let helper = HelperThread {
+                let loop = EventLoop.current
+                there.value = loop.remote
+                let hold = loop.hold()
+                try! loop.drive(atMost: .seconds(60)) { hits.value >= rounds }
+                hold.release()
+            }
+            spin { there.value != nil }
+            let other = there.value!
+            @Sendable func serve() {
+                hits.add()
+                if hits.value < rounds { (hits.value % 2 == 0 ? here : other).submit(serve) } else { other.submit {} }
+            }
+            other.submit(serve)
+            try loop.drive(atMost: .seconds(60)) { hits.value >= rounds || !loop.isAlive }
+            helper.join()
+            #expect(hits.value == rounds)
+        }
+    }
+}

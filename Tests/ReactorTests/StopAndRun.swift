@@ -1,0 +1,141 @@
+import Reactor
+import Testing
+
+/// When `run()` ends.
+@Suite struct StopAndRun {
+    @Test func withNothingToWaitForItEndsAtOnce() throws {
+        try EventLoop.withLoop { loop in
+            try loop.run()
+            #expect(loop.metrics.turns == 0)
+            let held = try loop.run { false }
+            #expect(!held)
+            #expect(loop.metrics.turns == 0)
+        }
+    }
+
+    @Test func withOnlyAnUnreferencedTimerItEndsAtOnce() throws {
+        try EventLoop.withLoop { loop in
+            loop.schedule(after: .zero) { Issue.record("nobody waited for it") }.unref()
+            try loop.run()
+            #expect(loop.metrics.turns == 0)
+        }
+    }
+
+    @Test func whatIsUnreferencedInACallbackDoesNotBlockItsEnd() throws {
+        try EventLoop.withLoop { loop in
+            let hour = loop.schedule(after: .seconds(3600)) {}
+            loop.enqueue { hour.unref() }
+            try loop.run()
+            #expect(loop.metrics.turns == 1)
+        }
+    }
+
+    @Test func aStopBeforeItStartsEndsTheNextOneAndNoMore() throws {
+        try EventLoop.withLoop { loop in
+            var ran = false
+            loop.enqueue { ran = true }
+            loop.stop()
+            loop.stop()
+            try loop.run()
+            #expect(!ran)
+            #expect(loop.metrics.turns == 0)
+            try loop.run()
+            #expect(ran)
+        }
+    }
+
+    @Test func aStopInACallbackEndsItAfterThePresentTurnWithoutAskingTheKernelAgain() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            var log: [String] = []
+            let pipes = [Ends.pipe(), Ends.pipe()]
+            for pipe in pipes {
+                _ = try loop.watch(pipe.near, for: .reading) { _ in
+                    log.append("event")
+                    take(from: pipe.near)
+                    loop.stop()
+                    loop.stop()
+                    loop.enqueue { log.append("job") }
+                }
+                put(into: pipe.far)
+            }
+            try loop.run()
+            #expect(log == ["event", "event", "job", "job"])
+            #expect(loop.metrics.turns == 1)
+            #expect(ledger.waits.count == 1)
+
+            put(into: pipes[0].far)
+            try loop.run()
+            #expect(log.count == 6, "it can run again")
+        }
+    }
+
+    @Test func aStopFromAnotherThreadEndsItsSleep() throws {
+        let isAsleep = Counter()
+        var syscalls = Syscalls()
+        let wait = syscalls.epollWait
+        syscalls.epollWait = { epoll, events, count, timeout in
+            if timeout < 0 { isAsleep.add() }
+            return wait(epoll, events, count, timeout)
+        }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            let remote = loop.remote
+            let watchdog = loop.schedule(after: .seconds(20)) { Issue.record("it slept on") }
+            for round in 1...3 {
+                let helper = HelperThread {
+                    spin { isAsleep.value == round }
+                    #expect(remote.stop())
+                }
+                try loop.run()
+                helper.join()
+            }
+            #expect(watchdog.isPending)
+            #expect(isAsleep.value == 3)
+        }
+    }
+
+    @Test func aStopFromAnotherThreadBeforeItStartsIsNotLost() throws {
+        try EventLoop.withLoop { loop in
+            loop.schedule(after: .seconds(3600)) {}
+            let remote = loop.remote
+            #expect(onAnotherThread { remote.stop() })
+            try loop.run()
+            #expect(loop.metrics.turns == 1)
+        }
+    }
+
+    @Test func runUntilEndsWhenItsConditionHolds() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            var fires = 0
+            loop.schedule(every: .seconds(1)) { fires += 1 }
+            let held = try loop.run { fires == 3 }
+            #expect(held && fires == 3)
+            let turns = loop.metrics.turns
+            let holds = try loop.run { true }
+            #expect(holds)
+            #expect(loop.metrics.turns == turns, "a condition that holds already costs no turn")
+        }
+    }
+
+    @Test func runUntilTellsThatNothingCanMakeItsConditionHold() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            loop.schedule(after: .seconds(1)) {}
+            let heldInTheEnd = try loop.run { false }
+            #expect(!heldInTheEnd)
+            loop.schedule(after: .seconds(1)) { loop.stop() }
+            loop.schedule(after: .seconds(2)) {}
+            let heldAtTheStop = try loop.run { false }
+            #expect(!heldAtTheStop)
+            #expect(loop.isAlive)
+        }
+    }
+
+    @Test func anErrorOfTheConditionPassesThrough() {
+        struct Refusal: Error {}
+        EventLoop.withLoop { loop in
+            loop.enqueue {}
+            #expect(throws: Refusal.self) { try loop.run { throw Refusal() } }
+            #expect(loop.isAlive)
+        }
+    }
+}

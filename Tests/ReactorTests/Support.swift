@@ -1,0 +1,245 @@
+import CLinux
+import Glibc
+import Reactor
+import Synchronization
+import Testing
+
+/// The suite of all tests that touch what the whole process shares, such as signal actions: one at a time.
+@Suite(.serialized) enum ProcessWide {}
+
+/// Knows how many of the closures that were bound to it are still held by somebody.
+final class Fate: Sendable {
+    private let count = Atomic<Int>(0)
+
+    /// How many bound closures live.
+    var living: Int { count.load(ordering: .sequentiallyConsistent) }
+
+    /// `body` as a closure whose life is counted.
+    func bound(_ body: @escaping () -> Void = {}) -> () -> Void {
+        let witness = Witness(self)
+        return { withExtendedLifetime(witness, body) }
+    }
+
+    /// A closure that does nothing and whose life is counted, for other threads.
+    func boundForThreads() -> @Sendable () -> Void {
+        let witness = Witness(self)
+        return { withExtendedLifetime(witness) {} }
+    }
+
+    private final class Witness: Sendable {
+        let fate: Fate
+
+        init(_ fate: Fate) {
+            self.fate = fate
+            fate.count.add(1, ordering: .sequentiallyConsistent)
+        }
+
+        deinit { fate.count.subtract(1, ordering: .sequentiallyConsistent) }
+    }
+}
+
+/// Calls a closure when it dies.
+final class LastWords {
+    private let body: () -> Void
+
+    init(_ body: @escaping () -> Void) { self.body = body }
+
+    deinit { body() }
+}
+
+/// A thread of the test's own.
+final class HelperThread {
+    private var handle = pthread_t()
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        let box = Unmanaged.passRetained(Body(body))
+        let failure = pthread_create(
+            &handle, nil,
+            { address in
+                Unmanaged<Body>.fromOpaque(address!).takeRetainedValue().run()
+                return nil
+            }, box.toOpaque())
+        precondition(failure == 0, "pthread_create failed: \(failure)")
+    }
+
+    /// Waits for its end; call it exactly once.
+    func join() { pthread_join(handle, nil) }
+
+    private final class Body: Sendable {
+        let run: @Sendable () -> Void
+
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+}
+
+/// A value that threads hand to each other.
+final class Shared<Value: Sendable>: Sendable {
+    private let mutex: Mutex<Value>
+
+    init(_ value: Value) { mutex = Mutex(value) }
+
+    var value: Value {
+        get { mutex.withLock { $0 } }
+        set { mutex.withLock { $0 = newValue } }
+    }
+}
+
+/// A count that threads share.
+final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .sequentiallyConsistent) }
+
+    func add(_ step: Int = 1) { count.add(step, ordering: .sequentiallyConsistent) }
+}
+
+/// What `body` answers on a thread of its own, whose end has come when this returns.
+func onAnotherThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
+    let answer = Shared<Value?>(nil)
+    HelperThread { answer.value = body() }.join()
+    return answer.value!
+}
+
+/// Spins, politely, until another thread has made `condition` true.
+func spin(until condition: () -> Bool) {
+    var tries = 0
+    while !condition() {
+        tries += 1
+        if tries > 100 { sched_yield() }
+    }
+}
+
+/// Two connected descriptors, not blocking; closed when this object goes, unless they have been before.
+final class Ends {
+    /// The end that a test watches; the reading end of a pipe.
+    private(set) var near: CInt
+    /// The end on which a test plays the peer; the writing end of a pipe.
+    private(set) var far: CInt
+
+    private init(_ near: CInt, _ far: CInt) {
+        self.near = near
+        self.far = far
+        for fd in [near, far] {
+            _ = fcntl(fd, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(fd, F_SETFL, O_NONBLOCK)
+        }
+    }
+
+    deinit {
+        closeNear()
+        closeFar()
+    }
+
+    static func pipe() -> Ends {
+        var pair: [CInt] = [-1, -1]
+        precondition(Glibc.pipe(&pair) == 0)
+        return Ends(pair[0], pair[1])
+    }
+
+    static func sockets() -> Ends {
+        var pair: [CInt] = [-1, -1]
+        precondition(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        return Ends(pair[0], pair[1])
+    }
+
+    func closeNear() {
+        if near >= 0 { close(near) }
+        near = -1
+    }
+
+    func closeFar() {
+        if far >= 0 { close(far) }
+        far = -1
+    }
+}
+
+/// Writes `count` bytes, which must fit.
+func put(_ count: Int = 1, into fd: CInt) {
+    let written = write(fd, [UInt8](repeating: 7, count: count), count)
+    precondition(written == count, "write: \(written), errno \(errno)")
+}
+
+/// Writes until the descriptor takes no more.
+func fill(_ fd: CInt) {
+    let chunk = [UInt8](repeating: 7, count: 65536)
+    while write(fd, chunk, chunk.count) > 0 {}
+}
+
+/// One read of at most `limit` bytes, as the kernel answers it: how many, or `-errno`.
+@discardableResult
+func take(_ limit: Int = 65536, from fd: CInt) -> Int {
+    var buffer = [UInt8](repeating: 0, count: limit)
+    let count = read(fd, &buffer, limit)
+    return count < 0 ? -Int(errno) : count
+}
+
+/// System calls that are really made, and recorded.
+final class Ledger {
+    /// What the loop has opened and not closed.
+    private(set) var open: Set<CInt> = []
+    /// How many descriptors it has opened in all.
+    private(set) var openedCount = 0
+    /// The deadlines that went to the timerfd.
+    private(set) var deadlines: [timespec] = []
+    /// The timeouts that went to epoll_wait.
+    private(set) var waits: [CInt] = []
+
+    var table: Syscalls {
+        let real = Syscalls()
+        var table = real
+        table.epollCreate = { self.noteOpened(real.epollCreate()) }
+        table.eventCreate = { self.noteOpened(real.eventCreate()) }
+        table.timerCreate = { self.noteOpened(real.timerCreate()) }
+        table.close = {
+            self.open.remove($0)
+            return real.close($0)
+        }
+        table.timerSet = {
+            self.deadlines.append($1)
+            return real.timerSet($0, $1)
+        }
+        table.epollWait = {
+            self.waits.append($3)
+            return real.epollWait($0, $1, $2, $3)
+        }
+        return table
+    }
+
+    private func noteOpened(_ fd: Int) -> Int {
+        guard fd >= 0 else { return fd }
+        openedCount += 1
+        open.insert(CInt(fd))
+        return fd
+    }
+}
+
+extension EventLoop {
+    /// Turns until `condition` holds; fails the test, instead of standing still for ever, if that takes too long.
+    /// For the real clock only.
+    func drive(
+        atMost limit: Duration = .seconds(20), until condition: () -> Bool,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        var isLate = false
+        let watchdog = schedule(after: limit) { isLate = true }
+        defer { watchdog.cancel() }
+        while !condition() && !isLate { try turn(.wait) }
+        if isLate { Issue.record("the loop was driven for \(limit) in vain", sourceLocation: sourceLocation) }
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Dice: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        // SplitMix64.
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+}

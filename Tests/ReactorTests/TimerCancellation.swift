@@ -1,0 +1,130 @@
+import Reactor
+import Testing
+
+/// What cancelling a timer ends, and when its closure goes.
+@Suite struct TimerCancellation {
+    private let clock = VirtualClock()
+
+    @Test func cancellingTellsWhetherTheTimerWasStillToFire() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var fires = 0
+            let cancelled = loop.schedule(after: .seconds(1)) { fires += 1 }
+            let fired = loop.schedule(after: .seconds(1)) { fires += 1 }
+            #expect(cancelled.isPending)
+            #expect(cancelled.cancel())
+            #expect(!cancelled.cancel())
+            #expect(!cancelled.isPending)
+            try loop.run()
+            #expect(fires == 1)
+            #expect(!fired.isPending)
+            #expect(!fired.cancel())
+        }
+    }
+
+    @Test func aTimerCancelsAnotherOneThatIsDueInTheSameTurn() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var second: EventLoop.Timer?
+            var fired: [String] = []
+            loop.schedule(after: .seconds(1)) {
+                fired.append("first")
+                #expect(second?.cancel() == true)
+            }
+            second = loop.schedule(after: .seconds(1)) { fired.append("second") }
+            loop.schedule(after: .seconds(1)) { fired.append("third") }
+            clock.advance(by: .seconds(2))
+            try loop.run()
+            #expect(fired == ["first", "third"])
+        }
+    }
+
+    @Test func aTimerThatCancelsItselfHasFiredAlready() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var timer: EventLoop.Timer?
+            var answer: Bool?
+            timer = loop.schedule(after: .seconds(1)) { answer = timer?.cancel() }
+            try loop.run()
+            #expect(answer == false)
+        }
+    }
+
+    @Test func aHandleOfTheDeadDoesNotCancelTheSuccessor() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let old = loop.schedule(after: .seconds(1)) {}
+            old.cancel()
+            var fired = false
+            let new = loop.schedule(after: .seconds(1)) { fired = true }
+            #expect(!old.cancel())
+            #expect(!old.reschedule(at: .distantFuture))
+            old.unref()
+            #expect(new.isPending && !old.isPending)
+            try loop.run()
+            #expect(fired)
+        }
+    }
+
+    @Test func aHundredThousandOutstandingTimersGoAtOnceWhenCancelled() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            let fate = Fate()
+            var dice = Dice(seed: 7)
+            var timers = (0..<100_000).map { _ in
+                loop.schedule(after: .seconds(Int.random(in: 10...1000, using: &dice)), fate.bound())
+            }
+            #expect(fate.living == 100_000)
+            timers.shuffle(using: &dice)
+            var released = 0
+            for timer in timers {
+                timer.cancel()
+                released += 1
+                if released % 10_000 == 0 { #expect(fate.living == 100_000 - released) }
+            }
+            #expect(fate.living == 0)
+            try loop.turn(.poll)
+            #expect(loop.nextDeadline == nil)
+            #expect(ledger.deadlines.isEmpty)
+        }
+    }
+
+    @Test func aHundredThousandRequestTimeoutsHardlyTouchTheTimerDescriptor() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            let fate = Fate()
+            _ = try loop.fileDescriptor
+            for _ in 0..<1000 {
+                let timers = (0..<100).map { _ in loop.schedule(after: .seconds(30), fate.bound()) }
+                try loop.turn(.poll)
+                for timer in timers { timer.cancel() }
+                try loop.turn(.poll)
+            }
+            #expect(fate.living == 0)
+            #expect((1...100).contains(ledger.deadlines.count))
+        }
+    }
+
+    @Test func aFiredTimerLetsItsClosureGoAfterTheCall() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let fate = Fate()
+            var livingDuringCall = 0
+            loop.schedule(after: .seconds(1), fate.bound { livingDuringCall = fate.living })
+            try loop.run()
+            #expect(livingDuringCall == 1)
+            #expect(fate.living == 0)
+        }
+    }
+
+    @Test func theClosuresEndMayStartAndCancelTimers() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var fired: [String] = []
+            let other = loop.schedule(after: .seconds(2)) { fired.append("other") }
+            var words: LastWords? = LastWords {
+                other.cancel()
+                for index in 0..<20 { loop.schedule(after: .seconds(3)) { fired.append("\(index)") } }
+            }
+            let timer = loop.schedule(after: .seconds(1)) { [words] in _ = withExtendedLifetime(words) { 0 } }
+            words = nil
+            #expect(timer.cancel())
+            try loop.run()
+            #expect(fired == (0..<20).map(String.init))
+        }
+    }
+}

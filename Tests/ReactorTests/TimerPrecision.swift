@@ -1,0 +1,139 @@
+import Glibc
+import Reactor
+import Testing
+
+/// When timers fire by the real clock, and what that costs.
+@Suite struct TimerPrecision {
+    @Test(arguments: [100, 1000, 1500]) func aTimerIsNeverEarlyAndNeedsNoMoreThanThreeTurns(microseconds: Int) throws {
+        try EventLoop.withLoop { loop in
+            let rounds = 200
+            var fires = 0
+            var early = 0
+            func again() {
+                let deadline = loop.now.advanced(by: .microseconds(microseconds))
+                loop.schedule(at: deadline) {
+                    fires += 1
+                    if loop.now < deadline { early += 1 }
+                    if fires < rounds { again() }
+                }
+            }
+            again()
+            try loop.run()
+            #expect(fires == rounds)
+            #expect(early == 0)
+            #expect(loop.metrics.turns <= 3 * rounds)
+            #expect(loop.metrics.systemCalls[.epollWait]! <= 3 * rounds)
+        }
+    }
+
+    @Test func delaysBelowANanosecondAreRoundedUp() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            loop.schedule(after: Duration(secondsComponent: 0, attosecondsComponent: 1)) {}
+            #expect(loop.nextDeadline?.nanoseconds == 1)
+            try loop.run()
+        }
+    }
+
+    @Test func deadlinesBeyondAllTimeNeverFireAndNeverTroubleTheKernel() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            var fires = 0
+            let timers = [
+                loop.schedule(at: .distantFuture) { fires += 1 },
+                loop.schedule(after: .seconds(Int64.max)) { fires += 1 },
+                loop.schedule(after: .nanoseconds(Int64.max)) { fires += 1 },
+                loop.schedule(every: .seconds(Int64.max)) { fires += 1 },
+            ]
+            _ = try loop.fileDescriptor
+            try loop.turn(.poll)
+            #expect(ledger.deadlines.isEmpty)
+
+            // One nanosecond less is the farthest moment for which the timerfd is armed.
+            loop.schedule(at: EventLoop.Instant(nanoseconds: .max - 1)) { fires += 1 }
+            try loop.turn(.poll)
+            try loop.turn(.upTo(.milliseconds(1)))
+            #expect(ledger.deadlines.count == 2)
+            #expect(fires == 0)
+            #expect(timers.map(\.isPending) == [true, true, true, true])
+        }
+    }
+
+    @Test func theTimerDescriptorIsNeverDisarmedByAnEarlyDeadline() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            var fires = 0
+            let deadlines = [EventLoop.Instant(nanoseconds: .min), EventLoop.Instant(nanoseconds: 0), loop.now]
+            for deadline in deadlines {
+                loop.schedule(at: deadline) { fires += 1 }
+                try loop.turn(.wait)
+            }
+            #expect(fires == 3)
+            for deadline in ledger.deadlines {
+                #expect(deadline.tv_sec > 0 || deadline.tv_nsec > 0)
+                #expect((0..<1_000_000_000).contains(deadline.tv_nsec))
+            }
+        }
+    }
+
+    @Test func onlyAnEarlierDeadlineArmsTheTimerDescriptorAnew() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            let pipe = Ends.pipe()
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in }
+            #expect(ledger.openedCount == 1, "a watch needs epoll and nothing else")
+
+            let hour = loop.schedule(after: .seconds(3600)) {}
+            try loop.turn(.poll)
+            #expect(ledger.deadlines.count == 1)
+            loop.schedule(after: .seconds(7200)) {}
+            try loop.turn(.poll)
+            hour.reschedule(at: loop.now.advanced(by: .seconds(9000)))
+            try loop.turn(.poll)
+            #expect(ledger.deadlines.count == 1, "later deadlines leave it as it is")
+            loop.schedule(after: .seconds(60)) {}
+            try loop.turn(.poll)
+            #expect(ledger.deadlines.count == 2)
+            watch.cancel()
+        }
+    }
+
+    @Test func aCancelledTimerMayWakeTheLoopOnceAndNoMore() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            let cancelled = loop.schedule(after: .milliseconds(1)) { Issue.record("it was cancelled") }
+            try loop.turn(.poll)
+            _ = try loop.fileDescriptor
+            try loop.turn(.poll)
+            cancelled.cancel()
+            var fired = false
+            loop.schedule(after: .milliseconds(5)) { fired = true }
+            let before = loop.metrics.turns
+            try loop.run()
+            #expect(fired)
+            #expect(loop.metrics.turns - before <= 3)
+            #expect(ledger.deadlines.count <= 2)
+        }
+    }
+
+    @Test func aTimerThatIsDueAlreadyOpensNoDescriptor() throws {
+        try EventLoop.withLoop { loop in
+            var fired = false
+            loop.schedule(after: .zero) { fired = true }
+            try loop.run()
+            #expect(fired)
+            #expect(loop.metrics.systemCalls.isEmpty)
+        }
+    }
+
+    @Test func aBoundedWaitEndsAtItsBound() throws {
+        try EventLoop.withLoop { loop in
+            let start = loop.now
+            try loop.turn(.upTo(.milliseconds(3)))
+            #expect(start.duration(to: loop.now) >= .milliseconds(3))
+            try loop.turn(.upTo(.zero))
+            try loop.turn(.upTo(.seconds(-1)))
+            #expect(loop.metrics.turns == 3)
+        }
+    }
+}

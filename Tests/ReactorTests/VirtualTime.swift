@@ -1,0 +1,109 @@
+import Reactor
+import Testing
+
+/// A loop whose time stands still while there is anything to do.
+@Suite struct VirtualTime {
+    private let clock = VirtualClock()
+
+    @Test func anHourOfTimersPassesWithoutWaiting() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var minutes = 0
+            var timer: EventLoop.Timer?
+            timer = loop.schedule(every: .seconds(60)) {
+                minutes += 1
+                if minutes == 60 { timer?.cancel() }
+            }
+            try loop.run()
+            #expect(clock.now.nanoseconds == 3_600_000_000_000)
+            #expect(loop.metrics.systemCalls.isEmpty, "nothing was asked of the kernel")
+        }
+    }
+
+    @Test func dataThatHasArrivedIsHandledBeforeTimeJumps() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let pipe = Ends.pipe()
+            var log: [String] = []
+            var watch: EventLoop.Watch?
+            watch = try loop.watch(pipe.near, for: .reading) { _ in
+                log.append("data at \(loop.now)")
+                take(from: pipe.near)
+                watch?.cancel()
+            }
+            loop.schedule(after: .seconds(1)) { log.append("timer at \(loop.now)") }
+            put(into: pipe.far)
+            try loop.run()
+            #expect(log == ["data at 0.0 s", "timer at 1.0 s"])
+        }
+    }
+
+    @Test func aTurnThatPollsOrHasWorkDoesNotMoveTime() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            loop.schedule(after: .seconds(1)) {}
+            try loop.turn(.poll)
+            #expect(clock.now.nanoseconds == 0)
+            loop.enqueue {}
+            try loop.turn(.wait)
+            #expect(clock.now.nanoseconds == 0)
+            try loop.turn(.wait)
+            #expect(clock.now.nanoseconds == 1_000_000_000)
+        }
+    }
+
+    @Test func aBoundedWaitMovesTimeToItsBoundAtMost() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            try loop.turn(.upTo(.seconds(5)))
+            #expect(clock.now.nanoseconds == 5_000_000_000)
+            loop.schedule(after: .seconds(2)) {}
+            try loop.turn(.upTo(.seconds(5)))
+            #expect(clock.now.nanoseconds == 7_000_000_000)
+            try loop.turn(.upTo(.seconds(-5)))
+            #expect(clock.now.nanoseconds == 7_000_000_000)
+        }
+    }
+
+    @Test func timeNeverGoesBack() {
+        clock.advance(by: .seconds(2))
+        clock.advance(by: .seconds(-1))
+        clock.advance(to: EventLoop.Instant(nanoseconds: 1))
+        #expect(clock.now.nanoseconds == 2_000_000_000)
+    }
+
+    @Test func aClockMayStartAnywhere() throws {
+        let clock = VirtualClock(start: EventLoop.Instant(nanoseconds: -500))
+        try EventLoop.withLoop(clock: clock) { loop in
+            var fired: [Int64] = []
+            loop.schedule(at: EventLoop.Instant(nanoseconds: -100)) { fired.append(loop.now.nanoseconds) }
+            loop.schedule(after: .nanoseconds(700)) { fired.append(loop.now.nanoseconds) }
+            try loop.run()
+            #expect(fired == [-100, 200])
+        }
+    }
+
+    @Test func aLoopWithoutDeadlinesReallyWaitsForOtherThreads() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let hold = loop.hold()
+            var woken = false
+            nonisolated(unsafe) let work = {
+                woken = true
+                hold.release()
+            }
+            let remote = loop.remote
+            let helper = HelperThread { remote.submit { work() } }
+            try loop.run()
+            helper.join()
+            #expect(woken)
+            #expect(clock.now.nanoseconds == 0)
+        }
+    }
+
+    @Test func unreferencedTimersFireWhenTheirTimeComesWhileSomethingElseKeepsTheLoop() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var fired: [String] = []
+            loop.schedule(after: .seconds(1)) { fired.append("unreferenced") }.unref()
+            loop.schedule(after: .seconds(2)) { fired.append("referenced") }
+            loop.schedule(after: .seconds(3)) { fired.append("too late") }.unref()
+            try loop.run()
+            #expect(fired == ["unreferenced", "referenced"])
+        }
+    }
+}
