@@ -82,9 +82,15 @@ package struct Poller: ~Copyable {
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: Kernel
     ) throws(SystemError) {
         let index = Int(fd)
-        while slots.count <= index { slots.append(Slot()) }
         let wanted = interest.rawValue
-        if wanted & ~slots[index].registered != 0 { try register(fd, wanted, kernel) }
+        if index >= slots.count {
+            // Before the table grows, since it is the kernel that knows which numbers are descriptors at all.
+            if wanted != 0 { try register(fd, wanted, generation: 0, over: 0, kernel) }
+            while slots.count <= index { slots.append(Slot()) }
+            slots[index].registered = wanted
+        } else if wanted & ~slots[index].registered != 0 {
+            try register(index, wanted, kernel)
+        }
         count(index, -1)
         slots[index].wanted = wanted
         slots[index].handler = wanted == 0 ? nil : handler
@@ -115,12 +121,18 @@ package struct Poller: ~Copyable {
         slots[index] = Slot(generation: generation == .max ? 0 : generation)
     }
 
-    private mutating func register(_ fd: CInt, _ mask: UInt32, _ kernel: Kernel) throws(SystemError) {
-        let index = Int(fd)
-        let event = clinux_epoll_event(mask, UInt64(slots[index].generation) << 32 | UInt64(fd))
-        let operation = slots[index].registered == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
-        _ = try kernel.epollControl(descriptor, operation, fd, event).orThrow(.epollControl, "descriptor \(fd)")
+    private mutating func register(_ index: Int, _ mask: UInt32, _ kernel: Kernel) throws(SystemError) {
+        let slot = (generation: slots[index].generation, registered: slots[index].registered)
+        try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
         slots[index].registered = mask
+    }
+
+    private func register(
+        _ fd: CInt, _ mask: UInt32, generation: UInt32, over present: UInt32, _ kernel: Kernel
+    ) throws(SystemError) {
+        let event = clinux_epoll_event(mask, UInt64(generation) << 32 | UInt64(fd))
+        let operation = present == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
+        _ = try kernel.epollControl(descriptor, operation, fd, event).orThrow(.epollControl, "descriptor \(fd)")
     }
 
     private mutating func count(_ index: Int, _ step: Int) {
@@ -158,7 +170,7 @@ package struct Poller: ~Copyable {
                 slots[fd].registered = 0
             } else if event.events & slots[fd].registered & ~wanted != 0 {
                 // A modification of a registration that exists, to a mask that it had before, cannot fail.
-                try? register(CInt(fd), wanted, kernel)
+                try? register(fd, wanted, kernel)
             }
             let ready = failed ? wanted : event.events & wanted
             guard ready != 0, let handler = slots[fd].handler else { continue }
