@@ -157,10 +157,15 @@ import Testing
             let other = there.value!
             @Sendable func serve() {
                 hits.add()
-                if hits.value < rounds { (hits.value % 2 == 0 ? here : other).submit(serve) } else { other.submit {} }
+                let count = hits.value
+                if count < rounds {
+                    (count % 2 == 0 ? here : other).submit(serve)
+                } else {
+                    for remote in [here, other] { remote.submit {} }
+                }
             }
-            other.submit(serve)
-            try loop.drive(atMost: .seconds(60)) { hits.value >= rounds || !loop.isAlive }
+            here.submit(serve)
+            try loop.drive(atMost: .seconds(60)) { hits.value >= rounds }
             helper.join()
             #expect(hits.value == rounds)
         }
