@@ -81,8 +81,8 @@ import Testing
     @Test func aConnectThatASignalInterruptsGoesOn() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            let real = net.loop.kernel.table.connect
-            net.loop.kernel.table.connect = {
+            let real = net.loop.kernel.table.startConnect
+            net.loop.kernel.table.startConnect = {
                 _ = real($0, $1, $2)
                 return -Int(EINTR)
             }
@@ -94,7 +94,7 @@ import Testing
 
     @Test(arguments: [ENETUNREACH, EACCES, EADDRNOTAVAIL]) func whatTheKernelRefusesAtOnceIsReported(code refusal: CInt) throws {
         try withNetwork { net in
-            net.loop.kernel.table.connect = { _, _, _ in -Int(refusal) }
+            net.loop.kernel.table.startConnect = { _, _, _ in -Int(refusal) }
             #expect(code(connect(to: .loopback(port: 1))) == refusal)
             #expect(net.calls(.close) == 1)
         }
