@@ -17,6 +17,7 @@ extension EventLoop {
             }
             let jobs = timers.removeAll()
             let handlers = poller.removeAllHandlers()
+            for handler in handlers { handler.loopIsEnding() }
             if jobs.isEmpty && handlers.isEmpty && ready.isEmpty { break }
         }
         closeSignals()

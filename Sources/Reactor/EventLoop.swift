@@ -16,9 +16,8 @@ public final class EventLoop {
     // checks for these few fields cost a quarter of the instructions of a promise's hop.
     @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
     @exclusivity(unchecked) @usableFromInline var waitingHandlers = 0
-    /// Work that the layer above must do on this thread at once, but not one inside the other; see `Trampoline`.
-    @exclusivity(unchecked) package var inlineJobs = Trampoline()
-    @exclusivity(unchecked) package var discardedJobs = Trampoline()
+    @exclusivity(unchecked) private var inlineJobs = Trampoline()
+    @exclusivity(unchecked) private var discardedJobs = Trampoline()
     @usableFromInline let mailbox = Mailbox()
     package let kernel: Kernel
     package let clock: LoopClock
@@ -131,6 +130,10 @@ public final class EventLoop {
         }
         guard !hasEnded else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
         assertOwner()
+        // Inside an inline job: those that wait behind it must not wait for its return.
+        let isInsideInlineJob = inlineJobs.isRunning
+        if isInsideInlineJob { runInlineJobs() }
+        defer { if isInsideInlineJob { inlineJobs.resume() } }
         counters.turns += 1
         mailbox.take(into: &ready)
         let worked = drain()
@@ -224,6 +227,22 @@ public final class EventLoop {
     }
 
     // MARK: Promise handlers, for the layer above
+
+    /// Runs `job`, and gives up the caller's reference: at once, or after the one that is being run so.
+    package func runInline(_ job: Unmanaged<Job>) {
+        if inlineJobs.begin(job) { runInlineJobs() }
+    }
+
+    private func runInlineJobs() {
+        while let job = inlineJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+    }
+
+    /// Discards `job`, which was refused by a loop that has ended, likewise; not one inside the other, since a job that
+    /// goes may take the next with it.
+    package func discard(_ job: Unmanaged<Job>) {
+        guard discardedJobs.begin(job) else { return }
+        while let job = discardedJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
+    }
 
     /// A handler on this loop begins to wait for a promise, or has come to its end.
     @inlinable @inline(__always)

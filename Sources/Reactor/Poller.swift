@@ -6,6 +6,10 @@ package protocol ReadinessHandler: AnyObject {
     /// `ready` holds what was waited for and has come. An error or a hang-up makes everything ready: the call that
     /// follows learns the truth from the kernel.
     func descriptorIsReady(_ ready: Interest)
+
+    /// The loop ends: nothing will be reported any more. What the handler holds must go, or it would be held for ever
+    /// by closures that it holds itself.
+    func loopIsEnding()
 }
 
 /// What a descriptor is watched for.

@@ -92,6 +92,8 @@ final class WatchGroup: ReadinessHandler {
         loop?.setReferenced(isReferenced, of: fd)
     }
 
+    func loopIsEnding() { interests = [] }
+
     func descriptorIsReady(_ ready: Interest) {
         // A copy, and each checked again: a handler may cancel the other watch or its own.
         for entry in interests {

@@ -35,16 +35,18 @@ public func when<each Each: Thenable>(fulfilled thenable: repeat each Each) -> P
     var count = 0
     for _ in repeat each thenable { count += 1 }
     let gathering = Gathering((repeat (each Each).T).self, count)
+    let finish = { (gathering: Gathering) in
+        var position = -1
+        func value<Value>(_ type: Value.Type) -> Value {
+            position += 1
+            return gathering.value(at: position, as: type)
+        }
+        return (repeat value((each Each).T.self))
+    }
+    if count == 0 { gathering.core.fulfill(finish(gathering)) }
     var index = 0
     for one in repeat each thenable {
-        gathering.wait(for: one, at: index) { gathering in
-            var position = -1
-            func value<Value>(_ type: Value.Type) -> Value {
-                position += 1
-                return gathering.value(at: position, as: type)
-            }
-            return (repeat value((each Each).T.self))
-        }
+        gathering.wait(for: one, at: index, finish)
         index += 1
     }
     return Promise(gathering.core)

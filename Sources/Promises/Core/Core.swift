@@ -149,16 +149,23 @@ final class Core: Job, @unchecked Sendable {
 
     // MARK: Running
 
-    /// The node as a job of its loop: its source has settled.
+    /// The node as a job: its source has settled.
     override func runAndRelease() {
-        EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() }
+        if loop != nil { EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() } }
         code(self, .run)
     }
 
-    /// The node's loop ends, and the node stands in its ready queue.
+    /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
-        EventLoop.ofThisThread.handlerWaitsNoMore()
+        let loop = loop
         super.discardAndRelease()
+        guard let loop else { return }
+        if loop == EventLoop.addressOfThisThread {
+            EventLoop.ofThisThread.handlerWaitsNoMore()
+        } else {
+            // The loop object is there: it outlives every handler that waits on it.
+            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.orphanIsGone() }
+        }
     }
 
     /// The node as the job of a timer: it is fulfilled with Void, see `after`.

@@ -89,7 +89,7 @@ extension Core {
         let waiter = Self.core(node)
         retain()
         waiter.sourceWord = address | seen & State.kindMask
-        guard waiter.loop != nil else { return Self.runInline(node) }
+        guard waiter.loop != nil else { return here._withUnsafeGuaranteedRef { $0.runInline(node) } }
         here._withUnsafeGuaranteedRef {
             // What another thread has posted to us was settled before: it must not be overtaken.
             $0.takeMail()
@@ -200,7 +200,7 @@ extension Core {
     private static func deliver(_ node: Unmanaged<Job>, _ source: UInt) {
         let waiter = core(node)
         waiter.sourceWord = source
-        guard let loop = waiter.loop else { return runInline(node) }
+        guard let loop = waiter.loop else { return EventLoop.ofThisThread.runInline(node) }
         // The loop object is there: it outlives every handler that waits on it.
         let isDelivered = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef {
             if loop == EventLoop.addressOfThisThread {
@@ -209,17 +209,8 @@ extension Core {
             }
             return $0.post(node)
         }
-        if !isDelivered { discard(node) }
-    }
-
-    /// Runs an inline waiter; if one is running on this thread, after it, so that combinators nest without depth.
-    private static func runInline(_ node: Unmanaged<Job>) {
-        let loop = EventLoop.ofThisThread
-        guard loop.inlineJobs.begin(node) else { return }
-        while let next = loop.inlineJobs.popFirst() {
-            let waiter = core(next)
-            waiter.code(waiter, .run)
-        }
+        // That loop has ended, and its thread too: the handler never runs, and is released on this one.
+        if !isDelivered { EventLoop.ofThisThread.discard(node) }
     }
 
     // MARK: Following another
@@ -305,17 +296,5 @@ extension Core {
         source.storeError(PromiseError.abandoned, nil)
         source.state.store(State.rejected | State.isHandled | State.isSettling, ordering: .relaxed)
         source.deliverAll(newest!, State.rejected | State.isHandled)
-    }
-
-    /// The loop that this node's handler was attached on has ended: the handler never runs. It is released on this
-    /// thread, since its own is gone, and those that wait for it are told. Through a queue: they may be a million.
-    private static func discard(_ node: Unmanaged<Job>) {
-        let current = EventLoop.ofThisThread
-        guard current.discardedJobs.begin(node) else { return }
-        while let next = current.discardedJobs.popFirst() {
-            let loop = core(next).loop
-            next.release()
-            if let loop { Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.orphanIsGone() } }
-        }
     }
 }

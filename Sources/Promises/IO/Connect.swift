@@ -61,6 +61,11 @@ private final class ConnectAttempt: ReadinessHandler {
         promise.fulfill(Connection(socket, peer: address, on: loop))
     }
 
+    func loopIsEnding() {
+        giveUp()
+        promise.reject(SystemError(.connect, ECANCELED, detail: "the loop has ended"))
+    }
+
     private func timeOut() {
         giveUp()
         promise.reject(PromiseError.timedOut)

@@ -391,6 +391,13 @@ public final class Connection {
 }
 
 extension Connection: ReadinessHandler {
+    package func loopIsEnding() {
+        guard phase != .closed else { return }
+        failure = SystemError(.send, ECANCELED, detail: "the loop has ended")
+        failWrites()
+        release()
+    }
+
     package func descriptorIsReady(_ ready: Interest) {
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }

@@ -27,6 +27,7 @@ public final class Listener {
     private var service: Service?
     private var backOff: EventLoop.Timer?
     private var isInTrouble = false
+    private var isDraining = false
 
     private struct Service {
         let limit: Int
@@ -117,13 +118,15 @@ public final class Listener {
     /// - Parameter drain: whether connections that already wait in the backlog are accepted first; without it the
     ///   kernel resets them. Only for `serve`, and up to its limit.
     public func close(drain: Bool = false) {
-        guard !isClosed else { return }
+        // Within a handler that the draining has started it is under way already.
+        if isClosed || drain && isDraining { return }
         if drain, service != nil {
+            isDraining = true
             for _ in 0..<Self.drainBudget where !isClosed && hasRoom {
                 guard acceptOne() else { break }
             }
         }
-        end(nil)
+        if !isClosed { end(nil) }
     }
 
     private var hasRoom: Bool { service.map { activeConnections < $0.limit } ?? !waiting.isEmpty }
@@ -198,6 +201,10 @@ public final class Listener {
 }
 
 extension Listener: ReadinessHandler {
+    package func loopIsEnding() {
+        if !isClosed { end(SystemError(.accept, ECANCELED, detail: "the loop has ended")) }
+    }
+
     package func descriptorIsReady(_ ready: Interest) {
         for _ in 0..<Self.budget where !isClosed && hasRoom {
             guard acceptOne() else { break }
