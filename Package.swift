@@ -12,7 +12,7 @@ let package = Package(
         .target(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"]),
         .target(name: "Promises", dependencies: ["Reactor"]),
-        .executableTarget(name: "echo-server", dependencies: ["Promises"]),
+        .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux"]),
         .testTarget(name: "PromisesTests", dependencies: ["Promises"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server"]),

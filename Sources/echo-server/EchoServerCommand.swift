@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Promises
 import Reactor
@@ -20,6 +21,7 @@ enum EchoServerCommand {
     }
 
     private static func serve(_ options: Options) {
+        keepFreedMemory()
         let loop = EventLoop.current
         loop.measuresHandlers = true
         do {
@@ -38,6 +40,14 @@ enum EchoServerCommand {
         } catch {
             fail("\(error)", exitCode(error))
         }
+    }
+
+    /// Each chunk of up to 64 KiB is an array of its own, and glibc gives memory at the top of the heap back to the
+    /// kernel as soon as 128 KiB of it are free, to fault it in again for the next chunk. With this the server spends
+    /// half the time on 16 KiB messages. See mallopt(3).
+    private static func keepFreedMemory() {
+        mallopt(M_TRIM_THRESHOLD, 16 << 20)
+        mallopt(M_TOP_PAD, 1 << 20)
     }
 
     /// The first SIGINT or SIGTERM drains, the second ends the process as the signal itself would have.

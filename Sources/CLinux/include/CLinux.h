@@ -5,6 +5,7 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/epoll.h>
