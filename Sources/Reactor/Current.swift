@@ -16,6 +16,7 @@ extension EventLoop {
     /// waits on it is let go, unrun, and reported through the log handler.
     ///
     /// This is how a test gets a loop to itself, and a virtual clock.
+    @discardableResult
     public static func withLoop<Value>(
         clock: VirtualClock? = nil, _ body: (EventLoop) throws -> Value
     ) rethrows -> Value {
@@ -23,6 +24,7 @@ extension EventLoop {
     }
 
     /// The same with system calls that a test has replaced.
+    @discardableResult
     package static func withLoop<Value>(
         clock: VirtualClock? = nil, syscalls: Syscalls, _ body: (EventLoop) throws -> Value
     ) rethrows -> Value {

@@ -94,7 +94,7 @@ public final class EventLoop {
     ///
     /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
     ///   that made the loop (`EPERM` of `epoll_wait`).
-    @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+    @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
         while !stopRequested && isAlive { try turn(.wait) }
         stopRequested = false
@@ -105,7 +105,7 @@ public final class EventLoop {
     /// The condition is asked before each turn; all jobs that a turn made ready have run by then.
     /// - Returns: whether the condition held in the end.
     /// - Throws: as `run()`, and what `condition` throws.
-    @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+    @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     @discardableResult
     public func run(until condition: () throws -> Bool) throws -> Bool {
         defer { stopRequested = false }
@@ -122,7 +122,7 @@ public final class EventLoop {
 
     /// One turn; see the type's description.
     /// - Throws: as `run()`.
-    @available(*, noasync, message: "an async function must not block its thread; await the promise's value")
+    @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
         guard forkGeneration == Fork.generation else {
             throw SystemError(

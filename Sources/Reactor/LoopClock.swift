@@ -21,7 +21,7 @@ package enum LoopClock {
 /// nothing: an hour of retries passes in the time its handlers take.
 ///
 /// Given to a loop with `withLoop(clock:)`. Before it jumps, the loop asks the kernel once, without
-/// waiting, whether a descriptor is ready; so data that has already arrived is always handled before a time-out fires.
+/// waiting, whether a descriptor is ready; so data that has already arrived is handled before the clock moves by itself.
 /// Used by one thread only.
 public final class VirtualClock {
     /// The present moment of this clock.

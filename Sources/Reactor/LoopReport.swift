@@ -8,7 +8,7 @@ package enum LoopReport: Sendable {
 
     package static let handler = Mutex<@Sendable (LoopReport) -> Void>({ report in
         guard case .undelivered(let count) = report else { return }
-        LoopReport.print("an event loop ended with \(count) undelivered handlers")
+        LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
     })
 
     /// One line on standard error, in one write(2) so that the lines of several threads do not mix.

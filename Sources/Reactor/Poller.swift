@@ -145,9 +145,9 @@ package struct Poller: ~Copyable {
         if slots[index].isReferenced { referenced += step }
     }
 
-    /// Asks the kernel, for ever or not at all. Nothing may be undelivered.
-    package mutating func fetch(blocking: Bool, _ kernel: Kernel) throws(SystemError) -> Int {
-        let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), blocking ? -1 : 0)
+    /// Asks the kernel; waits for so many milliseconds, or for ever if they are below zero. Nothing may be undelivered.
+    package mutating func fetch(_ milliseconds: CInt, _ kernel: Kernel) throws(SystemError) -> Int {
+        let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
         if count == -Int(EINTR) { return 0 }
         undelivered = 0..<(try count.orThrow(.epollWait))
         return undelivered.count

@@ -27,27 +27,32 @@ extension EventLoop {
         if deadline != .max && deadline <= now.nanoseconds { blocking = false }
         if !blocking && poller.descriptor < 0 { return }
         try openWaker()
-        if deadline < armedDeadline && deadline != .max { try arm(deadline) }
-        guard blocking else { return try fetch(blocking: false) }
+        let isArmed = deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
+        guard blocking else { return try fetch(0) }
         guard mailbox.park() else { return }
         defer { unpark() }
-        try fetch(blocking: true)
+        try fetch(isArmed ? -1 : milliseconds(until: deadline))
     }
 
     /// Descriptors first, without waiting; then time jumps. Only a loop with no deadline at all really waits.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        if poller.descriptor >= 0 { try fetch(blocking: false) }
+        if poller.descriptor >= 0 { try fetch(0) }
         guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return }
         let deadline = min(timers.nextDeadline ?? .max, limit)
         guard deadline == .max else { return virtual.advance(to: Instant(nanoseconds: deadline)) }
         try openWaker()
         guard mailbox.park() else { return }
         defer { unpark() }
-        try fetch(blocking: true)
+        try fetch(-1)
     }
 
-    private func fetch(blocking: Bool) throws(SystemError) {
-        counters.events += try poller.fetch(blocking: blocking, kernel)
+    private func fetch(_ milliseconds: CInt) throws(SystemError) {
+        counters.events += try poller.fetch(milliseconds, kernel)
+    }
+
+    /// Rounded up: a wait that ends before the deadline would be followed by another, and another.
+    private func milliseconds(until deadline: Int64) -> CInt {
+        CInt(clamping: max(deadline - now.nanoseconds, 0) / 1_000_000 + 1)
     }
 
     private func unpark() {
@@ -70,7 +75,10 @@ extension EventLoop {
         }
     }
 
-    func openPoller() throws(SystemError) { try poller.open(kernel) }
+    func openPoller() throws(SystemError) {
+        if hasEnded { throw SystemError(.epollCreate, EBADF, detail: "the loop has ended") }
+        try poller.open(kernel)
+    }
 
     private func openWaker() throws(SystemError) {
         guard wakeDescriptor.load(ordering: .relaxed) < 0 else { return }
@@ -83,11 +91,14 @@ extension EventLoop {
         wakeDescriptor.store(fd, ordering: .releasing)
     }
 
-    /// Arms the timerfd. It is left armed when the timer is cancelled, at the price of one wake-up for nothing, and
+    /// Arms the timerfd; false if there is none to be had, and the wait itself must end in time. That is coarser, but a
+    /// server that has run out of descriptors needs its timers to get out of that. It is left armed when the timer is cancelled, at the price of one wake-up for nothing, and
     /// touched again only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
-    private func arm(_ deadline: Int64) throws(SystemError) {
+    private func arm(_ deadline: Int64) throws(SystemError) -> Bool {
         if timerDescriptor < 0 {
-            let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
+            let result = kernel.timerCreate()
+            if [EMFILE, ENFILE, ENOMEM].contains(CInt(clamping: -result)) { return false }
+            let fd = CInt(try result.orThrow(.timerCreate))
             do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
                 kernel.close(fd)
                 throw error
@@ -99,5 +110,6 @@ extension EventLoop {
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
         _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet)
         armedDeadline = deadline
+        return true
     }
 }

@@ -33,6 +33,28 @@ public struct Guarantee<T> {
     public static func value(_ value: T) -> Guarantee<T> { Guarantee(Core(value: value)) }
 }
 
+extension Guarantee where T: Sendable {
+    /// A guarantee that `body` is to fulfill by calling `seal`, from whatever thread. `body` runs at once, on this one.
+    @inlinable
+    public init(
+        _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
+    ) {
+        core = Core(root: T.self, origin: Origin(file, line))
+        let resolver = Resolver<T>(core)
+        body { resolver.fulfill($0) }
+    }
+
+    /// A pending guarantee and what fulfills it, from whatever thread.
+    @inlinable
+    public static func pending(
+        _ file: StaticString = #fileID, _ line: UInt = #line
+    ) -> (guarantee: Guarantee<T>, resolve: @Sendable (T) -> Void) {
+        let core = Core(root: T.self, origin: Origin(file, line))
+        let resolver = Resolver<T>(core)
+        return (Guarantee(core), { resolver.fulfill($0) })
+    }
+}
+
 extension Guarantee where T == Void {
     /// A guarantee that is fulfilled.
     @inlinable

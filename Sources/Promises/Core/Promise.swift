@@ -79,14 +79,37 @@ extension Promise: Catchable {
         core.attach(Core(inline: Pipe(handler)))
     }
 
-    /// The outcome, or `nil` while pending. Any thread.
+    /// The outcome, or `nil` while pending. Any thread. Whoever has asked for the error has been told of it: it is not
+    /// reported as unhandled. The same holds for `error` and `value`.
     @inlinable
     public var result: Result<T, any Error>? {
-        guard let (core, kind) = core.settled else { return nil }
-        if kind == State.fulfilled { return .success(core.value(as: T.self)) }
-        core.markHandled()
-        return .failure(core.error)
+        let outcome = outcome
+        if case .failure = outcome { core.root.markHandled() }
+        return outcome
     }
+
+    /// The same for a look that does not count as being told of the error.
+    @inlinable
+    var outcome: Result<T, any Error>? {
+        guard let (core, kind) = core.settled else { return nil }
+        return kind == State.fulfilled ? .success(core.value(as: T.self)) : .failure(core.error)
+    }
+
+    /// Neither fulfilled nor rejected yet.
+    @inlinable
+    public var isPending: Bool { core.settled == nil }
+
+    /// Fulfilled or rejected.
+    @inlinable
+    public var isResolved: Bool { core.settled != nil }
+
+    /// Settled with a value.
+    @inlinable
+    public var isFulfilled: Bool { core.settled?.kind == State.fulfilled }
+
+    /// Settled with an error.
+    @inlinable
+    public var isRejected: Bool { core.settled?.kind == State.rejected }
 
     /// Itself.
     @inlinable
@@ -96,7 +119,7 @@ extension Promise: Catchable {
 extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
     /// `Promise(3)`, `Promise(theError)`, `Promise(…Int)` while pending.
     public var description: String {
-        switch result {
+        switch outcome {
         case nil: "Promise(…\(T.self))"
         case .success(let value): "Promise(\(value))"
         case .failure(let error): "Promise(\(error))"
@@ -105,7 +128,7 @@ extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
 
     /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`.
     public var debugDescription: String {
-        switch result {
+        switch outcome {
         case nil: "Promise<\(T.self)>.pending"
         case .success(let value): "Promise<\(T.self)>.fulfilled(\(String(reflecting: value)))"
         case .failure(let error): "Promise<\(T.self)>.rejected(\(String(reflecting: error)))"

@@ -25,10 +25,6 @@ package struct Syscalls {
     }
     package var eventCreate: () -> Int = { result(eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))) }
     package var eventRead: (CInt, UnsafeMutablePointer<UInt64>) -> Int = { result(read($0, $1, 8)) }
-    package var eventWrite: (CInt) -> Int = {
-        var one: UInt64 = 1
-        return result(write($0, &one, 8))
-    }
     package var getPeerName: (CInt, UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return address.withMemoryRebound(to: sockaddr.self, capacity: 1) { result(getpeername(fd, $0, &length)) }

@@ -1,7 +1,7 @@
 /// The system calls that the library makes, by name: the key of the counters in `EventLoop.Metrics` and the
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
-    case accept, bind, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead, eventWrite
+    case accept, bind, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead
     case getPeerName, getSocketName, getSocketOption, listen, receive, send, setSocketOption
     case shutdown, sigaction, socket, timerCreate, timerSet
 
@@ -17,7 +17,6 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .epollWait: "epoll_wait"
         case .eventCreate: "eventfd"
         case .eventRead: "read(eventfd)"
-        case .eventWrite: "write(eventfd)"
         case .getPeerName: "getpeername"
         case .getSocketName: "getsockname"
         case .getSocketOption: "getsockopt"

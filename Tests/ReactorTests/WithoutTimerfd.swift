@@ -1,0 +1,30 @@
+import Glibc
+import Reactor
+import Testing
+
+/// A process that has run out of descriptors cannot open a timerfd, and needs its timers all the same.
+@Suite struct WithoutTimerfd {
+    @Test(arguments: [EMFILE, ENFILE, ENOMEM])
+    func timersFireByTheTimeoutOfTheWait(_ code: CInt) throws {
+        var syscalls = Syscalls()
+        syscalls.timerCreate = { -Int(code) }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            let due = loop.now.advanced(by: .milliseconds(5))
+            var fired: EventLoop.Instant?
+            loop.schedule(at: due) { fired = loop.now }
+            try loop.run()
+            #expect(try #require(fired) >= due)
+            #expect(loop.metrics.systemCalls[.timerSet] == nil)
+            #expect(loop.metrics.turns <= 3)
+        }
+    }
+
+    @Test func anotherErrorIsThrown() {
+        var syscalls = Syscalls()
+        syscalls.timerCreate = { -Int(EPERM) }
+        EventLoop.withLoop(syscalls: syscalls) { loop in
+            loop.schedule(after: .milliseconds(1)) {}
+            #expect(throws: SystemError(.timerCreate, EPERM)) { try loop.run() }
+        }
+    }
+}
