@@ -1,0 +1,242 @@
+import Promises
+import Reactor
+import Testing
+
+/// A promise that settles as another: whichever is held, settled or let go first.
+@Suite struct Following {
+    private func followed(_ loop: EventLoop) throws -> (outer: Promise<Int>, inner: Promise<Int>, Resolver<Int>) {
+        let (inner, resolver) = Promise<Int>.pending()
+        let outer = Promise.value(()).then { inner }
+        try loop.run()
+        return (outer, inner, resolver)
+    }
+
+    @Test func onlyTheOuterIsHeld() throws {
+        try inLoop { loop throws in
+            let (outer, resolver) = try { try ($0.outer, $0.2) }(followed(loop))
+            resolver.fulfill(1)
+            #expect(outer.value == 1)
+        }
+    }
+
+    @Test func onlyTheInnerIsHeld() throws {
+        try inLoop { loop throws in
+            let (inner, resolver) = try { try ($0.inner, $0.2) }(followed(loop))
+            resolver.fulfill(1)
+            #expect(inner.value == 1)
+        }
+    }
+
+    @Test func onlyTheResolverIsHeld() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            var seen = 0
+            let resolver = try {
+                let token = tally.token()
+                let (outer, _, resolver) = try followed(loop)
+                outer.done {
+                    token.use()
+                    seen = $0
+                }.orFail()
+                return resolver
+            }()
+            #expect(tally.alive == 1)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(seen == 1)
+            #expect(tally.alive == 0)
+        }
+    }
+
+    @Test func nothingIsHeld() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line + 1
+                let (inner, resolver) = Promise<Int>.pending()
+                var seen: (any Error)?
+                Promise.value(()).then { inner }.catch { seen = $0 }
+                try withExtendedLifetime(resolver) { try loop.run() }
+                _ = consume resolver
+                try loop.run()
+                #expect(seen as? PromiseError == .abandoned)
+            }
+        }
+        #expect(lines == ["the promise made at \(#fileID):\(line) was abandoned: its last resolver went without settling it"])
+    }
+
+    @Test func aRejectionOfTheInnerIsReportedWithItsLine() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line + 1
+                let (inner, resolver) = Promise<Int>.pending()
+                let outer = Promise.value(()).then { inner }
+                try loop.run()
+                resolver.reject(Flaw(1))
+                withExtendedLifetime(outer) {}
+            }
+        }
+        #expect(lines == ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
+    }
+
+    @Test func anInnerWithHandlersOfItsOwn() throws {
+        try inLoop { loop throws in
+            var order: [String] = []
+            let (inner, resolver) = Promise<Int>.pending()
+            inner.done { _ in order.append("first") }.orFail()
+            let outer = Promise.value(()).then { inner }
+            outer.done { _ in order.append("outer") }.orFail()
+            try loop.run()
+            inner.done { _ in order.append("second") }.orFail()
+            resolver.fulfill(1)
+            try loop.run()
+            // Those of each promise in order; the outer's need one step more.
+            #expect(order == ["first", "second", "outer"])
+        }
+    }
+
+    @Test func manyFollowOne() throws {
+        try inLoop { loop throws in
+            let (inner, resolver) = Promise<Int>.pending()
+            let outers = (0..<10).map { _ in Promise.value(()).then { inner } }
+            try loop.run()
+            resolver.fulfill(1)
+            for outer in outers { expect(outer, gives: 1) }
+        }
+    }
+
+    @Test func twoResolversOfALinkedPromise() throws {
+        try inLoop { loop throws in
+            let (outer, inner, resolver) = try followed(loop)
+            let copy = resolver
+            copy.fulfill(1)
+            resolver.fulfill(2)
+            resolver.reject(Flaw())
+            #expect(outer.value == 1 && inner.value == 1)
+        }
+    }
+
+    @Test func aHandlerThatIsLinkedBeforeItRuns() throws {
+        // The inner promise is a `map` that still waits: it settles the outer one when it runs.
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let tally = Tally()
+            let outer = {
+                let token = tally.token()
+                let inner = source.map { value -> Int in
+                    token.use()
+                    return value + 1
+                }
+                return Promise.value(()).then { inner }
+            }()
+            try loop.run()
+            #expect(tally.alive == 1)
+            resolver.fulfill(1)
+            expect(outer, gives: 2)
+            #expect(tally.alive == 0)
+        }
+    }
+
+    @Test func aHandlerThatIsLinkedAndNeverRuns() throws {
+        let tally = Tally()
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (source, resolver) = Promise<Tally.Token>.pending()
+                let token = tally.token()
+                let inner = source.map { value -> Int in
+                    token.use()
+                    return 1
+                }
+                Promise.value(()).then { inner }.orFail()
+                try loop.run()
+                // The loop ends before it can run.
+                resolver.fulfill(tally.token())
+            }
+        }
+        #expect(tally.alive == 0)
+        #expect(lines == ["an event loop ended with 2 undelivered handlers"])
+    }
+}
+
+@Suite struct ReturningOneself {
+    @Test func directly() throws {
+        inLoop { _ in
+            var promise: Promise<Int>?
+            promise = Promise.value(1).then { _ in promise! }
+            expect(promise!, failsWith: PromiseError.returnedSelf)
+        }
+    }
+
+    @Test func fromRecover() throws {
+        inLoop { _ in
+            var promise: Promise<Int>?
+            promise = Promise<Int>(error: Flaw()).recover { _ in promise! }
+            expect(promise!, failsWith: PromiseError.returnedSelf)
+        }
+    }
+
+    @Test func throughTwo() throws {
+        inLoop { _ in
+            var first: Promise<Int>?
+            var second: Promise<Int>?
+            first = Promise.value(1).then { _ in second! }
+            second = Promise.value(1).then { _ in first! }
+            expect(first!, failsWith: PromiseError.returnedSelf)
+            expect(second!, failsWith: PromiseError.returnedSelf)
+        }
+    }
+
+    @Test func throughTwoThatHaveHandlers() throws {
+        try inLoop { loop throws in
+            var first: Promise<Int>?
+            var second: Promise<Int>?
+            var seen: [PromiseError?] = []
+            first = Promise.value(1).then { _ in second! }
+            second = Promise.value(1).then { _ in first! }
+            first?.catch { seen.append($0 as? PromiseError) }
+            second?.catch { seen.append($0 as? PromiseError) }
+            try loop.run()
+            #expect(seen == [.returnedSelf, .returnedSelf])
+        }
+    }
+
+    @Test func throughThree() throws {
+        inLoop { _ in
+            var promises: [Promise<Int>] = []
+            promises = (0..<3).map { index in Promise.value(1).then { _ in promises[(index + 1) % 3] } }
+            for promise in promises { expect(promise, failsWith: PromiseError.returnedSelf) }
+        }
+    }
+
+    @Test func nothingIsLeaked() throws {
+        let tally = Tally()
+        inLoop { _ in
+            let token = tally.token()
+            var promise: Promise<Int>?
+            promise = Promise.value(1).then { _ in
+                token.use()
+                return promise!
+            }
+            expect(promise!, failsWith: PromiseError.returnedSelf)
+        }
+        #expect(tally.alive == 0)
+    }
+
+    @Test func aGuaranteeTraps() async {
+        await #expect(processExitsWith: .failure) {
+            inLoop { _ in
+                var guarantee: Guarantee<Int>?
+                guarantee = Guarantee.value(1).then { _ in guarantee! }
+                hang(guarantee!)
+            }
+        }
+        await #expect(processExitsWith: .failure) {
+            inLoop { _ in
+                var guarantee: Guarantee<Int>?
+                guarantee = Promise<Int>(error: Flaw()).recover { _ in guarantee! }
+                hang(guarantee!)
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct HangTests {
+    @Test func aSettledPromiseNeedsNoTurnAndNoSystemCall() throws {
+        try EventLoop.withLoop { loop throws in
+            #expect(try hang(Promise.value(1)) == 1)
+            expect(Promise<Int>(error: Flaw(2)), failsWith: Flaw(2))
+            #expect(hang(Guarantee.value(3)) == 3)
+            #expect(try Promise.value(4).wait() == 4)
+            #expect(loop.metrics.turns == 0)
+            #expect(loop.metrics.systemCalls == [:])
+        }
+    }
+
+    @Test func handlersAloneNeedNoSystemCall() throws {
+        try EventLoop.withLoop { loop throws in
+            let promise = Promise.value(1).map { $0 + 1 }.then { Promise.value($0 + 1) }
+            #expect(try hang(promise) == 3)
+            #expect(loop.metrics.systemCalls == [:])
+        }
+    }
+
+    @Test func drivesTimersAndJobs() throws {
+        try inLoop { loop throws in
+            var others = 0
+            loop.schedule(every: .seconds(1)) { others += 1 }
+            loop.enqueue { others += 100 }
+            hang(after(.milliseconds(3500)))
+            #expect(others == 103)
+            #expect(loop.now.nanoseconds == 3_500_000_000)
+        }
+    }
+
+    @Test func throwsThePromisesError() {
+        inLoop { _ in
+            let promise = after(.seconds(1)).map { () throws -> Int in throw Flaw(1) }
+            expect(promise, failsWith: Flaw(1))
+        }
+    }
+
+    @Test func nestedInAHandler() throws {
+        try inLoop { _ throws in
+            var order: [String] = []
+            let outer = after(.seconds(1)).map { () throws -> Int in
+                order.append("outer begins")
+                let inner = after(.seconds(5)).map { () -> Int in
+                    order.append("inner")
+                    return 1
+                }
+                let value = hang(inner)
+                order.append("outer ends")
+                return value + 1
+            }
+            after(.seconds(2)).done { order.append("meanwhile") }
+            let value = try hang(outer)
+            #expect(value == 2)
+            #expect(order == ["outer begins", "meanwhile", "inner", "outer ends"])
+        }
+    }
+
+    @Test func aHundredDeep() throws {
+        try inLoop { _ throws in
+            func nest(_ depth: Int) -> Int {
+                depth == 0 ? 0 : hang(after(.milliseconds(1)).map { nest(depth - 1) + 1 })
+            }
+            #expect(nest(100) == 100)
+        }
+    }
+
+    @Test func theOuterPromiseSettlesInsideTheInnerHang() throws {
+        try inLoop { _ throws in
+            let (outer, resolver) = Promise<Int>.pending()
+            var sawOuter = false
+            after(.seconds(1)).done {
+                hang(after(.seconds(1)).done { resolver.fulfill(1) }.then { after(.seconds(1)) })
+                sawOuter = outer.isFulfilled
+            }
+            #expect(try hang(outer) == 1)
+            #expect(sawOuter)
+        }
+    }
+
+    @Test func anHourOfRetriesTakesNoTime() throws {
+        try inLoop { loop throws in
+            var attempts = 0
+            func attempt() -> Promise<Int> {
+                attempts += 1
+                let number = attempts
+                return after(.seconds(1)).then { () -> Promise<Int> in
+                    number == 60 ? .value(number) : Promise(error: Flaw(number))
+                }.recover { _ in after(.seconds(59)).then { attempt() } }
+            }
+            #expect(try hang(attempt()) == 60)
+            #expect(loop.now.nanoseconds == (59 * 60 + 1) * 1_000_000_000)
+        }
+    }
+}
+
+@Suite struct HangWithTimeout {
+    @Test func throwsWhenTheTimeIsUp() {
+        inLoop { loop in
+            let (promise, resolver) = Promise<Int>.pending()
+            #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(86_400)) }
+            #expect(loop.now.nanoseconds == 86_400_000_000_000)
+            #expect(promise.isPending)
+            resolver.fulfill(1)
+        }
+    }
+
+    @Test func aPromiseThatSettlesInTimeLeavesNoTimer() throws {
+        try inLoop { loop throws in
+            let promise = after(.seconds(1)).map { 1 }
+            #expect(try hang(promise, timeout: .seconds(2)) == 1)
+            #expect(!loop.isAlive)
+            #expect(loop.now.nanoseconds == 1_000_000_000)
+        }
+    }
+
+    @Test func ofAGuarantee() throws {
+        try inLoop { loop throws in
+            let late = after(.seconds(3)).map { 1 }
+            #expect(throws: PromiseError.timedOut) { try hang(late, timeout: .seconds(2)) }
+            #expect(try hang(late, timeout: .seconds(2)) == 1)
+            #expect(loop.now.nanoseconds == 3_000_000_000)
+        }
+    }
+
+    @Test func whatIsReadyIsDoneEvenInNoTime() throws {
+        try inLoop { _ throws in
+            let promise = Promise.value(1).map { $0 + 1 }.map { $0 + 1 }
+            #expect(try hang(promise, timeout: .zero) == 3)
+        }
+    }
+
+    @Test func byTheRealClock() {
+        EventLoop.withLoop { loop in
+            let (promise, resolver) = Promise<Int>.pending()
+            let start = loop.now
+            #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .milliseconds(2)) }
+            #expect(start.duration(to: loop.now) >= .milliseconds(2))
+            resolver.fulfill(1)
+        }
+    }
+
+    @Test func aRejectionAfterTheTimeIsUpIsStillReported() {
+        let line: UInt = #line + 3
+        let lines = logged {
+            inLoop { _ in
+                let (promise, resolver) = Promise<Int>.pending()
+                #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
+                resolver.reject(Flaw(1))
+            }
+        }
+        #expect(lines == ["unhandled rejection: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
+    }
+
+    @Test func aRejectionThatOthersHaveSeenIsNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
+                var seen = false
+                promise.catch { _ in seen = true }
+                #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(1)) }
+                resolver.reject(Flaw(1))
+                try loop.run()
+                #expect(seen)
+            }
+        }
+        #expect(lines == [])
+    }
+}
+
+@Suite struct HangAndOtherThreads {
+    @Test func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
+        let line: UInt = #line + 1
+        let (promise, resolver) = Promise<Int>.pending()
+        let text = "hang at \(#fileID):\(line + 10) waits for the Promise<Int> made at \(#fileID):\(line), and nothing "
+            + "on this loop can settle it; only another thread still can"
+        let gate = Gate()
+        // Settles no earlier than it has been logged: so the loop sleeps, or is about to.
+        let recorder = LogRecorder(where: { $0.description == text }, reaction: { _ in gate.open() })
+        let strand = Strand {
+            gate.wait()
+            resolver.fulfill(1)
+        }
+        let value = try EventLoop.withLoop { _ throws in try hang(promise) }
+        strand.join()
+        recorder.stop()
+        #expect(value == 1)
+        #expect(recorder.lines == [text])
+    }
+
+    @Test func itIsLoggedOnceAHangHoweverOftenTheLoopWakes() throws {
+        try EventLoop.withLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let remote = loop.remote
+            let gate = Gate()
+            let recorder = LogRecorder(
+                where: { if case .hangCannotEnd(_, let origin) = $0 { origin.file == #fileID } else { false } },
+                reaction: { _ in gate.open() })
+            let strand = Strand {
+                gate.wait()
+                let woken = Gate()
+                for _ in 0..<10 {
+                    remote.submit { woken.open() }
+                    woken.wait()
+                }
+                resolver.fulfill(1)
+            }
+            let count = recorder.lines.count
+            #expect(try hang(promise) == 1)
+            strand.join()
+            recorder.stop()
+            // The other tests of this suite may have logged theirs meanwhile, but not from a line of this test.
+            let own = recorder.lines.dropFirst(count).filter { $0.contains("Hang.swift:\(#line - 5)") }
+            #expect(own.count == 1)
+        }
+    }
+
+    @Test func aPromiseThatATimerMaySettleIsNotLogged() throws {
+        let lines = try logged {
+            try inLoop { _ throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                after(.seconds(1)).done { resolver.fulfill(1) }
+                #expect(try hang(promise) == 1)
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func manyRoundsWithAThreadThatSettles() throws {
+        try EventLoop.withLoop { loop throws in
+            // An unreferenced timer: without one, each round would be logged.
+            let timer = loop.schedule(after: .seconds(3600)) {}
+            timer.unref()
+            for round in 0..<scaled(500) {
+                let (promise, resolver) = Promise<Int>.pending()
+                let strand = Strand { resolver.fulfill(round) }
+                #expect(try hang(promise) == round)
+                strand.join()
+            }
+        }
+    }
+}
+
+/// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not believe that nobody writes `up`.
+@Suite struct CapturedVariables {
+    @Test func doneOfAPromiseThatSettlesInTheLoop() throws {
+        try inLoop { loop throws in
+            var up = false
+            after(.seconds(1)).done { up = true }
+            while !up { try loop.turn(.wait) }
+        }
+    }
+
+    @Test func everyOperatorOfASettledPromise() throws {
+        try inLoop { loop throws in
+            var up = false
+            Promise.value(1).done { _ in up = true }.orFail()
+            while !up { try loop.turn(.poll) }
+            up = false
+            Promise.value(1).map { _ in up = true }.orFail()
+            while !up { try loop.turn(.poll) }
+            up = false
+            Promise.value(1).then { _ -> Promise<Void> in
+                up = true
+                return .value
+            }.orFail()
+            while !up { try loop.turn(.poll) }
+            up = false
+            Promise<Int>(error: Flaw()).catch { _ in up = true }
+            while !up { try loop.turn(.poll) }
+            up = false
+            Promise<Int>(error: Flaw()).ensure { up = true }.ignoringErrors()
+            while !up { try loop.turn(.poll) }
+            up = false
+            Promise.value(1).tap { _ in up = true }.orFail()
+            while !up { try loop.turn(.poll) }
+        }
+    }
+
+    @Test func aCounterThatManyHandlersChange() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var sum = 0
+            for _ in 0..<10 { promise.done { sum += $0 }.orFail() }
+            resolver.fulfill(1)
+            while sum < 10 { try loop.turn(.poll) }
+            #expect(sum == 10)
+        }
+    }
+}
