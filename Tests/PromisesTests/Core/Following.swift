@@ -13,7 +13,7 @@ import Testing
 
     @Test func onlyTheOuterIsHeld() throws {
         try inLoop { loop throws in
-            let (outer, resolver) = try { try ($0.outer, $0.2) }(followed(loop))
+            let (outer, _, resolver) = try followed(loop)
             resolver.fulfill(1)
             #expect(outer.value == 1)
         }
@@ -21,7 +21,7 @@ import Testing
 
     @Test func onlyTheInnerIsHeld() throws {
         try inLoop { loop throws in
-            let (inner, resolver) = try { try ($0.inner, $0.2) }(followed(loop))
+            let (_, inner, resolver) = try followed(loop)
             resolver.fulfill(1)
             #expect(inner.value == 1)
         }

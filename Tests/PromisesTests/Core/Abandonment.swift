@@ -1,0 +1,191 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Abandonment {
+    private func report(_ line: UInt) -> [String] {
+        ["the promise made at \(#fileID):\(line) was abandoned: its last resolver went without settling it"]
+    }
+
+    @Test func ofAnInitializer() throws {
+        var line: UInt = 0
+        let lines = logged {
+            line = #line + 1
+            let promise = Promise<Int> { _ in }
+            expect(promise, failsWith: PromiseError.abandoned)
+        }
+        #expect(lines == report(line))
+    }
+
+    @Test func ofAPair() throws {
+        var line: UInt = 0
+        let lines = logged {
+            line = #line + 1
+            let promise = Promise<Int>.pending().promise
+            expect(promise, failsWith: PromiseError.abandoned)
+        }
+        #expect(lines == report(line))
+    }
+
+    @Test func isLoggedAlsoIfNobodyHoldsThePromise() {
+        var line: UInt = 0
+        let lines = logged {
+            line = #line + 1
+            _ = Promise<Int>.pending()
+        }
+        #expect(lines == report(line))
+    }
+
+    @Test func onlyTheLastCopyCounts() {
+        var line: UInt = 0
+        let lines = logged {
+            line = #line + 1
+            let (promise, resolver) = Promise<Int>.pending()
+            var copies = [resolver, resolver]
+            _ = consume resolver
+            copies.removeLast()
+            #expect(promise.isPending)
+            copies.removeLast()
+            #expect(promise.error as? PromiseError == .abandoned)
+        }
+        #expect(lines == report(line))
+    }
+
+    @Test func aSettledPromiseIsNotAbandoned() {
+        let lines = logged {
+            let promise = Promise<Int> { $0.fulfill(1) }
+            #expect(promise.value == 1)
+            let failed = Promise<Int> { $0.reject(Flaw(1)) }
+            #expect(failed.flaw == Flaw(1))
+            _ = Guarantee<Int> { $0(1) }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func theChainBelowLearnsOfItAndIsReportedOnce() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                var seen: [PromiseError?] = []
+                line = #line + 1
+                Promise<Int> { _ in }.map { $0 + 1 }.then { Promise.value($0) }.done { _ in }
+                    .catch { seen.append($0 as? PromiseError) }
+                try loop.run()
+                #expect(seen == [.abandoned])
+            }
+        }
+        #expect(lines == report(line))
+    }
+
+    @Test func aDerivedPromiseThatIsLetGoIsNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                _ = promise.map { $0 }
+                promise.ignoringErrors()
+                resolver.fulfill(1)
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func combinatorsPassItOn() throws {
+        let lines = logged {
+            let all = when(fulfilled: [Promise<Int> { _ in }, .value(1)])
+            #expect(all.error as? PromiseError == .abandoned)
+            let first = race(Promise<Int> { _ in }, .value(1))
+            #expect(first.error as? PromiseError == .abandoned)
+        }
+        #expect(lines.count == 2)
+    }
+
+    @Test func aLoserOfARaceIsReportedAtItsOwnLine() {
+        var line: UInt = 0
+        let lines = logged {
+            line = #line + 1
+            let (loser, resolver) = Promise<Int>.pending()
+            #expect(race(Promise.value(1), loser).value == 1)
+            _ = consume resolver
+        }
+        #expect(lines == report(line))
+    }
+
+    @Test func aGuaranteeCanOnlyBeLogged() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line + 1
+                let guarantee = Guarantee<Int> { _ in }
+                var ran = false
+                guarantee.done { _ in ran = true }
+                try loop.run()
+                #expect(guarantee.isPending)
+                #expect(!ran)
+                expect(guarantee.asPromise(), failsWith: PromiseError.abandoned)
+            }
+        }
+        #expect(lines == report(line))
+    }
+
+    @Test func aGuaranteeThatIsAbandonedDoesNotWinARace() throws {
+        let lines = try logged {
+            try inLoop { _ throws in
+                let winner = race(Guarantee<Int> { _ in }, after(.seconds(1)).map { 2 })
+                expect(winner, gives: 2)
+            }
+        }
+        #expect(lines.count == 1)
+    }
+
+    @Test func fromAnotherThread() {
+        let line: UInt = #line + 3
+        let recorder = LogRecorder(where: { $0.description.contains("made at \(#fileID):\(line)") })
+        let box = Shared<[Resolver<Int>]>([])
+        let promise = Promise<Int> { resolver in box.change { $0 = [resolver] } }
+        Strand.run { box.change { $0 = [] } }
+        recorder.stop()
+        #expect(recorder.lines == report(line))
+        #expect(promise.error as? PromiseError == .abandoned)
+    }
+
+    @Test func mayBeLoggedOnly() async {
+        // In processes of their own: the policy is everybody's.
+        await #expect(processExitsWith: .success) { try abandonWithLogOnly() }
+    }
+
+    @Test func mayTrap() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            conf.abandoned = .trap
+            _ = Promise<Int>.pending()
+        }
+        let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(output.contains("the promise made at \(#fileID):\(#line - 3) was abandoned"))
+    }
+}
+
+private func abandonWithLogOnly() throws {
+    conf.abandoned = .log
+    let tally = Tally()
+    let lines = try logged {
+        try inLoop { loop throws in
+            var ran = 0
+            let held = Promise<Int>.pending().promise
+            let derived = { () -> Promise<Int> in
+                let token = tally.token()
+                held.done { _ in token.use() }.catch { _ in ran += 1 }
+                return Promise<Int> { _ in }.tap { _ in
+                    token.use()
+                    ran += 1
+                }
+            }()
+            derived.catch { _ in ran += 1 }.finally { ran += 1 }
+            try loop.run()
+            precondition(held.isPending && derived.isPending, "they stay pending")
+            precondition(ran == 0, "no handler runs")
+        }
+    }
+    let reports = lines.filter { $0.contains("was abandoned") }
+    precondition(reports.count == 2, "\(lines)")
+    precondition(tally.alive == 0, "what the handlers held is let go")
+}

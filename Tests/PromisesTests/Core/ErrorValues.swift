@@ -1,0 +1,75 @@
+import Promises
+import Reactor
+import Testing
+
+private struct Maybe: CancellableError {
+    let isCancelled: Bool
+}
+
+@Suite struct ErrorValues {
+    @Test func whatIsCancellation() {
+        #expect(PromiseError.cancelled.isCancelled)
+        #expect(CancellationError().isCancelled)
+        #expect(Maybe(isCancelled: true).isCancelled)
+        #expect((Maybe(isCancelled: true) as any Error).isCancelled)
+        #expect((PromiseError.cancelled as any Error).isCancelled)
+        #expect((CancellationError() as any Error).isCancelled)
+    }
+
+    @Test func whatIsNot() {
+        #expect(!Maybe(isCancelled: false).isCancelled)
+        #expect(!(Maybe(isCancelled: false) as any Error).isCancelled)
+        #expect(!Flaw().isCancelled)
+        for error in [PromiseError.timedOut, .returnedSelf, .abandoned, .invalidCallingConvention, .badInput("")] {
+            #expect(!error.isCancelled, "\(error)")
+        }
+    }
+
+    @Test func policies() async throws {
+        #expect(conf.catchPolicy == .allErrorsExceptCancellation)
+        #expect(conf.abandoned == .reject)
+    }
+
+    @Test func descriptionsAreSentences() {
+        #expect("\(PromiseError.cancelled)" == "the work was cancelled")
+        #expect("\(PromiseError.timedOut)" == "the time-out has passed")
+        #expect("\(PromiseError.returnedSelf)" == "a handler returned the promise that waits for it")
+        #expect("\(PromiseError.abandoned)" == "nobody is left who could settle the promise")
+        #expect("\(PromiseError.invalidCallingConvention)" == "a callback reported neither a value nor an error")
+        #expect("\(PromiseError.badInput("race of an empty list"))" == "race of an empty list")
+    }
+
+    @Test func logEventsAreOneLine() {
+        let origin = Origin("Module/File.swift", 12)
+        #expect("\(origin)" == "Module/File.swift:12")
+        let events: [LogEvent] = [
+            .abandoned(origin), .abandoned(nil), .unhandledRejection(Flaw(1), origin), .unhandledRejection(Flaw(1), nil),
+            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd("a promise", origin),
+            .acceptPaused(Flaw(2)),
+        ]
+        #expect(
+            events.map(\.description) == [
+                "the promise made at Module/File.swift:12 was abandoned: its last resolver went without settling it",
+                "the promise made at an unknown line was abandoned: its last resolver went without settling it",
+                "unhandled rejection: Flaw(number: 1) (promise made at Module/File.swift:12)",
+                "unhandled rejection: Flaw(number: 1)",
+                "an event loop ended with 1 undelivered handler",
+                "an event loop ended with 2 undelivered handlers",
+                "hang at Module/File.swift:12 waits for a promise, and nothing on this loop can settle it; "
+                    + "only another thread still can",
+                "cannot accept connections for now: Flaw(number: 2)",
+            ])
+    }
+
+    @Test func anErrorPassesThroughAChainUnchanged() throws {
+        final class Unique: Error {}
+        let error = Unique()
+        try inLoop { loop throws in
+            var seen: (any Error)?
+            Promise<Int>(error: error).map { $0 }.then { Promise.value($0) }.get { _ in }.ensure {}
+                .catch { seen = $0 }
+            try loop.run()
+            #expect(seen as? Unique === error)
+        }
+    }
+}

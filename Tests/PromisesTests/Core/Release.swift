@@ -1,0 +1,222 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What handlers hold is let go with them: once they have run or never will, and on the thread that attached them.
+@Suite struct Release {
+    private let tally = Tally()
+
+    private func attachAll(to promise: Promise<Int>) {
+        for operation in 0..<10 {
+            let token = tally.token()
+            switch operation {
+            case 0: promise.done { _ in token.use() }.ignoringErrors()
+            case 1: promise.map { _ in token.use() }.ignoringErrors()
+            case 2:
+                promise.then { _ -> Promise<Void> in
+                    token.use()
+                    return .value
+                }.ignoringErrors()
+            case 3: promise.catch { _ in token.use() }
+            case 4:
+                promise.recover { _ -> Guarantee<Int> in
+                    token.use()
+                    return .value(0)
+                }
+            case 5: promise.tap { _ in token.use() }.ignoringErrors()
+            case 6: promise.ensure { token.use() }.ignoringErrors()
+            case 7:
+                promise.ensureThen {
+                    token.use()
+                    return .value
+                }.ignoringErrors()
+            case 8: promise.catch { _ in }.finally { token.use() }
+            default: promise.pipe { _ in token.use() }
+            }
+        }
+    }
+
+    @Test func afterFulfilling() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            attachAll(to: promise)
+            #expect(tally.alive == 10)
+            resolver.fulfill(1)
+            try loop.run()
+            // Although the promise lives on.
+            #expect(tally.alive == 0)
+            #expect(promise.value == 1)
+        }
+    }
+
+    @Test func afterRejecting() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            attachAll(to: promise)
+            resolver.reject(Flaw())
+            try loop.run()
+            #expect(tally.alive == 0)
+            #expect(promise.isRejected)
+        }
+    }
+
+    @Test func ofASettledPromise() throws {
+        try inLoop { loop throws in
+            attachAll(to: .value(1))
+            attachAll(to: Promise(error: Flaw()))
+            try loop.run()
+            #expect(tally.alive == 0)
+        }
+    }
+
+    @Test func ofAPromiseThatIsNeverSettled() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                attachAll(to: Promise { _ in })
+                try loop.run()
+                #expect(tally.alive == 0)
+            }
+        }
+        #expect(lines.count == 1)
+    }
+
+    @Test func whenTheLoopEndsBeforeTheyRun() {
+        let lines = logged {
+            inLoop { _ in
+                let (promise, resolver) = Promise<Int>.pending()
+                attachAll(to: promise)
+                resolver.fulfill(1)
+                #expect(tally.alive == 9, "the pipe has run")
+            }
+        }
+        #expect(tally.alive == 0)
+        #expect(lines.count == 1)
+    }
+
+    @Test func whenTheLoopEndsBeforeTheirTimer() {
+        _ = logged {
+            inLoop { _ in attachAll(to: after(.seconds(1)).map { 1 }.asPromise()) }
+        }
+        #expect(tally.alive == 0)
+    }
+
+    @Test func valuesGoWithTheLastPromise() throws {
+        try inLoop { loop throws in
+            do {
+                let promise = Promise.value(tally.token())
+                let copy = promise.get { _ in }
+                try loop.run()
+                #expect(tally.alive == 1)
+                withExtendedLifetime((promise, copy)) {}
+            }
+            #expect(tally.alive == 0)
+        }
+    }
+
+    @Test func aDerivedPromiseDoesNotKeepItsSource() throws {
+        try inLoop { loop throws in
+            let derived = {
+                let token = tally.token()
+                return Promise.value(token).map { _ in 1 }
+            }()
+            try loop.run()
+            #expect(tally.alive == 0)
+            #expect(derived.value == 1)
+        }
+    }
+
+    @Test func aWaitingChainLivesWithoutBeingHeld() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var seen = 0
+            do {
+                let token = tally.token()
+                promise.map { value in
+                    token.use()
+                    return value
+                }.done { seen = $0 }.orFail()
+            }
+            #expect(tally.alive == 1)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(seen == 1 && tally.alive == 0)
+        }
+    }
+
+    @Test func combinatorsLetGo() throws {
+        try inLoop { loop throws in
+            let tokens = when(fulfilled: [Promise.value(tally.token()), Promise.value(tally.token())]).map(\.count)
+            let winner = race(Promise.value(tally.token()), Promise.value(tally.token())).map { _ in 1 }
+            let both = when(fulfilled: Promise.value(tally.token()), Guarantee.value(tally.token())).map { _, _ in 2 }
+            try loop.run()
+            #expect(tally.alive == 0)
+            #expect(tokens.value == 2 && winner.value == 1 && both.value == 2)
+        }
+    }
+
+    @Test func aLoserOfWhenDoesNotKeepTheResult() throws {
+        try inLoop { _ throws in
+            let (loser, resolver) = Promise<Tally.Token>.pending()
+            do {
+                let all = when(fulfilled: [Promise.value(tally.token()), loser, Promise(error: Flaw())])
+                #expect(all.flaw == Flaw())
+            }
+            resolver.fulfill(tally.token())
+            withExtendedLifetime(loser) {}
+            #expect(tally.alive == 1)
+        }
+        #expect(tally.alive == 0)
+    }
+
+    @Test func onTheThreadThatAttached() throws {
+        let tally = Tally(keepsEnders: true)
+        try EventLoop.withLoop { _ throws in
+            let hold = EventLoop.current.hold()
+            for _ in 0..<scaled(100) {
+                let (promise, resolver) = Promise<Int>.pending()
+                let ended = {
+                    let token = tally.token()
+                    return promise.map { value in
+                        token.use()
+                        return value
+                    }
+                }()
+                let strand = Strand { resolver.fulfill(1) }
+                #expect(try hang(ended) == 1)
+                strand.join()
+            }
+            hold.release()
+        }
+        let here = pthread_self()
+        let elsewhere = tally.enders.filter { pthread_equal($0, here) == 0 }
+        #expect(elsewhere.isEmpty)
+        #expect(tally.enders.count == scaled(100))
+    }
+
+    @Test func onTheThreadThatAttachedAlsoIfAbandonedElsewhere() throws {
+        let tally = Tally(keepsEnders: true)
+        let recorder = LogRecorder(where: { $0.description.contains("made at \(#fileID):\(#line + 5)") })
+        try EventLoop.withLoop { _ throws in
+            let hold = EventLoop.current.hold()
+            var promise: Promise<Int>?
+            let box = Shared<[Resolver<Int>]>([])
+            promise = Promise { resolver in box.change { $0 = [resolver] } }
+            let ended = {
+                let token = tally.token()
+                return promise!.map { value in
+                    token.use()
+                    return value
+                }
+            }()
+            promise = nil
+            Strand.run { box.change { $0 = [] } }
+            expect(ended, failsWith: PromiseError.abandoned)
+            hold.release()
+        }
+        recorder.stop()
+        #expect(recorder.lines.count == 1)
+        #expect(tally.enders.count == 1)
+        #expect(pthread_equal(tally.enders[0], pthread_self()) != 0)
+    }
+}

@@ -1,0 +1,62 @@
+import Promises
+import Reactor
+import Testing
+
+/// Handlers stay on the thread that attached them, so they may capture what is not Sendable. That this compiles is the
+/// test; it runs too.
+@Suite struct Sendability {
+    private final class Ledger {
+        var entries: [Int] = []
+    }
+
+    @Test func handlersMayCaptureAnything() throws {
+        try inLoop { loop throws in
+            let ledger = Ledger()
+            var sum = 0
+            Promise.value(1)
+                .map { value -> Ledger in
+                    ledger.entries.append(value)
+                    return ledger
+                }
+                .then { ledger -> Promise<Ledger> in
+                    sum += ledger.entries.count
+                    return .value(ledger)
+                }
+                .get { $0.entries.append(2) }
+                .tap { _ in sum += 1 }
+                .ensure { ledger.entries.append(3) }
+                .done { sum += $0.entries.count }
+                .catch { _ in ledger.entries = [] }
+                .finally { sum += 100 }
+            try loop.run()
+            #expect(ledger.entries == [1, 2, 3])
+            #expect(sum == 105)
+        }
+    }
+
+    @Test func promisesOfSendableValuesCrossThreads() {
+        let (promise, resolver) = Promise<[String]>.pending()
+        let (guarantee, resolve) = Guarantee<Int>.pending()
+        let seen = Shared<[String]>([])
+        Strand.run {
+            resolver.fulfill(["a"])
+            seen.change { $0 = promise.value ?? [] }
+            _ = guarantee.isPending
+        }
+        resolve(1)
+        #expect(promise.value == ["a"] && seen.value == ["a"] && guarantee.value == 1)
+    }
+
+    @MainActor @Test func handlersMayUseTheirActorsState() throws {
+        // Compiles without a word of isolation: the handler is not @Sendable, so it is the main actor's as well.
+        final class View {
+            var text = ""
+        }
+        let view = View()
+        try inLoop { loop throws in
+            Promise.value("loaded").done { view.text = $0 }.orFail()
+            try loop.run()
+        }
+        #expect(view.text == "loaded")
+    }
+}

@@ -1,0 +1,138 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Unhandled {
+    private func report(_ number: Int, _ line: UInt) -> [String] {
+        ["unhandled rejection: Flaw(number: \(number)) (promise made at \(#fileID):\(line))"]
+    }
+
+    @Test func aRejectedPromiseThatDiesUnseen() {
+        var line: UInt = 0
+        let lines = logged {
+            line = #line + 1
+            _ = Promise<Int>(error: Flaw(1))
+        }
+        #expect(lines == report(1, line))
+    }
+
+    @Test func oneThatWasPending() {
+        var line: UInt = 0
+        let lines = logged {
+            line = #line + 1
+            let (_, resolver) = Promise<Int>.pending()
+            resolver.reject(Flaw(2))
+        }
+        #expect(lines == report(2, line))
+    }
+
+    @Test func aChainIsReportedOnceWithTheLineOfItsStart() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line + 1
+                let (promise, resolver) = Promise<Int>.pending()
+                _ = promise.map { $0 }.then { Promise.value($0) }.get { _ in }.done { _ in }
+                resolver.reject(Flaw(3))
+                try loop.run()
+            }
+        }
+        #expect(lines == report(3, line))
+    }
+
+    @Test func eachBranchIsReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let promise = Promise<Int>(error: Flaw(4))
+                _ = promise.map { $0 }
+                _ = promise.map { $0 }
+                promise.catch { _ in }
+                try loop.run()
+            }
+        }
+        #expect(lines.count == 2)
+    }
+
+    @Test func whatAHandlerThrows() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                _ = Promise.value(1).done { _ in throw Flaw(5) }
+                try loop.run()
+            }
+        }
+        #expect(lines == ["unhandled rejection: Flaw(number: 5)"])
+    }
+
+    @Test func whatFirstlyThrows() {
+        let lines = logged { _ = firstly { () throws -> Promise<Int> in throw Flaw(6) } }
+        #expect(lines == ["unhandled rejection: Flaw(number: 6)"])
+    }
+
+    @Test func whatACatchHandlesByRecoveringIsSeen() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                func failed() -> Promise<Int> { Promise(error: Flaw()) }
+                failed().catch { _ in }
+                failed().recover { _ -> Guarantee<Int> in .value(1) }
+                _ = failed().recover { _ in Promise.value(1) }
+                failed().pipe { _ in }
+                _ = failed().result
+                _ = failed().error
+                expect(failed(), failsWith: Flaw())
+                _ = when(fulfilled: [failed()]).error
+                _ = race(failed(), failed()).error
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func tapPassesItOnAndSoDoesEnsure() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let promise = Promise<Int>(error: Flaw(7))
+                _ = promise.tap { _ in }.ensure {}
+                try loop.run()
+            }
+        }
+        // The tap has seen it, and what it passed on was seen by nobody.
+        #expect(lines.count == 1)
+    }
+
+    @Test func cancellationIsNot() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                _ = Promise<Int>(error: PromiseError.cancelled)
+                _ = Promise<Int>(error: CancellationError()).map { $0 }
+                Promise<Int>(error: PromiseError.cancelled).catch { _ in }
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func anErrorThatLaterBecomesSeenIsNot() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let promise = Promise<Int>(error: Flaw())
+                try loop.run()
+                promise.catch { _ in }
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func linkedPromisesAreReportedOnce() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (inner, resolver) = Promise<Int>.pending()
+                let outer = Promise.value(()).then { inner }
+                try loop.run()
+                resolver.reject(Flaw(8))
+                withExtendedLifetime((inner, outer)) {}
+            }
+        }
+        #expect(lines.count == 1)
+    }
+}
