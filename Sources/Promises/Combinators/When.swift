@@ -6,7 +6,7 @@ import Synchronization
 /// not reported. If several are rejected already, the first in the list counts.
 public func when<Each: Thenable>(fulfilled thenables: [Each]) -> Promise<[Each.T]> {
     guard !thenables.isEmpty else { return .value([]) }
-    let gathering = Gathering(Each.T.self, thenables.count)
+    let gathering = Gathering([Each.T].self, thenables.count)
     for (index, thenable) in thenables.enumerated() {
         gathering.wait(for: thenable, at: index) { gathering in
             (0..<gathering.count).map { gathering.value(at: $0, as: Each.T.self) }
