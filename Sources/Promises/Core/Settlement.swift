@@ -144,8 +144,8 @@ extension Core {
         while true {
             let seen = state.load(ordering: .acquiring)
             if seen & State.kindMask == State.link {
-                // Linked since: the right to settle is the root's now.
-                let root = Self.core(seen)
+                // Linked since: the right to settle is the root's now. The links between may be a million.
+                let root = self.root
                 root.movePayload(from: self)
                 root.retain()
                 root.settle(outcome)
@@ -198,9 +198,13 @@ extension Core {
 
     /// Sends a waiter on its way with its source, whose reference goes with it.
     private static func deliver(_ node: Unmanaged<Job>, _ source: UInt) {
-        let waiter = core(node)
-        waiter.sourceWord = source
-        guard let loop = waiter.loop else { return EventLoop.ofThisThread.runInline(node) }
+        // No reference of our own: the waiter's end must come where it is discarded, not one inside the other here.
+        let waitersLoop = node._withUnsafeGuaranteedRef {
+            let waiter = unsafeDowncast($0, to: Core.self)
+            waiter.sourceWord = source
+            return waiter.loop
+        }
+        guard let loop = waitersLoop else { return EventLoop.ofThisThread.runInline(node) }
         // The loop object is there: it outlives every handler that waits on it.
         let isDelivered = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef {
             if loop == EventLoop.addressOfThisThread {
