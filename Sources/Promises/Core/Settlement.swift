@@ -147,6 +147,7 @@ extension Core {
                 // Linked since: the right to settle is the root's now. The links between may be a million.
                 let root = self.root
                 root.movePayload(from: self)
+                code = { _, _ in }
                 root.retain()
                 root.settle(outcome)
                 break
@@ -273,6 +274,8 @@ extension Core {
             let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
             if seen & State.isHandled == 0 { Diagnostics.unhandled(error, origin) }
         case State.link:
+            // If its operation has not run, it still has it.
+            code(self, .drop)
             Self.releaseLinks(seen)
         default:
             code(self, .drop)
