@@ -75,6 +75,6 @@ final class ResolverToken: Sendable {
         let kind = seen & State.kindMask
         guard kind == State.pending || kind == State.link, seen & State.isClaimed == 0 else { return }
         Diagnostics.abandoned(core.origin)
-        reject(PromiseError.abandoned)
+        if conf.abandoned == .reject { reject(PromiseError.abandoned) }
     }
 }

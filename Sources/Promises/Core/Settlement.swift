@@ -298,10 +298,30 @@ extension Core {
 
     /// Nobody will ever settle the core that these wait for: they are told so, each on its own loop.
     private func abandon(_ newest: Unmanaged<Job>?) {
-        guard newest != nil else { return }
+        guard let newest else { return }
+        if conf.abandoned == .log { return Self.letGo(newest) }
         let source = Core(root: Void.self, origin: nil)
         source.storeError(PromiseError.abandoned, nil)
         source.state.store(State.rejected | State.isHandled | State.isSettling, ordering: .relaxed)
-        source.deliverAll(newest!, State.rejected | State.isHandled)
+        source.deliverAll(newest, State.rejected | State.isHandled)
+    }
+
+    /// Lets these go without running them, each on its own loop; they stay pending.
+    private static func letGo(_ newest: Unmanaged<Job>) {
+        var rest: Unmanaged<Job>? = newest
+        while let node = rest {
+            rest = node._withUnsafeGuaranteedRef { $0.next }
+            node._withUnsafeGuaranteedRef {
+                let waiter = unsafeDowncast($0, to: Core.self)
+                let code = waiter.code
+                waiter.code = { core, phase in
+                    guard phase == .run else { return code(core, phase) }
+                    code(core, .drop)
+                    core.code = { _, _ in }
+                    Unmanaged.passUnretained(core).release()
+                }
+            }
+            deliver(node, 0)
+        }
     }
 }
