@@ -63,8 +63,9 @@ extension Core {
         // What this thread's own handlers settle needs no waiting and no waking.
         loop.runReadyJobs()
         if settled != nil { return }
-        // Another thread that settles the promise must wake this loop. Inline, so that it waits in no loop's account.
-        attach(Core(inline: WakeUp(loop.remote)))
+        // Another thread that settles the promise must wake this loop. Inline, so that it waits in no loop's
+        // account; it stays behind when the time is up, and so must not count as having been told.
+        attach(Core(inline: WakeUp(loop.remote), isOnlyWatching: true))
         var timedOut = false
         let timer = timeout.map { loop.schedule(after: $0) { timedOut = true } }
         defer { timer?.cancel() }

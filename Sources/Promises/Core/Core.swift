@@ -35,6 +35,8 @@ final class Core: Job, @unchecked Sendable {
     private var payload: (UInt, UInt, UInt) = (0, 0, 0)
     /// Whether a resolver settles it, so that the payload tells where it was made while it is pending.
     let isMadeByHand: Bool
+    /// Whether it waits without being told: it does not make a rejection a handled one.
+    let isOnlyWatching: Bool
 
     /// What `code` is asked for.
     @usableFromInline
@@ -50,13 +52,14 @@ final class Core: Job, @unchecked Sendable {
 
     @usableFromInline
     init(
-        state: UInt, loop: UnsafeMutableRawPointer?, isMadeByHand: Bool = false,
+        state: UInt, loop: UnsafeMutableRawPointer?, isMadeByHand: Bool = false, isOnlyWatching: Bool = false,
         code: @escaping (Core, Phase) -> Void
     ) {
         self.state = Atomic(state)
         self.loop = loop
         self.code = code
         self.isMadeByHand = isMadeByHand
+        self.isOnlyWatching = isOnlyWatching
         super.init()
     }
 

@@ -55,8 +55,8 @@ extension Core {
 
     /// A pending core whose operation runs inline, on whichever thread settles its source.
     @inlinable @inline(__always)
-    convenience init<Op: Operation>(inline operation: Op) {
-        self.init(state: State.pending, loop: nil) { Core.perform(Op.self, $0, $1) }
+    convenience init<Op: Operation>(inline operation: Op, isOnlyWatching: Bool = false) {
+        self.init(state: State.pending, loop: nil, isOnlyWatching: isOnlyWatching) { Core.perform(Op.self, $0, $1) }
         Self.store(operation, at: operationAddress, capacity: 16)
     }
 

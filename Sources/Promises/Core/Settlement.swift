@@ -159,7 +159,7 @@ extension Core {
             }
             // A late comer must not overtake these on its own loop, so it goes on queueing here until all of them are on
             // their way.
-            let final = State.handled(outcome)
+            let final = Self.tellsAnyone(waiter) ? State.handled(outcome) : outcome
             if exchange(seen, final | State.isSettling) {
                 deliverAll(waiter, final)
                 break
@@ -168,7 +168,18 @@ extension Core {
         Unmanaged.passUnretained(self).release()
     }
 
+    /// Whether one of the waiters is told of a rejection, and does not only watch.
+    private static func tellsAnyone(_ newest: Unmanaged<Job>?) -> Bool {
+        var waiter = newest
+        while let node = waiter {
+            guard core(node).isOnlyWatching else { return true }
+            waiter = node._withUnsafeGuaranteedRef { $0.next }
+        }
+        return false
+    }
+
     private func deliverAll(_ first: Unmanaged<Job>, _ outcome: UInt) {
+        var outcome = outcome
         var newest: Unmanaged<Job>? = first
         while true {
             var oldest: Unmanaged<Job>?
@@ -186,6 +197,9 @@ extension Core {
             while true {
                 let seen = state.load(ordering: .acquiring)
                 newest = Self.waiters(seen)
+                if Self.tellsAnyone(newest) { outcome = State.handled(outcome) }
+                // Somebody may have read the error. (A fulfilled promise has that bit from the start, or never.)
+                outcome |= seen & State.isHandled
                 if exchange(seen, newest == nil ? outcome : outcome | State.isSettling) { break }
             }
             guard newest != nil else { return }
