@@ -31,7 +31,9 @@ import Testing
     @Test func inTheOrderOfTheirMomentsAndThenOfTheCalls() throws {
         try inLoop { loop throws in
             var order: [Int] = []
-            for (index, delay) in [3, 1, 2, 1, 3, 0].enumerated() { after(.seconds(delay)).done { order.append(index) } }
+            for (index, delay) in [3, 1, 2, 1, 3, 0].enumerated() {
+                after(.seconds(delay)).done { order.append(index) }
+            }
             try loop.run()
             #expect(order == [5, 1, 3, 2, 0, 4])
         }

@@ -62,7 +62,8 @@ import Testing
                 #expect(seen as? PromiseError == .abandoned)
             }
         }
-        #expect(lines == ["the promise made at \(#fileID):\(line) was abandoned: its last resolver went without settling it"])
+        #expect(lines.count == 1)
+        #expect(lines.first?.hasPrefix("the promise made at \(#fileID):\(line) was abandoned") == true)
     }
 
     @Test func aRejectionOfTheInnerIsReportedWithItsLine() throws {

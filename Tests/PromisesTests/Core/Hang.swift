@@ -177,8 +177,9 @@ import Testing
     @Test func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
         let line: UInt = #line + 1
         let (promise, resolver) = Promise<Int>.pending()
-        let text = "hang at \(#fileID):\(line + 10) waits for the Promise<Int> made at \(#fileID):\(line), and nothing "
-            + "on this loop can settle it; only another thread still can"
+        let text =
+            "hang at \(#fileID):\(line + 11) waits for the Promise<Int> made at \(#fileID):\(line), "
+            + "and nothing on this loop can settle it; only another thread still can"
         let gate = Gate()
         // Settles no earlier than it has been logged: so the loop sleeps, or is about to.
         let recorder = LogRecorder(where: { $0.description == text }, reaction: { _ in gate.open() })

@@ -167,7 +167,8 @@ import Testing
 
     @Test func voids() throws {
         try inLoop { _ throws in
-            let all: Promise<(Void, Void, Void)> = when(fulfilled: after(.seconds(1)), Promise.value, after(.seconds(2)))
+            let all: Promise<(Void, Void, Void)> =
+                when(fulfilled: after(.seconds(1)), Promise.value, after(.seconds(2)))
             let ended: Promise<Void> = all.asVoid()
             try hang(ended)
         }

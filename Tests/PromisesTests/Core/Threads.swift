@@ -1,0 +1,253 @@
+import Glibc
+import Promises
+import Reactor
+import Synchronization
+import Testing
+
+private final class Counter: Sendable {
+    private let value = Atomic<Int>(0)
+    var count: Int { value.load(ordering: .relaxed) }
+    func add() { value.add(1, ordering: .relaxed) }
+}
+
+@Suite struct Threads {
+    @Test func handlersRunOnTheThreadThatAttachedThem() throws {
+        try EventLoop.withLoop { loop throws in
+            let hold = loop.hold()
+            let here = pthread_self()
+            var elsewhere = 0
+            for _ in 0..<scaled(100) {
+                let (promise, resolver) = Promise<Int>.pending()
+                let strand = Strand { resolver.fulfill(1) }
+                let ended = promise.map { value in
+                    if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 }
+                    return value
+                }.ensure { if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 } }
+                #expect(try hang(ended) == 1)
+                strand.join()
+            }
+            #expect(elsewhere == 0)
+            hold.release()
+        }
+    }
+
+    @Test func eachThreadHasItsOwnHandlersOfOnePromise() {
+        let (promise, resolver) = Promise<Int>.pending()
+        let ready = Gate()
+        let right = Shared(0)
+        let strands = (0..<4).map { _ in
+            Strand {
+                let here = pthread_self()
+                let hold = EventLoop.current.hold()
+                var calls = 0
+                let ended = promise.done { _ in if pthread_equal(pthread_self(), here) != 0 { calls += 1 } }
+                promise.done { _ in if pthread_equal(pthread_self(), here) != 0 { calls += 1 } }.orFail()
+                ready.open()
+                try? hang(ended.then { Promise.value })
+                hold.release()
+                let count = calls
+                right.change { $0 += count }
+            }
+        }
+        for _ in strands { ready.wait() }
+        resolver.fulfill(1)
+        for strand in strands { strand.join() }
+        #expect(right.value == 8)
+    }
+
+    @Test func twoResolversRaceAndOneWins() {
+        for round in 0..<scaled(500) {
+            let (promise, resolver) = Promise<Int>.pending()
+            let calls = Shared(0)
+            promise.pipe { _ in calls.change { $0 += 1 } }
+            let strands = (0..<2).map { index in
+                Strand { (round + index) % 2 == 0 ? resolver.fulfill(index) : resolver.reject(Flaw(index)) }
+            }
+            for strand in strands { strand.join() }
+            #expect(calls.value == 1)
+            #expect(promise.isResolved)
+        }
+    }
+
+    @Test func anInnerPromiseOfAnotherThread() throws {
+        try EventLoop.withLoop { loop throws in
+            let hold = loop.hold()
+            for round in 0..<scaled(250) {
+                let box = Shared<Promise<Int>?>(nil)
+                let made = Gate()
+                let adopted = Gate()
+                let strand = Strand {
+                    let (promise, resolver) = Promise<Int>.pending()
+                    box.change { $0 = promise.map { $0 + 1 } }
+                    made.open()
+                    if round % 2 == 0 { adopted.wait() }
+                    resolver.fulfill(round)
+                    try? EventLoop.current.run()
+                }
+                made.wait()
+                let inner = box.value!
+                let outer = Promise.value(()).then { inner }
+                if round % 2 == 0 {
+                    try loop.turn(.poll)
+                    adopted.open()
+                }
+                #expect(try hang(outer) == round + 1)
+                strand.join()
+            }
+            hold.release()
+        }
+    }
+
+    @Test func anInnerPromiseOfThisThreadSettledByAnother() throws {
+        try EventLoop.withLoop { loop throws in
+            let hold = loop.hold()
+            for round in 0..<scaled(500) {
+                let (inner, resolver) = Promise<Int>.pending()
+                let strand = Strand { round % 3 == 0 ? resolver.reject(Flaw(round)) : resolver.fulfill(round) }
+                // It links while the other thread settles.
+                let outer = Promise.value(()).then { inner }.then { Promise.value($0) }
+                    .recover { _ in Promise.value(round) }
+                #expect(try hang(outer) == round)
+                strand.join()
+            }
+            hold.release()
+        }
+    }
+
+    /// Threads attach to shared promises while others settle them: on each thread, the handlers of one promise run in
+    /// the order in which it attached them, none is lost, and none runs elsewhere.
+    @Test func orderHoldsWhileOthersSettle() {
+        let rounds = scaled(400)
+        let attached = 12
+        let pairs = (0..<rounds).map { _ in Promise<Int>.pending() }
+        let wrong = Counter()
+        let total = Counter()
+        let strands = (0..<4).map { number in
+            Strand {
+                let here = pthread_self()
+                var left = 0
+                for (index, pair) in pairs.enumerated() {
+                    var last = -1
+                    for step in 0..<attached {
+                        left += 1
+                        if step == attached / 2 && index % 4 == number { pair.resolver.fulfill(index) }
+                        let handler = { (_: Int) in
+                            if last != step - 1 || pthread_equal(pthread_self(), here) == 0 { wrong.add() }
+                            last = step
+                            left -= 1
+                            total.add()
+                        }
+                        switch (step + number) % 3 {
+                        case 0: pair.promise.done(handler).orFail()
+                        case 1: _ = pair.promise.map(handler)
+                        default: pair.promise.get(handler).orFail()
+                        }
+                    }
+                    try? EventLoop.current.turn(.poll)
+                }
+                let hold = EventLoop.current.hold()
+                while left > 0 { try? EventLoop.current.turn(.wait) }
+                hold.release()
+            }
+        }
+        for strand in strands { strand.join() }
+        #expect(wrong.count == 0)
+        #expect(total.count == rounds * attached * 4)
+    }
+}
+
+@Suite(.serialized) struct ThreadEnds {
+    /// What the thread of `body` logs at its end.
+    private func logOfThread(_ body: @escaping @Sendable () -> Void) -> [String] {
+        let thread = Shared<pthread_t?>(nil)
+        let recorder = LogRecorder(where: { event in
+            guard case .undeliveredHandlers = event, let thread = thread.value else { return false }
+            return pthread_equal(pthread_self(), thread) != 0
+        })
+        defer { recorder.stop() }
+        Strand.run {
+            let here = pthread_self()
+            thread.change { $0 = here }
+            body()
+        }
+        return recorder.lines
+    }
+
+    @Test func withHandlersThatWait() {
+        let tally = Tally()
+        let (promise, resolver) = Promise<Int>.pending()
+        let lines = logOfThread {
+            for _ in 0..<3 {
+                let token = tally.token()
+                promise.map { value in
+                    token.use()
+                    return value
+                }.ignoringErrors()
+            }
+        }
+        // Three maps, and the catch of each.
+        #expect(lines == ["an event loop ended with 6 undelivered handlers"])
+        #expect(tally.alive == 3)
+        resolver.fulfill(1)
+        #expect(tally.alive == 0)
+        #expect(promise.value == 1)
+    }
+
+    @Test func withHandlersThatAreReady() {
+        let tally = Tally()
+        let lines = logOfThread {
+            let token = tally.token()
+            Promise.value(1).done { _ in token.use() }.ignoringErrors()
+        }
+        #expect(lines == ["an event loop ended with 2 undelivered handlers"])
+        #expect(tally.alive == 0)
+    }
+
+    @Test func withHandlersThatAreInTheMail() {
+        let tally = Tally()
+        let (promise, resolver) = Promise<Int>.pending()
+        let lines = logOfThread {
+            let token = tally.token()
+            promise.done { _ in token.use() }.ignoringErrors()
+            Strand.run { resolver.fulfill(1) }
+        }
+        #expect(lines == ["an event loop ended with 2 undelivered handlers"])
+        #expect(tally.alive == 0)
+    }
+
+    @Test func thoseThatWaitElsewhereAreTold() throws {
+        try EventLoop.withLoop { loop throws in
+            let hold = loop.hold()
+            let (source, resolver) = Promise<Int>.pending()
+            let derived = Shared<Promise<Int>?>(nil)
+            let lines = logOfThread { derived.change { $0 = source.map { $0 + 1 } } }
+            #expect(lines.count == 1)
+            let here = derived.value!.map { $0 + 1 }
+            derived.change { $0 = nil }
+            resolver.fulfill(1)
+            expect(here, failsWith: PromiseError.abandoned)
+            hold.release()
+        }
+    }
+
+    @Test func whileAnotherSettles() {
+        let tally = Tally()
+        let recorder = LogRecorder(where: { if case .undeliveredHandlers = $0 { true } else { false } })
+        for _ in 0..<scaled(1000) {
+            let (promise, resolver) = Promise<Int>.pending()
+            let attached = Gate()
+            let strand = Strand {
+                for _ in 0..<3 {
+                    let token = tally.token()
+                    promise.done { _ in token.use() }.ignoringErrors()
+                }
+                attached.open()
+            }
+            attached.wait()
+            resolver.fulfill(1)
+            strand.join()
+        }
+        recorder.stop()
+        #expect(tally.alive == 0)
+    }
+}
