@@ -15,9 +15,9 @@ import Testing
             try net.loop.run(until: { listener.activeConnections == 1 })
             let late = try Peer(to: listener.localAddress)
 
-            let real = net.loop.kernel.table.accept
+            let real = net.kernel.accept
             var isExhausted = true
-            net.loop.kernel.table.accept = { isExhausted ? -Int(trouble) : real($0, $1) }
+            net.kernel.accept = { isExhausted ? -Int(trouble) : real($0, $1) }
             let (calls, begin) = (net.calls(.accept), clock.now)
             var lateness: Duration = .seconds(1)
             after(.milliseconds(250)).done { lateness = begin.duration(to: clock.now) - .milliseconds(250) }
@@ -47,10 +47,10 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
-            let real = net.loop.kernel.table.accept
+            let real = net.kernel.accept
             // Also what the kernel says to a full table when no client waits at all.
             var failures = 3
-            net.loop.kernel.table.accept = {
+            net.kernel.accept = {
                 failures -= 1
                 return failures >= 0 ? -Int(EMFILE) : real($0, $1)
             }
@@ -62,11 +62,47 @@ import Testing
         }
     }
 
+    @Test func aListenerThatNobodyHoldsOutlastsThePause() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let real = net.kernel.accept
+            var failures = 3
+            net.kernel.accept = {
+                failures -= 1
+                return failures >= 0 ? -Int(EMFILE) : real($0, $1)
+            }
+            let (accepted, address) = try {
+                let listener = try net.listen()
+                return (listener.accept(), listener.localAddress)
+            }()
+            let client = try Peer(to: address)
+            try hang(accepted)
+            client.close()
+        }
+    }
+
+    @Test func aPauseNeedsNoDescriptor() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let accepted = listener.accept()
+            try net.loop.turn(.poll)
+            // Not one is left from here on, until the pause is over.
+            let real = net.kernel
+            net.kernel.timerCreate = { -Int(EMFILE) }
+            net.kernel.accept = { _, _ in
+                net.kernel.accept = real.accept
+                return -Int(EMFILE)
+            }
+            let client = try Peer(to: listener.localAddress)
+            try hang(accepted, timeout: patience)
+            client.close()
+        }
+    }
+
     @Test func aListenerThatIsClosedInItsPauseLetsTheLoopEnd() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
-            net.loop.kernel.table.accept = { _, _ in -Int(EMFILE) }
+            net.kernel.accept = { _, _ in -Int(EMFILE) }
             let accepted = listener.accept()
             let client = try Peer(to: listener.localAddress)
             try net.loop.run(until: { net.calls(.accept) == 1 })
@@ -85,9 +121,9 @@ import Testing
     func troubleOfOneConnectionIsSkippedInTheSamePass(code trouble: CInt) throws {
         try withNetwork { net in
             let listener = try net.listen()
-            let real = net.loop.kernel.table.accept
+            let real = net.kernel.accept
             var failures = 3
-            net.loop.kernel.table.accept = {
+            net.kernel.accept = {
                 failures -= 1
                 return failures >= 0 ? -Int(trouble) : real($0, $1)
             }
@@ -111,11 +147,11 @@ import Testing
             let early = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 1 })
 
-            let real = net.loop.kernel.table.accept
-            net.loop.kernel.table.accept = { _, _ in -Int(trouble) }
+            let real = net.kernel.accept
+            net.kernel.accept = { _, _ in -Int(trouble) }
             let late = try Peer(to: listener.localAddress)
             #expect(try rejection(of: served) == trouble)
-            net.loop.kernel.table.accept = real
+            net.kernel.accept = real
             #expect(late.failureOfReading() == ECONNRESET)
             #expect(code(listener.accept()) == EBADF)
 
@@ -136,7 +172,7 @@ import Testing
         try withNetwork { net in
             let listener = try net.listen()
             let waiting = [listener.accept(), listener.accept()]
-            net.loop.kernel.table.accept = { _, _ in -Int(EINVAL) }
+            net.kernel.accept = { _, _ in -Int(EINVAL) }
             let client = try Peer(to: listener.localAddress)
             for accept in waiting { #expect(try rejection(of: accept) == EINVAL) }
             client.close()
@@ -146,9 +182,9 @@ import Testing
     @Test func anInterruptedAcceptIsRepeated() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            let real = net.loop.kernel.table.accept
+            let real = net.kernel.accept
             var interruptions = 2
-            net.loop.kernel.table.accept = {
+            net.kernel.accept = {
                 interruptions -= 1
                 return interruptions >= 0 ? -Int(EINTR) : real($0, $1)
             }

@@ -205,4 +205,15 @@ import Testing
             #expect(try hang(reply, timeout: patience) == [0x78])
         }
     }
+
+    @Test func anErrorThatEndsADrainEndsTheListenerOnce() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve { echo($0) }
+            net.kernel.accept = { _, _ in -Int(EINVAL) }
+            listener.close(drain: true)
+            #expect(code(served) == EINVAL)
+            #expect(net.calls(.close) == 1)
+        }
+    }
 }

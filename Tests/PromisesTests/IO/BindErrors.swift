@@ -17,7 +17,8 @@ import Testing
         }
     }
 
-    @Test(arguments: ["198.51.100.1:0", "[2001:db8::1]:0"]) func anAddressThatIsNotThisMachines(address: String) throws {
+    @Test(arguments: ["198.51.100.1:0", "[2001:db8::1]:0"]) func anAddressThatIsNotThisMachines(address: String) throws
+    {
         try withNetwork { _ in
             let error = #expect(throws: SystemError.self) { try Listener.bind(address) }
             #expect(error == SystemError(.bind, EADDRNOTAVAIL))
@@ -27,7 +28,7 @@ import Testing
     @Test func aPrivilegedPort() throws {
         try withNetwork { net in
             // Root may.
-            net.loop.kernel.table.bind = { _, _, _ in -Int(EACCES) }
+            net.kernel.bind = { _, _, _ in -Int(EACCES) }
             let error = #expect(throws: SystemError.self) { try Listener.bind(.loopback(port: 80)) }
             #expect(error.map { "\($0)" } == "bind 127.0.0.1:80: Permission denied (EACCES)")
         }
@@ -40,7 +41,7 @@ import Testing
         ]
         for (refuse, call) in zip(refuse, [SystemCall.socket, .setSocketOption, .bind, .listen]) {
             try withNetwork { net in
-                refuse(&net.loop.kernel.table)
+                refuse(&net.kernel)
                 let error = #expect(throws: SystemError.self) { try net.listen("[::1]:0") }
                 #expect(error?.call == call)
                 #expect(net.ledger.open.isEmpty)
@@ -51,7 +52,7 @@ import Testing
     @Test func withoutARegistrationTheListenerEnds() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            net.loop.kernel.table.epollControl = { _, _, _, _ in -Int(ENOSPC) }
+            net.kernel.epollControl = { _, _, _, _ in -Int(ENOSPC) }
             let accepted = listener.accept()
             #expect(accepted.error as? SystemError == SystemError(.epollControl, ENOSPC))
             #expect(code(listener.accept()) == EBADF)

@@ -84,7 +84,8 @@ import Testing
     @Test func abortDropsWhatIsQueuedAndResets() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            let writes = [connection.write(pattern(3 << 20)), connection.write(pattern(3 << 20)), connection.write("x")]
+            let large = pattern(3 << 20)
+            let writes = [connection.write(large), connection.write(large), connection.write("x")]
             let waiting = writes.filter(\.isPending)
             #expect(waiting.count >= 2)
             connection.abort()
@@ -152,7 +153,8 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock, turns: 4000) { net in
             let (connection, peer) = try net.pair()
-            let large = pattern(16 << 20)
+            // More than the kernel could ever buffer.
+            let large = pattern(64 << 20)
             let write = connection.write(large)
             let closed = connection.close()
             var received: [UInt8] = []

@@ -10,57 +10,46 @@ final class Ledger {
     /// Calls on numbers that were not the loop's at the time: closed before, perhaps another's by then.
     private(set) var strays: [String] = []
 
-    /// The system calls of Linux, with the account.
+    /// What really makes the calls: the place for a test to inject a fault.
+    var kernel = Syscalls()
+
+    /// The calls for a loop, with the account.
     func syscalls() -> Syscalls {
-        let real = Syscalls()
-        var table = real
-        table.socket = { self.opened(real.socket($0, $1)) }
-        table.epollCreate = { self.opened(real.epollCreate()) }
-        table.eventCreate = { self.opened(real.eventCreate()) }
-        table.timerCreate = { self.opened(real.timerCreate()) }
-        table.accept = { fd, address in
-            self.use(fd, "accept4")
-            let result = self.opened(real.accept(fd, address))
+        var table = Syscalls()
+        table.socket = { self.opened(self.kernel.socket($0, $1)) }
+        table.epollCreate = { self.opened(self.kernel.epollCreate()) }
+        table.eventCreate = { self.opened(self.kernel.eventCreate()) }
+        table.timerCreate = { self.opened(self.kernel.timerCreate()) }
+        table.accept = {
+            let result = self.opened(self.kernel.accept(self.used($0, "accept4"), $1))
             if result >= 0 { self.accepted.append(CInt(result)) }
             return result
         }
         table.close = {
-            self.use($0, "close")
-            self.open.remove($0)
-            return real.close($0)
+            self.open.remove(self.used($0, "close"))
+            return self.kernel.close($0)
         }
-        table.epollControl = {
-            self.use($2, "epoll_ctl")
-            return real.epollControl($0, $1, $2, $3)
-        }
-        table.receive = {
-            self.use($0, "recv")
-            return real.receive($0, $1, $2)
-        }
-        table.send = {
-            self.use($0, "send")
-            return real.send($0, $1, $2)
-        }
-        table.shutdown = {
-            self.use($0, "shutdown")
-            return real.shutdown($0, $1)
-        }
-        table.setSocketOption = {
-            self.use($0, "setsockopt")
-            return real.setSocketOption($0, $1, $2, $3, $4)
-        }
+        table.bind = { self.kernel.bind(self.used($0, "bind"), $1, $2) }
+        table.listen = { self.kernel.listen(self.used($0, "listen"), $1) }
+        table.startConnect = { self.kernel.startConnect(self.used($0, "connect"), $1, $2) }
+        table.epollControl = { self.kernel.epollControl($0, $1, self.used($2, "epoll_ctl"), $3) }
+        table.epollWait = { self.kernel.epollWait(self.used($0, "epoll_wait"), $1, $2, $3) }
+        table.receive = { self.kernel.receive(self.used($0, "recv"), $1, $2) }
+        table.send = { self.kernel.send(self.used($0, "send"), $1, $2) }
+        table.shutdown = { self.kernel.shutdown(self.used($0, "shutdown"), $1) }
+        table.getSocketName = { self.kernel.getSocketName(self.used($0, "getsockname"), $1) }
+        table.getSocketOption = { self.kernel.getSocketOption(self.used($0, "getsockopt"), $1, $2, $3) }
+        table.setSocketOption = { self.kernel.setSocketOption(self.used($0, "setsockopt"), $1, $2, $3, $4) }
         return table
     }
-
-    /// Enters a descriptor that the test has opened for the loop.
-    func enter(_ fd: CInt) { open.insert(fd) }
 
     private func opened(_ result: Int) -> Int {
         if result >= 0 { open.insert(CInt(result)) }
         return result
     }
 
-    private func use(_ fd: CInt, _ call: String) {
+    private func used(_ fd: CInt, _ call: String) -> CInt {
         if !open.contains(fd) { strays.append("\(call)(\(fd))") }
+        return fd
     }
 }

@@ -111,10 +111,12 @@ import Testing
                 return (connection.read(), peer)
             }()
             net.settle()
-            #expect(witness != nil)
+            let isAlive = witness != nil
+            #expect(isAlive)
             try peer.send("x")
             #expect(try hang(read, timeout: patience) == .bytes([0x78]))
-            #expect(witness == nil)
+            let isGone = witness == nil
+            #expect(isGone)
             #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
         }
     }

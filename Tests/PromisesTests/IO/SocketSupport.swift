@@ -26,6 +26,12 @@ struct Network {
     let loop: EventLoop
     let ledger: Ledger
 
+    /// The calls that the loop makes in the end; replace one to inject a fault.
+    var kernel: Syscalls {
+        get { ledger.kernel }
+        nonmutating set { ledger.kernel = newValue }
+    }
+
     func listen(_ address: String = "127.0.0.1:0", backlog: Int = 4096) throws -> Listener {
         try Listener.bind(address, backlog: backlog)
     }

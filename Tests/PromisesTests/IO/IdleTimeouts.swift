@@ -1,0 +1,108 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Virtual time: whatever is sent has arrived before the clock moves.
+@Suite struct IdleTimeouts {
+    @Test func trafficKeepsItOpenAndSilenceEndsIt() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let fd = net.ledger.accepted[0]
+            connection.idleTimeout = .milliseconds(100)
+            for _ in 0..<20 {
+                clock.advance(by: .milliseconds(50))
+                try peer.send("x")
+                awaitArrival(of: POLLIN, at: fd)
+                #expect(hang(connection.read()) == .bytes([0x78]))
+            }
+            #expect(net.loop.metrics.timersFired <= 20, "the timer moves with every message")
+            let last = clock.now
+            #expect(hang(connection.read()) == failed(ETIMEDOUT))
+            #expect(last.duration(to: clock.now) == .milliseconds(100))
+            #expect(connection.read().value == failed(ETIMEDOUT))
+            #expect(code(connection.write("x")) == ETIMEDOUT)
+            #expect(net.ledger.open.contains(fd), "closing is the owner's")
+            #expect(connection.close().isFulfilled)
+        }
+    }
+
+    @Test func writingIsActivity() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            for _ in 0..<20 {
+                hang(after(.milliseconds(90)))
+                try hang(connection.write("x"))
+            }
+            let last = clock.now
+            let read = connection.read()
+            #expect(hang(read) == failed(ETIMEDOUT))
+            #expect(last.duration(to: clock.now) == .milliseconds(100))
+            #expect(try peer.receive(exactly: 20).count == 20)
+        }
+    }
+
+    @Test func aWriteThatIsStuckIsNot() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            connection.writeQueueLimit = .max
+            let writes = [connection.write(pattern(8 << 20)), connection.write("more")]
+            let ended = connection.shutdownWrite()
+            let begin = clock.now
+            for write in writes + [ended] { #expect(try rejection(of: write) == ETIMEDOUT) }
+            #expect(begin.duration(to: clock.now) == .milliseconds(100))
+            #expect(net.turns { net.settle() } <= 4)
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func aNewTimeoutCountsFromNowAndNoneIsForEver() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            hang(after(.milliseconds(90)))
+            connection.idleTimeout = .milliseconds(200)
+            let read = connection.read()
+            hang(after(.milliseconds(190)))
+            #expect(read.isPending)
+            connection.idleTimeout = nil
+            hang(after(.seconds(3600)))
+            #expect(read.isPending)
+            connection.idleTimeout = .milliseconds(100)
+            hang(after(.milliseconds(100)))
+            #expect(read.value == failed(ETIMEDOUT))
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func aClosedConnectionHasNone() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            connection.abort()
+            try net.loop.run()
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func theTimerDoesNotKeepTheConnection() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let peer = try {
+                let (connection, peer) = try net.pair()
+                connection.idleTimeout = .seconds(100)
+                return peer
+            }()
+            #expect(!net.ledger.open.contains(net.ledger.accepted[0]))
+            #expect(try peer.receive() == [])
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What the kernel may answer but seldom does.
+@Suite struct PartialWrites {
+    @Test(arguments: [1, 7, 1000, 16_383, 16_384, 16_385]) func shortCountsLoseNothing(count limit: Int) throws {
+        try withNetwork(turns: 2000) { net in
+            let (connection, peer) = try net.pair()
+            let real = net.kernel.send
+            net.kernel.send = { real($0, $1, min($2, limit)) }
+            var order: [Int] = []
+            var sent: [UInt8] = []
+            var writes: [Promise<Void>] = []
+            for (index, size) in [limit * 3, 1, 0, limit, limit + 1, 2 * limit - 1].enumerated() {
+                let bytes = pattern(size, from: sent.count)
+                sent += bytes
+                let write = connection.write(bytes)
+                write.done { order.append(index) }.catch { _ in }
+                writes.append(write)
+            }
+            let count = sent.count
+            let received = elsewhere { try peer.receive(exactly: count) }
+            try hang(when(fulfilled: writes), timeout: patience)
+            #expect(try hang(received, timeout: patience) == sent)
+            try net.loop.turn(.poll)
+            #expect(order == Array(0..<6))
+            #expect(connection.bytesSent == count)
+        }
+    }
+
+    @Test func aKernelThatIsFullNowAndThen() throws {
+        try withNetwork(turns: 2000) { net in
+            let (connection, peer) = try net.pair()
+            let real = net.kernel.send
+            var calls = 0
+            net.kernel.send = {
+                calls += 1
+                return calls % 3 == 0 ? -Int(EAGAIN) : calls % 3 == 1 ? -Int(EINTR) : real($0, $1, min($2, 900))
+            }
+            let writes = (0..<50).map { connection.write(pattern(1000, from: $0 * 1000)) }
+            let ended = connection.shutdownWrite()
+            let received = elsewhere { try peer.readToEnd() }
+            try hang(when(fulfilled: writes + [ended]), timeout: patience)
+            #expect(try hang(received, timeout: patience) == pattern(50_000))
+        }
+    }
+
+    @Test func aWriteIsNotFulfilledBeforeItsLastByte() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let real = net.kernel.send
+            var budget = 9
+            net.kernel.send = {
+                let count = min($2, budget)
+                budget -= count
+                return count == 0 ? -Int(EAGAIN) : real($0, $1, count)
+            }
+            let first = connection.write("12345")
+            let second = connection.write("67890")
+            #expect(first.isFulfilled)
+            for _ in 0..<3 { try net.loop.turn(.poll) }
+            #expect(second.isPending && connection.queuedBytes == 1)
+            budget = 1
+            try hang(second, timeout: patience)
+            #expect(try peer.receive(exactly: 10) == Array("1234567890".utf8))
+        }
+    }
+
+    @Test func interruptedCallsAreRepeated() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let real = net.kernel
+            var interruptions = 0
+            func interrupts() -> Bool {
+                interruptions += 1
+                return interruptions % 2 == 1
+            }
+            net.kernel.receive = { interrupts() ? -Int(EINTR) : real.receive($0, $1, $2) }
+            net.kernel.send = { interrupts() ? -Int(EINTR) : real.send($0, $1, $2) }
+            net.kernel.epollWait = { interrupts() ? -Int(EINTR) : real.epollWait($0, $1, $2, $3) }
+            net.kernel.epollControl = { interrupts() ? -Int(EINTR) : real.epollControl($0, $1, $2, $3) }
+            for number in 0..<10 {
+                try peer.send([UInt8(number)])
+                #expect(try hang(connection.read(), timeout: patience) == .bytes([UInt8(number)]))
+                try hang(connection.write([UInt8(number)]), timeout: patience)
+            }
+            #expect(try peer.receive(exactly: 10) == Array(0..<10))
+            net.kernel = real
+        }
+    }
+
+    @Test func anEventWithoutDataLeavesTheReadWaiting() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let real = net.kernel.receive
+            var spurious = 3
+            net.kernel.receive = {
+                spurious -= 1
+                return spurious >= 0 ? -Int(EAGAIN) : real($0, $1, $2)
+            }
+            let read = connection.read()
+            try peer.send("x")
+            #expect(try hang(read, timeout: patience) == .bytes([0x78]))
+            #expect(net.calls(.receive) == 4)
+        }
+    }
+
+    @Test func withoutARegistrationReadsAndWritesFail() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let real = net.kernel
+            net.kernel.epollControl = { _, _, _, _ in -Int(ENOSPC) }
+            let read = connection.read()
+            #expect(read.value == .failed(SystemError(.epollControl, ENOSPC)))
+            #expect(code(connection.write("x")) == ENOSPC)
+            net.kernel = real
+            #expect(connection.close().isFulfilled)
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func aQueuedWriteWithoutARegistrationFailsToo() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read()
+            let real = net.kernel
+            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+            net.kernel.epollControl = { _, _, _, _ in -Int(ENOMEM) }
+            let write = connection.write("x")
+            net.kernel = real
+            #expect(write.error as? SystemError == SystemError(.epollControl, ENOMEM))
+            #expect(read.value == .failed(SystemError(.epollControl, ENOMEM)))
+            #expect(net.turns { net.settle() } <= 4)
+            withExtendedLifetime(peer) {}
+        }
+    }
+}
