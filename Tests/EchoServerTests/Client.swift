@@ -1,0 +1,94 @@
+import Glibc
+import Reactor
+
+/// A client of the server: a plain blocking socket. A call without an answer fails with `EAGAIN` after ten seconds.
+final class Client {
+    let fd: CInt
+
+    init(to address: SocketAddress, receiveBuffer: CInt? = nil) throws {
+        fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        if let receiveBuffer { set(SOL_SOCKET, SO_RCVBUF, receiveBuffer) }
+        set(SOL_SOCKET, SO_RCVTIMEO, timeval(tv_sec: 10, tv_usec: 0))
+        set(SOL_SOCKET, SO_SNDTIMEO, timeval(tv_sec: 10, tv_usec: 0))
+        set(CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1))
+        let result = address.withSocketAddress { connect(fd, $0, $1) }
+        guard result == 0 else { throw SystemError(.connect, errno, detail: address.description) }
+    }
+
+    deinit { close(fd) }
+
+    private func set<Value>(_ level: CInt, _ name: CInt, _ value: Value) {
+        withUnsafeBytes(of: value) { _ = setsockopt(fd, level, name, $0.baseAddress!, socklen_t($0.count)) }
+    }
+
+    /// Sends what the other side takes within `patience` milliseconds of waiting each, and answers how much that was.
+    @discardableResult
+    func send(_ bytes: [UInt8], patience: CInt = 10_000) throws -> Int {
+        var sent = 0
+        while sent < bytes.count {
+            let flags = CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)
+            let count = bytes[sent...].withUnsafeBytes { Glibc.send(fd, $0.baseAddress!, $0.count, flags) }
+            if count >= 0 {
+                sent += count
+            } else if errno == EAGAIN {
+                if !waits(for: POLLOUT, patience) { break }
+            } else {
+                throw SystemError(.send, errno)
+            }
+        }
+        return sent
+    }
+
+    /// Waits for an event of poll(2); false if none came.
+    func waits(for events: Int32, _ patience: CInt) -> Bool {
+        var entry = pollfd(fd: fd, events: Int16(events), revents: 0)
+        return poll(&entry, 1, patience) == 1
+    }
+
+    /// What has come; empty at the end.
+    func receive(upTo limit: Int = 65536) throws -> [UInt8] {
+        var failure: CInt = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, count in
+            let result = recv(fd, buffer.baseAddress!, limit, 0)
+            if result < 0 { failure = errno }
+            count = max(result, 0)
+        }
+        guard failure == 0 else { throw SystemError(.receive, failure) }
+        return bytes
+    }
+
+    func receive(exactly count: Int) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            let more = try receive(upTo: min(count - bytes.count, 65536))
+            if more.isEmpty { break }
+            bytes += more
+        }
+        return bytes
+    }
+
+    func readToEnd() throws -> [UInt8] { try receive(exactly: .max) }
+
+    /// One message there and back.
+    func echoes(_ text: String) throws -> Bool {
+        try send(Array(text.utf8))
+        return try receive(exactly: text.utf8.count) == Array(text.utf8)
+    }
+
+    /// Ends this side.
+    func end() { shutdown(fd, CInt(SHUT_WR)) }
+
+    /// Makes the end a reset.
+    func resetWhenClosed() { set(SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0)) }
+}
+
+/// Bytes without any order, from a generator that always gives the same ones.
+func randomBytes(_ count: Int) -> [UInt8] {
+    var state: UInt64 = 0x9E37_79B9_7F4A_7C15
+    return (0..<count).map { _ in
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        return UInt8(truncatingIfNeeded: state)
+    }
+}

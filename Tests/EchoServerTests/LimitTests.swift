@@ -1,0 +1,76 @@
+import Glibc
+import Reactor
+import Testing
+
+@Suite struct LimitTests {
+    @Test func thoseBeyondMaxConnectionsWait() throws {
+        let server = try ServerProcess.serving("--max-connections", "2")
+        let clients = try (0..<5).map { _ in try Client(to: server.address) }
+        #expect(try clients[0].echoes("a") && clients[1].echoes("b"))
+        for client in clients[2...] { try client.send([0x78]) }
+        #expect(!clients[2].waits(for: POLLIN, 50))
+        #expect(try server.statistics().hasPrefix("statistics: 2 open, 2 connections "))
+        for (index, client) in clients.enumerated() {
+            client.end()
+            #expect(try client.readToEnd() == (index < 2 ? [] : [0x78]))
+        }
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
+    }
+
+    @Test func eachListenerHasItsOwnLimit() throws {
+        let server = try ServerProcess.serving(
+            "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--max-connections=1")
+        let clients = try server.addresses.map { try Client(to: $0) }
+        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { client.end() }
+        #expect(try server.terminate().contains("(peak 2, "))
+    }
+
+    @Test func whoIsSilentForTheIdleTimeoutIsEnded() throws {
+        let server = try ServerProcess.serving("--idle-timeout", "100ms")
+        let client = try Client(to: server.address)
+        let begin = ContinuousClock.now
+        #expect(try client.echoes("hello"))
+        #expect(try client.receive() == [])
+        #expect(ContinuousClock.now - begin >= .milliseconds(100))
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), 5 bytes, "))
+    }
+
+    @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
+        let server = try ServerProcess.serving(limits: "ulimit -n 24")
+        let clients = try (0..<40).map { _ in try Client(to: server.address) }
+        for client in clients { try client.send([0x78]) }
+        #expect(try server.readError().contains("(EMFILE)"))
+        let begin = try server.statistics()
+        let room = try number(before: "open", in: begin)
+        try #require((8...24).contains(room))
+        var served = Array(clients[..<room])
+        let waiting = Array(clients[room...])
+        for client in served { #expect(try client.receive() == [0x78]) }
+
+        // The pause: few turns, one report, and those that are there are served.
+        #expect(!waiting[0].waits(for: POLLIN, 300))
+        for client in served { #expect(try client.echoes("meanwhile")) }
+        let turns = try number(before: "turns", in: server.statistics()) - number(before: "turns", in: begin)
+        #expect(turns <= 30 + 3 * served.count, "the server spins")
+        #expect(!server.hasMoreErrors)
+
+        // One goes, one comes.
+        let freed = ContinuousClock.now
+        served.removeLast().end()
+        #expect(try waiting[0].receive() == [0x78])
+        #expect(ContinuousClock.now - freed < .seconds(2))
+        // All go, all come.
+        for client in served { client.end() }
+        for client in waiting.dropFirst() {
+            #expect(try client.receive() == [0x78])
+            client.end()
+            #expect(try client.receive() == [])
+        }
+        server.signal(SIGTERM)
+        let rest = try server.readToEnd()
+        #expect(rest.output.hasPrefix("totals: 0 open, 40 connections "))
+        #expect(rest.errors.split(separator: "\n").allSatisfy { $0.contains("(EMFILE)") })
+        #expect(try server.waitForExit() == .code(0))
+    }
+}

@@ -1,0 +1,138 @@
+import Reactor
+import Testing
+
+@testable import echo_server
+
+@Suite struct OptionsTests {
+    private func options(_ arguments: String...) throws -> Options {
+        guard case .serve(let options) = try Options.parse(arguments) else {
+            throw Options.UsageError(description: "this does not serve")
+        }
+        return options
+    }
+
+    private func complaint(_ arguments: [String]) -> String? {
+        do {
+            _ = try Options.parse(arguments)
+            return nil
+        } catch { return error.description }
+    }
+
+    @Test func withoutArgumentsTheDefaultsHold() throws {
+        var expected = Options()
+        expected.addresses = [.loopback(port: 7000)]
+        #expect(try options() == expected)
+        #expect(expected.maxConnections == 10_000)
+        #expect(expected.idleTimeout == nil)
+        #expect(expected.drainTimeout == .seconds(5))
+        #expect(expected.statisticsInterval == nil)
+        #expect(!expected.isQuiet)
+    }
+
+    @Test func everyOptionTakesItsValueAsTheNextArgument() throws {
+        let parsed = try options(
+            "--listen", "127.0.0.1:1", "--max-connections", "7", "--idle-timeout", "250ms", "--drain-timeout", "1.5s",
+            "--stats", "2m", "--quiet")
+        #expect(parsed == all)
+    }
+
+    @Test func orAfterAnEqualsSign() throws {
+        let parsed = try options(
+            "--listen=127.0.0.1:1", "--max-connections=7", "--idle-timeout=250ms", "--drain-timeout=1.5s", "--stats=2m",
+            "--quiet")
+        #expect(parsed == all)
+    }
+
+    private var all: Options {
+        var options = Options()
+        options.addresses = [.loopback(port: 1)]
+        options.maxConnections = 7
+        options.idleTimeout = .milliseconds(250)
+        options.drainTimeout = .milliseconds(1500)
+        options.statisticsInterval = .seconds(120)
+        options.isQuiet = true
+        return options
+    }
+
+    @Test func listenMayBeRepeatedAndKeepsItsOrder() throws {
+        let parsed = try options("--listen", "[::1]:7001", "--listen=localhost:7002", "--listen", "0.0.0.0:0")
+        #expect(parsed.addresses.map(\.description) == ["[::1]:7001", "127.0.0.1:7002", "0.0.0.0:0"])
+    }
+
+    @Test func theLastOfOtherOptionsCounts() throws {
+        #expect(try options("--max-connections", "1", "--max-connections=2").maxConnections == 2)
+    }
+
+    @Test(arguments: [
+        ("250ms", Duration.milliseconds(250)), ("1.5s", .milliseconds(1500)), ("2m", .seconds(120)), ("3", .seconds(3)),
+        ("0.25", .milliseconds(250)), ("1ms", .milliseconds(1)), ("31536000", .seconds(31_536_000)),
+    ])
+    func aTime(text: String, expected: Duration) throws {
+        #expect(try options("--drain-timeout", text).drainTimeout == expected)
+    }
+
+    @Test(arguments: ["0", "0s", "0ms", "0.0"]) func zeroIsNoIdleTimeoutAndNoDrain(text: String) throws {
+        #expect(try options("--idle-timeout", "5", "--idle-timeout", text).idleTimeout == nil)
+        #expect(try options("--drain-timeout", text).drainTimeout == .zero)
+    }
+
+    @Test(arguments: [
+        "", "s", "ms", "-1", "+1", "1h", "1 s", "abc", "nan", "inf", "1e400", "31536001", "1s2", ".5", "1,5", "٣",
+    ])
+    func whatIsNoTime(text: String) {
+        for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
+            let expected = "\(option): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds"
+            #expect(complaint([option, text]) == expected)
+            #expect(complaint(["\(option)=\(text)"]) == expected)
+        }
+    }
+
+    @Test func statisticsNeedAnInterval() {
+        #expect(complaint(["--stats", "0"]) == "--stats must be more than 0")
+    }
+
+    @Test(arguments: ["", "0", "-1", "1.5", "many", "9223372036854775808", " 1"]) func whatIsNoCount(text: String) {
+        #expect(complaint(["--max-connections", text]) == "--max-connections: '\(text)' is not a number above 0")
+    }
+
+    @Test(arguments: [
+        ("7000", "the port is missing; write HOST:PORT"), ("", "the port is missing; write HOST:PORT"),
+        ("127.0.0.1:", "the port '' is not a number from 0 to 65535"),
+        ("127.0.0.1:65536", "the port '65536' is not a number from 0 to 65535"),
+        ("127.0.0.1:+1", "the port '+1' is not a number from 0 to 65535"),
+        ("::1:7000", "write an IPv6 address in brackets, as [::1]:7000"),
+        ("[127.0.0.1]:1", "'127.0.0.1' is neither an IPv4 nor an IPv6 address, and names are not looked up"),
+        ("example.com:80", "'example.com' is neither an IPv4 nor an IPv6 address, and names are not looked up"),
+    ])
+    func whatIsNoAddress(text: String, reason: String) {
+        #expect(complaint(["--listen", text]) == "--listen: '\(text)' is no address: \(reason)")
+        #expect(complaint(["--listen=\(text)"]) == "--listen: '\(text)' is no address: \(reason)")
+    }
+
+    @Test(arguments: ["--listen", "--max-connections", "--idle-timeout", "--drain-timeout", "--stats"])
+    func anOptionWithoutItsValue(option: String) {
+        #expect(complaint([option]) == "\(option) needs a value")
+        #expect(complaint(["--quiet", option]) == "\(option) needs a value")
+    }
+
+    @Test(arguments: ["--nonsense", "-x", "7000", "", "--quiet=yes", "--help=1", "--version=", "--Listen", "--", "="])
+    func whatIsUnknown(argument: String) {
+        #expect(complaint([argument]) == "unknown option '\(argument)'")
+        #expect(complaint(["--quiet", argument]) == "unknown option '\(argument)'")
+    }
+
+    @Test func helpAndVersion() throws {
+        #expect(try Options.parse(["--help"]) == .help)
+        #expect(try Options.parse(["-h"]) == .help)
+        #expect(try Options.parse(["--quiet", "--help", "--nonsense"]) == .help)
+        #expect(try Options.parse(["--version"]) == .version)
+    }
+
+    @Test func theHelpNamesEveryOption() {
+        for option in [
+            "--listen", "--max-connections", "--idle-timeout", "--drain-timeout", "--stats", "--quiet", "--help",
+            "--version",
+        ] { #expect(Options.help.contains(option)) }
+        #expect(Options.help.split(separator: "\n").allSatisfy { $0.count <= 100 })
+    }
+}

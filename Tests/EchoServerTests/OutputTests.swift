@@ -1,0 +1,62 @@
+import Glibc
+import Reactor
+import Testing
+
+@Suite struct OutputTests {
+    @Test func theSignalPrintsStatisticsAndTheServerGoesOn() throws {
+        let server = try ServerProcess.serving()
+        let client = try Client(to: server.address)
+        #expect(try client.echoes("12345"))
+        for _ in 0..<3 {
+            let line = try server.statistics()
+            #expect(line.hasPrefix("statistics: 1 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
+            #expect(line.contains(" turns, longest handler ") && line.hasSuffix(" us"))
+        }
+        #expect(try client.echoes("67890"))
+        client.end()
+        #expect(try client.receive() == [])
+        let totals = try server.terminate()
+        #expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 10 bytes, "))
+        #expect(totals.filter { $0 == "\n" }.count == 1)
+    }
+
+    @Test func statisticsComeAsOftenAsAskedFor() throws {
+        let server = try ServerProcess.serving("--stats", "10ms")
+        for _ in 0..<3 { #expect(try server.readLine().hasPrefix("statistics: 0 open, 0 connections ")) }
+        server.signal(SIGTERM)
+        let lines = try server.readToEnd().output.split(separator: "\n")
+        #expect(lines.last?.hasPrefix("totals: ") == true)
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func quietSaysWhereItListensAndNothingElse() throws {
+        let server = try ServerProcess.serving("--quiet", "--stats", "1ms")
+        let client = try Client(to: server.address)
+        for number in 0..<20 {
+            server.signal(SIGUSR1)
+            #expect(try client.echoes("message \(number)"))
+        }
+        client.end()
+        #expect(try client.receive() == [])
+        #expect(try server.terminate() == "")
+    }
+
+    @Test func help() throws {
+        for option in ["--help", "-h"] {
+            let server = try ServerProcess([option])
+            let said = try server.readToEnd()
+            #expect(said.output.hasPrefix("usage: echo-server [--listen HOST:PORT]... [options]\n"))
+            #expect(said.errors == "")
+            #expect(try server.waitForExit() == .code(0))
+        }
+    }
+
+    @Test func version() throws {
+        let server = try ServerProcess(["--version"])
+        let said = try server.readToEnd()
+        let words = said.output.split { $0 == " " || $0 == "\n" }
+        #expect(words.count == 2 && words.first == "echo-server")
+        #expect(said.errors == "")
+        #expect(try server.waitForExit() == .code(0))
+    }
+}

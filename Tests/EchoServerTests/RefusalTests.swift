@@ -1,0 +1,68 @@
+import Glibc
+import Reactor
+import Testing
+
+@Suite struct RefusalTests {
+    /// What it says, and with which code it ends, when it cannot even begin: one line, on standard error.
+    private func refusal(_ arguments: [String]) throws -> (line: String, exit: ServerProcess.Exit) {
+        let server = try ServerProcess(arguments)
+        let said = try server.readToEnd()
+        #expect(said.output == "")
+        #expect(said.errors.hasPrefix("echo-server: ") && said.errors.hasSuffix("\n"))
+        #expect(said.errors.filter { $0 == "\n" }.count == 1)
+        return (String(said.errors.dropLast()), try server.waitForExit())
+    }
+
+    @Test(arguments: [
+        ["--nonsense"], ["--listen", "nowhere"], ["--max-connections", "none"], ["--idle-timeout=soon"],
+        ["--quiet", "--drain-timeout", "-1"], ["--stats", "1h"],
+    ])
+    func aBadOptionIsNamed(arguments: [String]) throws {
+        let (line, exit) = try refusal(arguments)
+        #expect(exit == .code(EX_USAGE))
+        let value = arguments.last!.split(separator: "=").last!
+        #expect(line.contains("'\(value)'"))
+        #expect(line.hasSuffix("; see echo-server --help"))
+    }
+
+    @Test func anAddressThatIsTaken() throws {
+        let server = try ServerProcess.serving()
+        let (line, exit) = try refusal(["--listen", "\(server.address)"])
+        #expect(line == "echo-server: bind \(server.address): Address already in use (EADDRINUSE)")
+        #expect(exit == .code(EX_UNAVAILABLE))
+        #expect(try Client(to: server.address).echoes("undisturbed"))
+        _ = try server.terminate()
+    }
+
+    @Test(arguments: ["198.51.100.1:0", "[2001:db8::1]:0"]) func anAddressThatIsNotThisMachines(address: String) throws
+    {
+        let (line, exit) = try refusal(["--listen", address])
+        #expect(line == "echo-server: bind \(address): Cannot assign requested address (EADDRNOTAVAIL)")
+        #expect(exit == .code(EX_UNAVAILABLE))
+    }
+
+    @Test func oneBadAddressOfTwoAndNoneIsAnnounced() throws {
+        for addresses in [["127.0.0.1:0", "198.51.100.1:0"], ["198.51.100.1:0", "127.0.0.1:0"]] {
+            let (line, exit) = try refusal(addresses.flatMap { ["--listen", $0] })
+            #expect(line.contains("198.51.100.1:0"))
+            #expect(exit == .code(EX_UNAVAILABLE))
+        }
+    }
+
+    @Test func theSameAddressTwice() throws {
+        let server = try ServerProcess.serving()
+        let free = server.address
+        _ = try server.terminate()
+        let (line, exit) = try refusal(["--listen", "\(free)", "--listen", "\(free)"])
+        #expect(line.contains("\(free)") && line.contains("EADDRINUSE"))
+        #expect(exit == .code(EX_UNAVAILABLE))
+    }
+
+    @Test func withoutDescriptorsItCannotBegin() throws {
+        let server = try ServerProcess(["--listen", "127.0.0.1:0"], limits: "ulimit -n 4")
+        let said = try server.readToEnd()
+        #expect(said.output == "")
+        #expect(said.errors.contains("EMFILE"))
+        #expect(try server.waitForExit() == .code(EX_OSERR))
+    }
+}

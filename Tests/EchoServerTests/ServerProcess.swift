@@ -1,0 +1,230 @@
+import Glibc
+import Reactor
+import Testing
+
+/// The echo server as users run it: a process of its own. It is ended, and waited for, when the last reference goes.
+final class ServerProcess {
+    let pid: pid_t
+    private let output: Pipe
+    private let errors: Pipe
+    private(set) var status: Exit?
+
+    enum Exit: Equatable { case code(CInt), signal(CInt) }
+
+    /// A server that has said where it listens, on a port of 127.0.0.1 unless told otherwise.
+    static func serving(_ arguments: String..., limits: String? = nil) throws -> ServerProcess {
+        let listen = arguments.contains("--listen") ? [] : ["--listen", "127.0.0.1:0"]
+        let server = try ServerProcess(listen + arguments, limits: limits)
+        let count = max(1, arguments.filter { $0 == "--listen" }.count)
+        for _ in 0..<count { server.addresses.append(try server.readAddress()) }
+        return server
+    }
+
+    private(set) var addresses: [SocketAddress] = []
+    var address: SocketAddress { addresses[0] }
+
+    /// - Parameter limits: shell commands to run first, in the server's process alone.
+    init(_ arguments: [String], limits: String? = nil) throws {
+        let (output, errors) = (try Pipe(), try Pipe())
+        (self.output, self.errors) = (output, errors)
+        let server = Self.path
+        let command = limits.map { ["/bin/sh", "-c", "\($0); exec \"$0\" \"$@\"", server] } ?? [server]
+
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, output.writer, STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, errors.writer, STDERR_FILENO)
+        // What other tests have open is not the server's: it would hold their pipes, and fill its own table.
+        _ = closeFrom(&actions, 3)
+        // Whatever the test runner blocks or ignores is its own affair too.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var (none, all) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+        var argv: [UnsafeMutablePointer<CChar>?] = (command + arguments).map { strdup($0) } + [nil]
+        defer { argv.forEach { free($0) } }
+        var pid: pid_t = 0
+        let result = posix_spawn(&pid, command[0], &actions, &attributes, &argv, environ)
+        self.pid = pid
+        guard result == 0 else {
+            status = .code(-1)
+            throw SystemError(.socket, result, detail: "posix_spawn \(command[0])")
+        }
+        output.closeWriter()
+        errors.closeWriter()
+    }
+
+    deinit { if status == nil { end(SIGKILL) } }
+
+    /// Beside the test bundle, which is what runs.
+    private static let path: String = {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        let bundle = String(decoding: buffer[..<max(count, 0)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return bundle[..<(bundle.lastIndex(of: "/") ?? bundle.startIndex)] + "/echo-server"
+    }()
+
+    // MARK: What it says
+
+    func readLine() throws -> String { try output.readLine() }
+    func readError() throws -> String { try errors.readLine() }
+
+    /// Whether it has more to say about errors, as far as is known now.
+    var hasMoreErrors: Bool { errors.hasMore }
+
+    private func readAddress() throws -> SocketAddress {
+        let line = try readLine()
+        let prefix = "listening on "
+        guard line.hasPrefix(prefix) else { throw Failure(description: "'\(line)' is not where it listens") }
+        return try SocketAddress(String(line.dropFirst(prefix.count)))
+    }
+
+    /// All that is left to read until it has ended.
+    func readToEnd() throws -> (output: String, errors: String) { (try output.readToEnd(), try errors.readToEnd()) }
+
+    // MARK: Its end
+
+    func signal(_ number: CInt) { kill(pid, number) }
+
+    /// Waits until it has ended, ten seconds at most, and answers how.
+    @discardableResult
+    func waitForExit(at place: SourceLocation = #_sourceLocation) throws -> Exit {
+        if let status { return status }
+        do { _ = try readToEnd() } catch {
+            Issue.record("the server does not end", sourceLocation: place)
+            end(SIGKILL)
+            throw error
+        }
+        return end(nil)
+    }
+
+    /// By its own number, and only while it is our child: until it has been waited for nobody else can have it.
+    @discardableResult
+    private func end(_ signal: CInt?) -> Exit {
+        if let signal { kill(pid, signal) }
+        var raw: CInt = 0
+        while waitpid(pid, &raw, 0) < 0 && errno == EINTR {}
+        let exit: Exit = raw & 0x7F == 0 ? .code(raw >> 8 & 0xFF) : .signal(raw & 0x7F)
+        status = exit
+        return exit
+    }
+
+    /// Memory that it really occupies, in bytes.
+    var residentBytes: Int {
+        let fd = open("/proc/\(pid)/statm", O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { return 0 }
+        defer { close(fd) }
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let count = read(fd, &buffer, buffer.count)
+        let fields = String(decoding: buffer[..<max(count, 0)], as: UTF8.self).split(separator: " ")
+        return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
+    }
+}
+
+extension ServerProcess {
+    /// What it says when it is asked with SIGUSR1.
+    func statistics() throws -> String {
+        signal(SIGUSR1)
+        return try readLine()
+    }
+
+    /// Asks it to end, waits for it, and answers the rest of what it said.
+    func terminate() throws -> String {
+        signal(SIGTERM)
+        let rest = try readToEnd()
+        #expect(rest.errors == "")
+        #expect(try waitForExit() == .code(0))
+        return rest.output
+    }
+
+    /// Returns when it takes no more connections: it has understood that it is to end.
+    func awaitDraining() throws {
+        for _ in 0..<100_000 {
+            do { _ = try Client(to: address) } catch let error as SystemError where error.code == ECONNREFUSED {
+                return
+            }
+        }
+        throw Failure(description: "the server goes on accepting")
+    }
+}
+
+/// The number before `word` in a line of statistics.
+func number(before word: String, in line: String) throws -> Int {
+    let words = line.split { " (),".contains($0) }.map(String.init)
+    guard let index = words.firstIndex(of: word), index > 0, let number = Int(words[index - 1]) else {
+        throw Failure(description: "no number before '\(word)' in '\(line)'")
+    }
+    return number
+}
+
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// Hidden from Swift without _GNU_SOURCE.
+private let closeFrom = unsafeBitCast(
+    dlsym(nil, "posix_spawn_file_actions_addclosefrom_np"),
+    to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self)
+
+/// One way from the server to the test: a pair of sockets, since they can be made close-on-exec at once and so never
+/// get into another server that is started meanwhile.
+private final class Pipe {
+    private let reader: CInt
+    private(set) var writer: CInt
+    private var unread: [UInt8] = []
+
+    init() throws {
+        var fds: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &fds) == 0 else {
+            throw SystemError(.socket, errno, detail: "socketpair")
+        }
+        (reader, writer) = (fds[0], fds[1])
+    }
+
+    deinit {
+        close(reader)
+        closeWriter()
+    }
+
+    func closeWriter() {
+        if writer >= 0 { close(writer) }
+        writer = -1
+    }
+
+    /// Answers whether there was more before the end.
+    private func readMore() throws -> Bool {
+        var entry = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+        guard poll(&entry, 1, 10_000) == 1 else { throw Failure(description: "the server is silent") }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = read(reader, &buffer, buffer.count)
+        if count > 0 { unread += buffer[..<count] }
+        return count > 0
+    }
+
+    var hasMore: Bool {
+        var entry = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+        return !unread.isEmpty || poll(&entry, 1, 0) == 1
+    }
+
+    func readLine() throws -> String {
+        while true {
+            if let end = unread.firstIndex(of: 0x0A) {
+                defer { unread.removeSubrange(...end) }
+                return String(decoding: unread[..<end], as: UTF8.self)
+            }
+            guard try readMore() else { throw Failure(description: "the server has ended") }
+        }
+    }
+
+    func readToEnd() throws -> String {
+        while try readMore() {}
+        return String(decoding: unread, as: UTF8.self)
+    }
+}

@@ -1,0 +1,96 @@
+import Glibc
+import Reactor
+import Testing
+
+@Suite struct ServingTests {
+    @Test func aMegabyteComesBackWhole() throws {
+        let server = try ServerProcess.serving()
+        let client = try Client(to: server.address)
+        let (sent, chunk) = (randomBytes(1 << 20), 65536)
+        var received: [UInt8] = []
+        for start in stride(from: 0, to: sent.count, by: chunk) {
+            try client.send(Array(sent[start..<start + chunk]))
+            if start >= 4 * chunk { received += try client.receive(exactly: chunk) }
+        }
+        client.end()
+        received += try client.readToEnd()
+        #expect(received == sent)
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 0 failed), 1048576 bytes, "))
+    }
+
+    @Test func fiveHundredClientsAtOnce() throws {
+        let server = try ServerProcess.serving()
+        let clients = try (0..<500).map { _ in try Client(to: server.address) }
+        for (index, client) in clients.enumerated() { try client.send(Array("client \(index)".utf8)) }
+        for (index, client) in clients.enumerated().reversed() {
+            let expected = Array("client \(index)".utf8)
+            #expect(try client.receive(exactly: expected.count) == expected)
+        }
+        let statistics = try server.statistics()
+        #expect(statistics.hasPrefix("statistics: 500 open, 500 connections (peak 500, 0 failed), "))
+        for client in clients { client.end() }
+        for client in clients { #expect(try client.receive() == []) }
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 500 connections (peak 500, 0 failed), "))
+    }
+
+    @Test func whoSendsAndNeverReadsIsBoundedAndHurtsNobody() throws {
+        let server = try ServerProcess.serving("--drain-timeout", "0")
+        let bystander = try Client(to: server.address)
+        #expect(try bystander.echoes("before"))
+        let before = server.residentBytes
+        #expect(before > 0)
+
+        let stuck = try (0..<4).map { _ in try Client(to: server.address, receiveBuffer: 65536) }
+        let chunk = randomBytes(1 << 20)
+        var taken = 0
+        for client in stuck {
+            while taken < 1 << 30 {
+                let count = try client.send(chunk, patience: 100)
+                taken += count
+                if count < chunk.count { break }
+            }
+        }
+        // What the kernel has taken is the kernel's; the server has a chunk of each.
+        #expect(taken < 1 << 30)
+        #expect(server.residentBytes - before < 4 << 20)
+        for number in 0..<50 { #expect(try bystander.echoes("meanwhile \(number)")) }
+        let turns = try number(before: "turns", in: server.statistics())
+        #expect(!stuck[0].waits(for: POLLOUT, 50))
+        #expect(try number(before: "turns", in: server.statistics()) - turns <= 10, "the server spins")
+        server.signal(SIGTERM)
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func aResetInTheMiddleEndsOnlyThatConnection() throws {
+        let server = try ServerProcess.serving()
+        let bystander = try Client(to: server.address)
+        for _ in 0..<10 {
+            let client = try Client(to: server.address)
+            try client.send(randomBytes(300_000), patience: 50)
+            _ = try client.receive(exactly: 1000)
+            client.resetWhenClosed()
+        }
+        #expect(try bystander.echoes("still here"))
+        bystander.end()
+        #expect(try bystander.receive() == [])
+        let totals = try server.terminate()
+        #expect(totals.hasPrefix("totals: 0 open, 11 connections ("))
+        #expect(try number(before: "failed", in: totals) == 10)
+    }
+
+    @Test func ipv6() throws {
+        let server = try ServerProcess.serving("--listen", "[::1]:0")
+        #expect(server.address.isIPv6)
+        #expect(try Client(to: server.address).echoes("hello"))
+        _ = try server.terminate()
+    }
+
+    @Test func severalAddressesAnnouncedInTheirOrder() throws {
+        let server = try ServerProcess.serving(
+            "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--listen", "127.0.0.1:0")
+        #expect(server.addresses.map(\.isIPv6) == [false, true, false])
+        #expect(Set(server.addresses).count == 3)
+        for address in server.addresses { #expect(try Client(to: address).echoes("hello")) }
+        #expect(try server.terminate().contains(" 3 connections "))
+    }
+}

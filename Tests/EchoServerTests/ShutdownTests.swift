@@ -1,0 +1,85 @@
+import Glibc
+import Reactor
+import Testing
+
+@Suite struct ShutdownTests {
+    @Test func whatWasAcceptedIsEchoedToTheLastByte() throws {
+        let server = try ServerProcess.serving()
+        let clients = try (0..<10).map { _ in try Client(to: server.address) }
+        let bytes = randomBytes(100_000)
+        for client in clients { try client.send(bytes) }
+        server.signal(SIGTERM)
+        // The traffic goes on: those that are connected may finish.
+        for client in clients { try client.send(bytes) }
+        for client in clients {
+            client.end()
+            #expect(try client.readToEnd() == bytes + bytes)
+        }
+        let totals = try server.readToEnd().output
+        #expect(totals.hasPrefix("totals: 0 open, 10 connections (peak 10, 0 failed), 2000000 bytes, "))
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT]) func withNothingToDoItEndsAtOnce(signal: CInt) throws {
+        let server = try ServerProcess.serving("--drain-timeout", "1m")
+        server.signal(signal)
+        let rest = try server.readToEnd()
+        #expect(rest.output.hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
+        #expect(rest.errors == "")
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test(arguments: [[SIGTERM, SIGTERM], [SIGINT, SIGINT], [SIGTERM, SIGINT]])
+    func theSecondSignalEndsItAtOnce(signals: [CInt]) throws {
+        let server = try ServerProcess.serving("--drain-timeout", "1m")
+        let client = try Client(to: server.address)
+        #expect(try client.echoes("hello"))
+        server.signal(signals[0])
+        try server.awaitDraining()
+        #expect(try client.echoes("still here"))
+        server.signal(signals[1])
+        #expect(try server.waitForExit() == .code(128 + signals[1]))
+    }
+
+    @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
+        let server = try ServerProcess.serving("--drain-timeout", timeout)
+        let client = try Client(to: server.address)
+        #expect(try client.echoes("hello"))
+        server.signal(SIGTERM)
+        let error = #expect(throws: SystemError.self) { try client.receive() }
+        #expect(error?.code == ECONNRESET)
+        let totals = try server.readToEnd().output
+        #expect(totals.hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), 5 bytes, "))
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func theDrainTimeoutAlsoEndsAStuckWrite() throws {
+        let server = try ServerProcess.serving("--drain-timeout", "100ms")
+        let client = try Client(to: server.address, receiveBuffer: 65536)
+        let chunk = randomBytes(1 << 20)
+        while try client.send(chunk, patience: 100) == chunk.count {}
+        server.signal(SIGTERM)
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    /// Another process may take the number in between, hence the tries.
+    @Test func theAddressIsFreeAgainAfterwards() throws {
+        for attempt in 1...3 {
+            let first = try ServerProcess.serving("--drain-timeout", "0")
+            let address = first.address
+            let client = try Client(to: address)
+            #expect(try client.echoes("hello"))
+            // The server's end first, so that the port is in TIME_WAIT on its side.
+            client.end()
+            #expect(try client.receive() == [])
+            _ = try first.terminate()
+            do {
+                let second = try ServerProcess.serving("--listen", "\(address)")
+                #expect(second.address == address)
+                #expect(try Client(to: address).echoes("again"))
+                _ = try second.terminate()
+                return
+            } catch { if attempt == 3 { throw error } }
+        }
+    }
+}
