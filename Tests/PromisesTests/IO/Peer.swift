@@ -54,14 +54,14 @@ final class Peer: Sendable {
     func receive(exactly count: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
-            let more = try receive(upTo: count - bytes.count)
+            let more = try receive(upTo: min(count - bytes.count, 65536))
             if more.isEmpty { break }
             bytes += more
         }
         return bytes
     }
 
-    func readToEnd() throws -> [UInt8] { try receive(exactly: .max >> 32) }
+    func readToEnd() throws -> [UInt8] { try receive(exactly: .max) }
 
     /// The code of the error with which reading ends; `nil` if it ends in order.
     func failureOfReading() -> CInt? {

@@ -62,7 +62,7 @@ import Testing
             let received = elsewhere { try peer.receive(exactly: large.count + 8000) }
             try hang(when(fulfilled: writes), timeout: patience)
             #expect(try hang(received, timeout: patience) == large + pattern(8000))
-            try net.loop.turn(.poll)
+            try net.loop.run(until: { settled == 1001 })
             #expect(settled == 1001)
             #expect(net.calls(.send) < 500)
         }
