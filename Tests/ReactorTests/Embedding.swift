@@ -1,0 +1,132 @@
+import Glibc
+import Reactor
+import Testing
+
+/// Carrying a loop in another event loop by its descriptor.
+@Suite struct Embedding {
+    /// Whether poll(2) finds `fd` readable within some milliseconds.
+    private func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
+        var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
+        while true {
+            let count = poll(&entry, 1, milliseconds)
+            if count >= 0 { return count == 1 }
+        }
+    }
+
+    @Test func theDescriptorShowsAnEventUntilATurnHasTakenIt() throws {
+        try EventLoop.withLoop { loop in
+            let pipe = Ends.pipe()
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
+            let fd = try loop.fileDescriptor
+            try loop.turn(.poll)
+            #expect(!isReadable(fd))
+            put(into: pipe.far)
+            #expect(isReadable(fd))
+            try loop.turn(.poll)
+            #expect(!isReadable(fd))
+            watch.cancel()
+        }
+    }
+
+    @Test func theDescriptorShowsADueTimer() throws {
+        try EventLoop.withLoop { loop in
+            var fired = false
+            loop.schedule(after: .milliseconds(2)) { fired = true }
+            let fd = try loop.fileDescriptor
+            try loop.turn(.poll)
+            #expect(loop.nextDeadline! <= loop.now.advanced(by: .milliseconds(2)))
+            #expect(isReadable(fd, within: 20_000))
+            try loop.turn(.poll)
+            #expect(fired)
+            #expect(loop.nextDeadline == nil)
+            #expect(!isReadable(fd))
+        }
+    }
+
+    @Test func theDescriptorShowsMailOfOtherThreads() throws {
+        try EventLoop.withLoop { loop in
+            let remote = loop.remote
+            let received = Counter()
+            let fd = try loop.fileDescriptor
+            for round in 1...3 {
+                try loop.turn(.poll)
+                #expect(!isReadable(fd))
+                _ = onAnotherThread { remote.submit { received.add() } }
+                #expect(isReadable(fd))
+                try loop.turn(.poll)
+                #expect(received.value == round)
+            }
+        }
+    }
+
+    @Test func aCarriedLoopMayWaitByItselfInBetween() throws {
+        try EventLoop.withLoop { loop in
+            let remote = loop.remote
+            let received = Counter()
+            let fd = try loop.fileDescriptor
+            try loop.turn(.poll)
+            let helper = HelperThread { for _ in 0..<100 { remote.submit { received.add() } } }
+            try loop.drive { received.value == 100 }
+            helper.join()
+            try loop.turn(.poll)
+            _ = onAnotherThread { remote.submit { received.add() } }
+            #expect(isReadable(fd))
+            loop.enqueue { try! loop.turn(.poll) }
+            try loop.turn(.poll)
+            #expect(received.value == 101)
+        }
+    }
+
+    @Test func aLoopIsCarriedByAnotherLoop() throws {
+        try EventLoop.withLoop { outer in
+            try EventLoop.withLoop { inner in
+                var log: [String] = []
+                let pipe = Ends.pipe()
+                _ = try inner.watch(pipe.near, for: .reading) { _ in
+                    take(from: pipe.near)
+                    log.append("event")
+                }
+                inner.schedule(after: .milliseconds(1)) {
+                    log.append("timer")
+                    put(into: pipe.far)
+                }
+                inner.enqueue { log.append("job") }
+                let carrier = try outer.watch(try inner.fileDescriptor, for: .reading) { _ in
+                    repeat { try! inner.turn(.poll) } while inner.isReady
+                }
+                repeat { try inner.turn(.poll) } while inner.isReady
+                try outer.drive { log.count == 3 }
+                #expect(log == ["job", "timer", "event"])
+                carrier.cancel()
+            }
+        }
+    }
+
+    @Test func timersThatATurnStartsShowInTheDescriptorAfterIt() throws {
+        try EventLoop.withLoop { loop in
+            var ticks = 0
+            let repeating = loop.schedule(every: .milliseconds(1)) { ticks += 1 }
+            let fd = try loop.fileDescriptor
+            try loop.turn(.poll)
+            while ticks < 5 {
+                guard isReadable(fd, within: 20_000) else {
+                    Issue.record("after \(ticks) ticks the next one never showed")
+                    break
+                }
+                try loop.turn(.poll)
+            }
+            repeating.cancel()
+        }
+    }
+
+    @Test func readyJobsShowInIsReady() throws {
+        try EventLoop.withLoop { loop in
+            _ = try loop.fileDescriptor
+            #expect(!loop.isReady)
+            loop.enqueue {}
+            #expect(loop.isReady)
+            try loop.turn(.poll)
+            #expect(!loop.isReady)
+        }
+    }
+}
