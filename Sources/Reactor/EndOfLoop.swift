@@ -7,6 +7,7 @@ extension EventLoop {
     /// Ends the loop: what is ready or waits is let go, unrun, and reported; descriptors are closed; mail is refused.
     func close() {
         hasEnded = true
+        if isParked { unpark() }
         mailbox.close(into: &ready)
         var undelivered = 0
         // Letting go of one thing may make another ready, or start a timer: until nothing is left.

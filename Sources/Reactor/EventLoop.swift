@@ -39,6 +39,11 @@ public final class EventLoop {
     let wakeDescriptor = Atomic<CInt>(-1)
     // How often another thread found us parked: each has written the eventfd, or is about to.
     var wakesOwed: UInt64 = 0
+    // Another event loop waits for this one, by `fileDescriptor`: the mailbox is left parked between turns, so that
+    // mail shows there.
+    var isCarried = false
+    // We have parked the mailbox and not yet looked whether somebody found it so.
+    var isParked = false
 
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
     let orphans = Atomic<Int>(0)
@@ -135,6 +140,7 @@ public final class EventLoop {
         if isInsideInlineJob { runInlineJobs() }
         defer { if isInsideInlineJob { inlineJobs.resume() } }
         counters.turns += 1
+        if isParked { unpark() }
         mailbox.take(into: &ready)
         let worked = drain()
         var limit = Int64.max
@@ -143,8 +149,9 @@ public final class EventLoop {
         if !poller.hasUndelivered { try poll(mayBlock: !worked && ready.isEmpty && wait != .poll, limit) }
         fireTimers()
         deliverEvents()
-        mailbox.take(into: &ready)
+        takeMail()
         _ = drain()
+        if isCarried && ready.isEmpty { try rest() }
     }
 
     /// Whether anything is left that the loop waits for.
@@ -256,7 +263,13 @@ public final class EventLoop {
 
     /// Queues what other threads have posted.
     @inlinable @inline(__always)
-    package func takeMail() { if !mailbox.isEmpty { mailbox.take(into: &ready) } }
+    package func takeMail() { if !mailbox.isEmpty { collectMail() } }
+
+    @usableFromInline
+    func collectMail() {
+        if isParked { unpark() }
+        mailbox.take(into: &ready)
+    }
 
     // MARK: Timers
 

@@ -13,6 +13,7 @@ extension EventLoop {
     public var fileDescriptor: CInt {
         get throws(SystemError) {
             try openWaker()
+            isCarried = true
             return poller.descriptor
         }
     }
@@ -29,7 +30,7 @@ extension EventLoop {
         try openWaker()
         let isArmed = deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard blocking else { return try fetch(0) }
-        guard mailbox.park() else { return }
+        guard park() else { return }
         defer { unpark() }
         try fetch(isArmed ? -1 : milliseconds(until: deadline))
     }
@@ -41,7 +42,7 @@ extension EventLoop {
         let deadline = min(timers.nextDeadline ?? .max, limit)
         guard deadline == .max else { return virtual.advance(to: Instant(nanoseconds: deadline)) }
         try openWaker()
-        guard mailbox.park() else { return }
+        guard park() else { return }
         defer { unpark() }
         try fetch(-1)
     }
@@ -55,7 +56,22 @@ extension EventLoop {
         CInt(clamping: max(deadline - now.nanoseconds, 0) / 1_000_000 + 1)
     }
 
-    private func unpark() {
+    /// After a turn, for the loop that carries this one: lets the descriptor show mail and the next timer.
+    func rest() throws(SystemError) {
+        _ = park()
+        guard case .monotonic = clock, let deadline = timers.nextDeadline, deadline < armedDeadline else { return }
+        _ = try arm(deadline)
+    }
+
+    /// False if there is mail. A nested turn may have left the mailbox parked.
+    private func park() -> Bool {
+        if isParked { return mailbox.isEmpty }
+        isParked = mailbox.park()
+        return isParked
+    }
+
+    func unpark() {
+        isParked = false
         guard !mailbox.unpark() else { return }
         wakesOwed += 1
         counters.wakeups += 1
