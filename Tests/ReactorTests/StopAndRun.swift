@@ -130,12 +130,13 @@ import Testing
         }
     }
 
-    @Test func anErrorOfTheConditionPassesThrough() {
+    @Test func anErrorOfTheConditionPassesThrough() throws {
         struct Refusal: Error {}
-        EventLoop.withLoop { loop in
+        try EventLoop.withLoop { loop in
             loop.enqueue {}
             #expect(throws: Refusal.self) { try loop.run { throw Refusal() } }
             #expect(loop.isAlive)
+            try loop.run()
         }
     }
 }

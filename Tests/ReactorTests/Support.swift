@@ -84,6 +84,15 @@ final class Shared<Value: Sendable>: Sendable {
     }
 }
 
+/// What several threads have left, in the order of their coming.
+final class SharedList<Element: Sendable>: Sendable {
+    private let mutex = Mutex<[Element]>([])
+
+    var value: [Element] { mutex.withLock { $0 } }
+
+    func append(_ element: Element) { mutex.withLock { $0.append(element) } }
+}
+
 /// A count that threads share.
 final class Counter: Sendable {
     private let count = Atomic<Int>(0)

@@ -1,0 +1,157 @@
+import Glibc
+import Reactor
+import Synchronization
+import XCTest
+
+/// What needs the process's real main thread: its own loop, signals that the kernel sends there, and fork(2), which
+/// leaves only the calling thread alive.
+final class MainThread: XCTestCase {
+    private static let alarms = Atomic<Int>(0)
+
+    func testTheMainLoopIsTheMainThreadsOwnAndTakesMailBeforeItIsFirstDriven() throws {
+        let received = Counter()
+        XCTAssertTrue(onAnotherThread { EventLoop.main.submit { received.add() } })
+        XCTAssertEqual(received.value, 0)
+        try EventLoop.current.run()
+        XCTAssertEqual(received.value, 1)
+
+        let isSame = Counter()
+        let address = ObjectIdentifier(EventLoop.current)
+        let hold = EventLoop.current.hold()
+        nonisolated(unsafe) let release = { hold.release() }
+        let helper = HelperThread {
+            EventLoop.main.submit {
+                if ObjectIdentifier(EventLoop.current) == address { isSame.add() }
+                release()
+            }
+        }
+        try EventLoop.current.run()
+        helper.join()
+        XCTAssertEqual(isSame.value, 1)
+    }
+
+    func testAnotherThreadStopsTheMainLoop() throws {
+        let loop = EventLoop.current
+        let watchdog = loop.schedule(after: .seconds(20)) { XCTFail("it was not stopped") }
+        let helper = HelperThread { EventLoop.main.stop() }
+        try loop.run()
+        helper.join()
+        XCTAssertTrue(watchdog.cancel())
+    }
+
+    /// SIGALRM goes to the main thread first, so it breaks into every wait there.
+    func testAnAlarmEveryMillisecondWithoutRestartDisturbsNeitherTimersNorEvents() throws {
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = { _ in MainThread.alarms.add(1, ordering: .relaxed) }
+        var previous = sigaction()
+        sigaction(SIGALRM, &action, &previous)
+        var period = itimerval(
+            it_interval: timeval(tv_sec: 0, tv_usec: 1000), it_value: timeval(tv_sec: 0, tv_usec: 1000))
+        setitimer(CInt(ITIMER_REAL.rawValue), &period, nil)
+        defer {
+            period = itimerval()
+            setitimer(CInt(ITIMER_REAL.rawValue), &period, nil)
+            sigaction(SIGALRM, &previous, nil)
+        }
+
+        let real = Syscalls()
+        var syscalls = real
+        var interruptions = 0
+        syscalls.epollWait = { epoll, events, count, timeout in
+            let result = real.epollWait(epoll, events, count, timeout)
+            if result == -Int(EINTR) { interruptions += 1 }
+            return result
+        }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            let sockets = Ends.sockets()
+            var echoes = 0
+            let server = try loop.watch(sockets.far, for: .reading) { _ in
+                let count = take(from: sockets.far)
+                if count > 0 { put(count, into: sockets.far) }
+            }
+            let client = try loop.watch(sockets.near, for: .reading) { _ in
+                if take(from: sockets.near) > 0 { echoes += 1 }
+            }
+            var pings = 0
+            let pinger = loop.schedule(every: .milliseconds(3)) {
+                pings += 1
+                put(into: sockets.near)
+            }
+            let deadline = loop.now.advanced(by: .milliseconds(300))
+            var firedAt: EventLoop.Instant?
+            loop.schedule(at: deadline) {
+                firedAt = loop.now
+                pinger.cancel()
+            }
+            while firedAt == nil || echoes < pings { try loop.turn(.wait) }
+            XCTAssertGreaterThanOrEqual(firedAt!, deadline)
+            XCTAssertLessThan(deadline.duration(to: firedAt!), .milliseconds(100))
+            XCTAssertEqual(echoes, pings)
+            XCTAssertGreaterThan(pings, 10)
+            server.cancel()
+            client.cancel()
+        }
+        XCTAssertGreaterThan(interruptions, 10, "it was hardly disturbed, so this has shown nothing")
+        XCTAssertGreaterThan(Self.alarms.load(ordering: .relaxed), 50)
+    }
+
+    func testAForkedChildIsRefusedAndTheParentsWatchesSurvive() throws {
+        // Swift hides fork(2), since little is safe in a child that shares a process of many threads.
+        let symbol = try XCTUnwrap(dlsym(nil, "fork"))
+        let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
+        try EventLoop.withLoop { loop in
+            let pipe = Ends.pipe()
+            var reads = 0
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in
+                take(from: pipe.near)
+                reads += 1
+            }
+            try loop.turn(.poll)
+            let child = fork()
+            if child == 0 {
+                // Should anything here wait for ever, the parent sees the signal.
+                alarm(20)
+                do throws(SystemError) {
+                    try loop.turn(.poll)
+                    _exit(1)
+                } catch {
+                    _exit(error == SystemError(.epollWait, EPERM) ? 42 : 2)
+                }
+            }
+            var status: CInt = 0
+            XCTAssertEqual(waitpid(child, &status, 0), child)
+            XCTAssertEqual(status, 42 << 8)
+            put(into: pipe.far)
+            try loop.turn(.poll)
+            XCTAssertEqual(reads, 1)
+            watch.cancel()
+        }
+    }
+
+    /// Nothing else runs in this process meanwhile, so its descriptors can be counted.
+    func testLoopsOfAllKindsLeaveNoDescriptorsBehind() throws {
+        func count() throws -> Int {
+            let directory = try XCTUnwrap(opendir("/proc/self/fd"))
+            defer { closedir(directory) }
+            var entries = 0
+            while readdir(directory) != nil { entries += 1 }
+            return entries
+        }
+        _ = EventLoop.current
+        let before = try count()
+        for _ in 0..<20 {
+            try EventLoop.withLoop { loop in
+                let pipe = Ends.pipe()
+                _ = try loop.watch(pipe.near, for: .reading) { _ in }
+                _ = try loop.onSignal(SIGUSR1) {}
+                loop.schedule(after: .milliseconds(1)) { loop.stop() }
+                try loop.run()
+            }
+            HelperThread {
+                _ = try! EventLoop.current.onSignal(SIGUSR2) {}
+                try! EventLoop.current.turn(.upTo(.microseconds(1)))
+            }.join()
+        }
+        XCTAssertEqual(try count(), before)
+    }
+}

@@ -1,0 +1,229 @@
+import Glibc
+import Reactor
+import Synchronization
+import Testing
+
+extension ProcessWide {
+    /// Watching signals. Each test has put back what it found when it ends.
+    @Suite struct Signals {
+        private static let hitsOfOldAction = Atomic<Int>(0)
+
+        /// The address of the handler that stands for `signal`.
+        private func handler(of signal: CInt) -> Int {
+            var action = sigaction()
+            sigaction(signal, nil, &action)
+            return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+        }
+
+        /// A loop on a thread that takes signals: those on which tests run leave them to others.
+        private func withLoop(clock: VirtualClock? = nil, _ body: (EventLoop) throws -> Void) rethrows {
+            var all = sigset_t()
+            var found = sigset_t()
+            sigfillset(&all)
+            pthread_sigmask(SIG_UNBLOCK, &all, &found)
+            defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
+            try EventLoop.withLoop(clock: clock, body)
+        }
+
+        /// Runs `body` with an action of the test's own for `signal`, which counts.
+        private func withOldAction(for signal: CInt, _ body: () throws -> Void) rethrows {
+            var action = sigaction()
+            action.__sigaction_handler.sa_handler = { _ in
+                Signals.hitsOfOldAction.add(1, ordering: .relaxed)
+            }
+            var found = sigaction()
+            sigaction(signal, &action, &found)
+            defer { sigaction(signal, &found, nil) }
+            Self.hitsOfOldAction.store(0, ordering: .relaxed)
+            try body()
+        }
+
+        @Test(arguments: [SIGTERM, SIGINT, SIGCHLD, SIGUSR1])
+        func aHundredQuickSignalsAreReportedAtLeastOnce(signal: CInt) throws {
+            try withLoop { loop in
+                var reports = 0
+                let watch = try loop.onSignal(signal) { reports += 1 }
+                for _ in 0..<100 { raise(signal) }
+                #expect(reports == 0, "never inside the signal itself")
+                try loop.turn(.wait)
+                #expect((1...100).contains(reports))
+                let before = reports
+                raise(signal)
+                try loop.turn(.wait)
+                #expect(reports == before + 1)
+                watch.cancel()
+            }
+        }
+
+        @Test func theLastCancelPutsThePreviousActionBack() throws {
+            try withOldAction(for: SIGUSR1) {
+                let old = handler(of: SIGUSR1)
+                try withLoop { loop in
+                    let first = try loop.onSignal(SIGUSR1) {}
+                    let second = try loop.onSignal(SIGUSR1) {}
+                    #expect(handler(of: SIGUSR1) != old)
+                    first.cancel()
+                    #expect(handler(of: SIGUSR1) != old)
+                    second.cancel()
+                    #expect(handler(of: SIGUSR1) == old)
+                    second.cancel()
+                    raise(SIGUSR1)
+                    #expect(Self.hitsOfOldAction.load(ordering: .relaxed) == 1)
+                }
+            }
+        }
+
+        @Test func theEndOfTheLoopPutsThePreviousActionBackAndReleasesTheHandlers() throws {
+            try withOldAction(for: SIGUSR1) {
+                let old = handler(of: SIGUSR1)
+                let fate = Fate()
+                try withLoop { loop in
+                    _ = try loop.onSignal(SIGUSR1, fate.bound())
+                    _ = try loop.onSignal(SIGUSR1, fate.bound())
+                    #expect(fate.living == 2)
+                }
+                #expect(handler(of: SIGUSR1) == old)
+                #expect(fate.living == 0)
+            }
+        }
+
+        @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
+            try withLoop(clock: VirtualClock()) { loop in
+                let fate = Fate()
+                let watch = try loop.onSignal(SIGUSR2, fate.bound { Issue.record("cancelled") })
+                raise(SIGUSR2)
+                watch.cancel()
+                #expect(fate.living == 0)
+                for _ in 0..<3 { try loop.turn(.poll) }
+                // Nor does it reach one that comes after.
+                let next = try loop.onSignal(SIGUSR2) { Issue.record("that was for the one before") }
+                for _ in 0..<3 { try loop.turn(.poll) }
+                next.cancel()
+            }
+        }
+
+        @Test func aSignalThatIsBlockedWhenTheWatchIsCancelledGoesToThePreviousAction() throws {
+            try withOldAction(for: SIGUSR2) {
+                try withLoop { loop in
+                    let watch = try loop.onSignal(SIGUSR2) { Issue.record("cancelled") }
+                    var blocked = sigset_t()
+                    sigemptyset(&blocked)
+                    sigaddset(&blocked, SIGUSR2)
+                    pthread_sigmask(SIG_BLOCK, &blocked, nil)
+                    raise(SIGUSR2)
+                    watch.cancel()
+                    pthread_sigmask(SIG_UNBLOCK, &blocked, nil)
+                    #expect(Self.hitsOfOldAction.load(ordering: .relaxed) == 1)
+                    try loop.turn(.poll)
+                }
+            }
+        }
+
+        @Test func severalLoopsHearTheSameSignalUntilEachHasEnded() throws {
+            try withOldAction(for: SIGUSR1) {
+                let old = handler(of: SIGUSR1)
+                let ready = Counter()
+                let heard = Counter()
+                let helpers = (0..<3).map { _ in
+                    HelperThread {
+                        let loop = EventLoop.current
+                        var reports = 0
+                        _ = try! loop.onSignal(SIGUSR1) {
+                            reports += 1
+                            heard.add()
+                        }
+                        ready.add()
+                        try! loop.drive { reports == 1 }
+                    }
+                }
+                try withLoop { loop in
+                    var reports = 0
+                    let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
+                    spin { ready.value == 3 }
+                    kill(getpid(), SIGUSR1)
+                    try loop.drive { reports == 1 }
+                    helpers.forEach { $0.join() }
+                    #expect(heard.value == 3)
+
+                    // The others have ended with their threads, without a cancel.
+                    raise(SIGUSR1)
+                    try loop.drive { reports == 2 }
+                    #expect(heard.value == 3)
+                    #expect(handler(of: SIGUSR1) != old)
+                    watch.cancel()
+                    #expect(handler(of: SIGUSR1) == old)
+                }
+            }
+        }
+
+        @Test func aSignalEndsASleepAndLeavesErrnoAlone() throws {
+            try withLoop { loop in
+                var reports = 0
+                let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
+                let helper = HelperThread { kill(getpid(), SIGUSR1) }
+                try loop.drive { reports == 1 }
+                helper.join()
+                errno = 77
+                raise(SIGUSR1)
+                #expect(errno == 77)
+                try loop.turn(.wait)
+                watch.cancel()
+            }
+        }
+
+        @Test func aHandlerMayCancelTheOthersOfItsSignal() throws {
+            try withLoop { loop in
+                var log: [String] = []
+                var watches: [EventLoop.SignalWatch] = []
+                for name in ["first", "second", "third"] {
+                    watches.append(
+                        try loop.onSignal(SIGUSR1) {
+                            log.append(name)
+                            if name == "first" { watches[1].cancel() }
+                        })
+                }
+                watches.append(try loop.onSignal(SIGUSR2) { log.append("other signal") })
+                raise(SIGUSR1)
+                try loop.turn(.wait)
+                #expect(log == ["first", "third"])
+                for watch in watches { watch.cancel() }
+                #expect(!loop.isAlive)
+            }
+        }
+
+        @Test func anUnreferencedWatchDoesNotKeepTheLoop() throws {
+            try withLoop { loop in
+                let watch = try loop.onSignal(SIGUSR1) {}
+                #expect(loop.isAlive)
+                watch.unref()
+                #expect(!loop.isAlive)
+                try loop.run()
+                watch.ref()
+                #expect(loop.isAlive)
+                watch.cancel()
+                #expect(!loop.isAlive)
+            }
+        }
+
+        @Test(arguments: [-1, 0, 65, CInt.max, SIGKILL, SIGSTOP]) func whatNobodyCanCatchIsRefused(signal: CInt) {
+            withLoop { loop in
+                let fate = Fate()
+                #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, fate.bound()) }
+                #expect(fate.living == 0)
+                #expect(!loop.isAlive)
+            }
+        }
+
+        @Test func loopsThatComeAndGoGiveTheirPlacesBack() throws {
+            for _ in 0..<200 {
+                try withLoop { loop in
+                    var reports = 0
+                    _ = try loop.onSignal(SIGUSR1) { reports += 1 }
+                    raise(SIGUSR1)
+                    try loop.turn(.wait)
+                    #expect(reports == 1)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import CLinux
+import Glibc
+import Reactor
+import Testing
+
+/// Errors of the kernel: what they say, and what is left when one has come.
+@Suite struct SystemErrors {
+    @Test func theyNameTheCallTheSubjectAndTheCode() {
+        let error = SystemError(.bind, EACCES, detail: "127.0.0.1:80")
+        #expect(error.description == "bind 127.0.0.1:80: Permission denied (EACCES)")
+        #expect(SystemError(.epollWait, EINVAL).description == "epoll_wait: Invalid argument (EINVAL)")
+        #expect(SystemError(.send, 9999).description.hasSuffix("(errno 9999)"))
+    }
+
+    @Test func theyAreEqualWhenCallAndCodeAre() {
+        #expect(SystemError(.bind, EACCES, detail: "one") == SystemError(.bind, EACCES, detail: "other"))
+        #expect(SystemError(.bind, EACCES) != SystemError(.listen, EACCES))
+        #expect(SystemError(.bind, EACCES) != SystemError(.bind, EADDRINUSE))
+        let (first, second) = (SystemError(.bind, EACCES, detail: "one"), SystemError(.bind, EACCES))
+        #expect(Set([first, second, SystemError(.bind, EPERM)]).count == 2)
+    }
+
+    /// Makes each call of a loop that needs everything fail once, and expects it to do its work afterwards.
+    @Test(arguments: [
+        (SystemCall.epollCreate, EMFILE), (.eventCreate, ENFILE), (.timerCreate, EMFILE), (.timerSet, EINVAL),
+        (.epollWait, EBADF),
+    ])
+    func aFailedCallIsThrownOnceAndTheLoopGoesOn(call: SystemCall, code: CInt) throws {
+        let ledger = Ledger()
+        let real = ledger.table
+        var syscalls = real
+        var failures = 1
+        func pass(_ name: SystemCall, _ body: () -> Int) -> Int {
+            guard name == call && failures > 0 else { return body() }
+            failures -= 1
+            return -Int(code)
+        }
+        syscalls.epollCreate = { pass(.epollCreate) { real.epollCreate() } }
+        syscalls.eventCreate = { pass(.eventCreate) { real.eventCreate() } }
+        syscalls.timerCreate = { pass(.timerCreate) { real.timerCreate() } }
+        syscalls.timerSet = { fd, deadline in pass(.timerSet) { real.timerSet(fd, deadline) } }
+        syscalls.epollWait = { epoll, events, count, timeout in
+            pass(.epollWait) { real.epollWait(epoll, events, count, timeout) }
+        }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            var fired = false
+            loop.schedule(after: .milliseconds(1)) { fired = true }
+            #expect(throws: SystemError(call, code)) { try loop.run() }
+            #expect(failures == 0)
+            #expect(!fired && loop.isAlive)
+            try loop.run()
+            #expect(fired)
+
+            let remote = loop.remote
+            let received = Counter()
+            let helper = HelperThread { remote.submit { received.add() } }
+            try loop.drive { received.value == 1 }
+            helper.join()
+        }
+        #expect(ledger.open.isEmpty)
+    }
+
+    /// Each of the loop's own descriptors, refused by epoll when it is added.
+    @Test(arguments: 0..<3) func aDescriptorThatEpollDoesNotTakeIsClosedAgain(refused: Int) throws {
+        let ledger = Ledger()
+        var syscalls = ledger.table
+        let control = syscalls.epollControl
+        var additions = 0
+        syscalls.epollControl = { epoll, operation, fd, event in
+            guard operation == EPOLL_CTL_ADD else { return control(epoll, operation, fd, event) }
+            defer { additions += 1 }
+            return additions == refused ? -Int(ENOSPC) : control(epoll, operation, fd, event)
+        }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            let pipe = Ends.pipe()
+            var log: [String] = []
+            func attempt() throws {
+                try loop.watch(pipe.near, for: .reading) { _ in log.append("watch") }.unref()
+                loop.schedule(after: .milliseconds(1)) { log.append("timer") }
+                try loop.run()
+            }
+            #expect(throws: SystemError(.epollControl, ENOSPC)) { try attempt() }
+            let open = ledger.open.count
+            #expect(open == refused + (refused == 0 ? 1 : 0), "epoll itself, and those that it has taken")
+            if refused == 0 { try attempt() } else { try loop.run() }
+            #expect(log == ["timer"])
+        }
+        #expect(ledger.open.isEmpty)
+    }
+
+    @Test func aWatchThatTheKernelRefusesLeavesTheOneThatStands() throws {
+        var syscalls = Syscalls()
+        let control = syscalls.epollControl
+        syscalls.epollControl = { epoll, operation, fd, event in
+            operation == EPOLL_CTL_MOD ? -Int(ENOMEM) : control(epoll, operation, fd, event)
+        }
+        try EventLoop.withLoop(clock: VirtualClock(), syscalls: syscalls) { loop in
+            let sockets = Ends.sockets()
+            let fate = Fate()
+            var reads = 0
+            let reader = try loop.watch(sockets.near, for: .reading) { _ in reads += 1 }
+            #expect(throws: SystemError(.epollControl, ENOMEM)) {
+                let handler = fate.bound()
+                _ = try loop.watch(sockets.near, for: .writing) { _ in handler() }
+            }
+            #expect(fate.living == 0)
+            put(into: sockets.far)
+            try loop.turn(.poll)
+            #expect(reads == 1)
+            reader.cancel()
+            #expect(!loop.isAlive)
+        }
+    }
+}
