@@ -45,6 +45,8 @@ public struct SocketAddress: Hashable, Sendable {
     /// The numeric address `host` (without brackets), or `localhost`; `nil` if it is neither.
     public init?(host: String, port: UInt16) {
         self.port = port
+        // To C the text would end there.
+        guard !host.utf8.contains(0) else { return nil }
         var v4 = in_addr()
         if inet_pton(AF_INET, host == "localhost" ? "127.0.0.1" : host, &v4) == 1 {
             self.host = .v4(v4.s_addr)
