@@ -87,6 +87,18 @@ extension ProcessWide {
             }
         }
 
+        @Test func whatTheReleaseOfAHandlerQueuesAtTheEndIsReleasedToo() throws {
+            let fate = Fate()
+            try withLoop { loop in
+                let words = LastWords {
+                    loop.enqueue(fate.bound())
+                    loop.schedule(after: .zero, fate.bound())
+                }
+                _ = try loop.onSignal(SIGUSR1) { withExtendedLifetime(words) {} }
+            }
+            #expect(fate.living == 0)
+        }
+
         @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
             try withLoop(clock: VirtualClock()) { loop in
                 let fate = Fate()

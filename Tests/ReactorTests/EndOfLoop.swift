@@ -1,0 +1,178 @@
+import Glibc
+import Reactor
+import Testing
+
+/// What becomes of the things that a loop still has when it ends.
+@Suite struct EndOfLoop {
+    private let clock = VirtualClock()
+
+    @Test func everythingItHoldsIsReleasedUnrun() throws {
+        let fate = Fate()
+        let pipe = Ends.pipe()
+        try EventLoop.withLoop { loop in
+            loop.schedule(after: .seconds(1), fate.bound { Issue.record("timer") })
+            loop.schedule(every: .seconds(1), fate.bound { Issue.record("repeating timer") })
+            let handler = fate.bound { Issue.record("watch") }
+            _ = try loop.watch(pipe.near, for: .reading) { _ in handler() }
+            put(into: pipe.far)
+            #expect(fate.living == 3)
+        }
+        #expect(fate.living == 0)
+    }
+
+    @Test func aWatchsHandlerGoesAlthoughItsHandleIsKept() throws {
+        let fate = Fate()
+        let pipe = Ends.pipe()
+        let watch = try EventLoop.withLoop { loop in
+            let handler = fate.bound()
+            return try loop.watch(pipe.near, for: .reading) { _ in handler() }
+        }
+        #expect(fate.living == 0)
+        watch.cancel()
+        watch.unref()
+    }
+
+    @Test func submissionsAreRefusedAndReleased() {
+        let fate = Fate()
+        let remote = EventLoop.withLoop { $0.remote }
+        #expect(!remote.submit(fate.boundForThreads()))
+        #expect(fate.living == 0)
+        #expect(onAnotherThread { !remote.submit(fate.boundForThreads()) })
+        #expect(fate.living == 0)
+        #expect(!remote.stop())
+    }
+
+    @Test func whatTheReleaseOfAJobQueuesIsReleasedToo() {
+        let fate = Fate()
+        EventLoop.withLoop { loop in
+            let words = LastWords {
+                loop.enqueue(fate.bound { Issue.record("the loop has ended") })
+                loop.schedule(after: .zero, fate.bound { Issue.record("the loop has ended") })
+            }
+            loop.enqueue { withExtendedLifetime(words) {} }
+        }
+        #expect(fate.living == 0)
+    }
+
+    @Test func allDescriptorsOfALoopAreClosed() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            let remote = loop.remote
+            let received = Counter()
+            let helper = HelperThread { remote.submit { received.add() } }
+            try loop.drive { received.value == 1 }
+            helper.join()
+            loop.schedule(after: .milliseconds(1)) {}
+            try loop.run()
+            #expect(ledger.open.count == 3, "epoll, mailbox, timer")
+            for fd in ledger.open { #expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0) }
+        }
+        #expect(ledger.open.isEmpty)
+        #expect(ledger.openedCount == 3)
+    }
+
+    @Test func handlesThatOutliveTheLoopDoNothing() throws {
+        let pipe = Ends.pipe()
+        let (timer, watch, hold) = try EventLoop.withLoop(clock: clock) { loop in
+            (loop.schedule(after: .seconds(1)) {}, try loop.watch(pipe.near, for: .reading) { _ in }, loop.hold())
+        }
+        #expect(!timer.isPending)
+        #expect(!timer.cancel())
+        #expect(!timer.reschedule(at: .distantFuture))
+        timer.unref()
+        timer.ref()
+        watch.ref()
+        watch.cancel()
+        watch.cancel()
+        hold.release()
+    }
+
+    @Test func itCannotBeDrivenAnyMore() {
+        let loop = EventLoop.withLoop { $0 }
+        #expect(throws: SystemError(.epollWait, EBADF)) { try loop.turn(.poll) }
+    }
+}
+
+extension ProcessWide {
+    /// The report of what a loop left undone, which goes to one handler for the whole process.
+    @Suite struct ReportOfTheEnd {
+        /// The reports that come while `body` runs; other tests may send some too.
+        private func reports(during body: () -> Void) -> [Int] {
+            let counts = SharedList<Int>()
+            let old = LoopReport.handler.withLock { $0 }
+            LoopReport.handler.withLock {
+                $0 = { if case .undelivered(let count) = $0 { counts.append(count) } }
+            }
+            body()
+            LoopReport.handler.withLock { $0 = old }
+            return counts.value
+        }
+
+        @Test func jobsThatAThreadLeavesBehindAreReported() {
+            let fate = Fate()
+            let reports = reports {
+                HelperThread {
+                    for _ in 0..<7919 { EventLoop.current.enqueue(fate.bound()) }
+                }.join()
+            }
+            #expect(reports.contains(7919))
+            #expect(fate.living == 0)
+        }
+
+        @Test func mailThatALoopLeavesBehindIsReportedToo() {
+            let reports = reports {
+                EventLoop.withLoop { loop in
+                    let remote = loop.remote
+                    for _ in 0..<4000 { remote.submit {} }
+                    for _ in 0..<3907 { loop.enqueue {} }
+                }
+            }
+            #expect(reports.contains(7907))
+        }
+
+        @Test func submissionsRaceWithTheEndAndNoneIsForgotten() {
+            let fate = Fate()
+            let reports = reports {
+                for _ in 0..<200 {
+                    let tries = Counter()
+                    let helper = EventLoop.withLoop { loop in
+                        let remote = loop.remote
+                        let helper = HelperThread {
+                            repeat { tries.add() } while remote.submit(fate.boundForThreads()) && tries.value < 1000
+                        }
+                        spin { tries.value > 3 }
+                        try! loop.turn(.poll)
+                        return helper
+                    }
+                    helper.join()
+                }
+            }
+            #expect(fate.living == 0)
+            #expect(!reports.isEmpty)
+        }
+
+        @Test func submissionsRaceWithTheEndOfALoopThatSleepsNowAndThen() {
+            let fate = Fate()
+            let refusals = Counter()
+            _ = reports {
+                for _ in 0..<100 {
+                    let door = Shared<EventLoop.Remote?>(nil)
+                    let sender = HelperThread {
+                        spin { door.value != nil }
+                        let remote = door.value!
+                        while remote.submit(fate.boundForThreads()) {}
+                        refusals.add()
+                    }
+                    HelperThread {
+                        let loop = EventLoop.current
+                        door.value = loop.remote
+                        for _ in 0..<5 { try! loop.turn(.wait) }
+                    }.join()
+                    sender.join()
+                }
+            }
+            #expect(fate.living == 0)
+            #expect(refusals.value == 100)
+        }
+    }
+}
