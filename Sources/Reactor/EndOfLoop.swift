@@ -19,9 +19,9 @@ extension EventLoop {
             let jobs = timers.removeAll()
             let handlers = poller.removeAllHandlers()
             for handler in handlers { handler.loopIsEnding() }
-            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty { break }
+            closeSignals()
+            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty && timers.isEmpty && poller.waiting == 0 { break }
         }
-        closeSignals()
         awaitOwedWakes()
         if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
         poller.close(kernel)

@@ -92,7 +92,12 @@ final class WatchGroup: ReadinessHandler {
         loop?.setReferenced(isReferenced, of: fd)
     }
 
-    func loopIsEnding() { interests = [] }
+    /// The handlers go, although a `Watch` may keep the group.
+    func loopIsEnding() {
+        let removed = interests
+        interests = []
+        withExtendedLifetime(removed) {}
+    }
 
     func descriptorIsReady(_ ready: Interest) {
         // A copy, and each checked again: a handler may cancel the other watch or its own.
