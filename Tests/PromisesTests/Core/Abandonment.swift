@@ -155,12 +155,13 @@ import Testing
     }
 
     @Test func mayTrap() async {
+        let line: UInt = #line + 3
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             conf.abandoned = .trap
             _ = Promise<Int>.pending()
         }
         let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(output.contains("the promise made at \(#fileID):\(#line - 3) was abandoned"))
+        #expect(output.contains("the promise made at \(#fileID):\(line) was abandoned"))
     }
 }
 

@@ -44,7 +44,8 @@ private struct Maybe: CancellableError {
         #expect("\(origin)" == "Module/File.swift:12")
         let events: [LogEvent] = [
             .abandoned(origin), .abandoned(nil),
-            .unhandledRejection(Flaw(1), origin), .unhandledRejection(Flaw(1), nil), .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd("a promise", origin),
+            .unhandledRejection(Flaw(1), origin), .unhandledRejection(Flaw(1), nil),
+            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd("a promise", origin),
             .acceptPaused(Flaw(2)),
         ]
         #expect(

@@ -17,12 +17,13 @@ func inLoop<Value>(_ body: (EventLoop) throws -> Value) rethrows -> Value {
     try EventLoop.withLoop(clock: VirtualClock(), body)
 }
 
-/// A count that debug builds, which take ten times as long, scale down.
+/// A count that debug builds, which take longer, scale down, and builds with a sanitizer again.
 func scaled(_ count: Int) -> Int {
+    let count = isSanitized ? count / 10 : count
     #if DEBUG
-        count / 5
+        return count / 5
     #else
-        count
+        return count
     #endif
 }
 
