@@ -155,14 +155,17 @@ import Testing
     }
 
     @Test func mayTrap() async {
-        let line: UInt = #line + 3
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            conf.abandoned = .trap
-            _ = Promise<Int>.pending()
-        }
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { abandonWithTrap() }
         let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(output.contains("the promise made at \(#fileID):\(line) was abandoned"))
+        #expect(output.contains("the promise made at \(#fileID):\(lineOfTrap) was abandoned"))
     }
+}
+
+private let lineOfTrap: UInt = #line + 4
+
+private func abandonWithTrap() {
+    conf.abandoned = .trap
+    _ = Promise<Int>.pending()
 }
 
 private func abandonWithLogOnly() throws {

@@ -40,10 +40,10 @@ private final class Counter: Sendable {
                 let here = pthread_self()
                 let hold = EventLoop.current.hold()
                 var calls = 0
-                let ended = promise.done { _ in if pthread_equal(pthread_self(), here) != 0 { calls += 1 } }
                 promise.done { _ in if pthread_equal(pthread_self(), here) != 0 { calls += 1 } }.orFail()
+                let ended = promise.done { _ in if pthread_equal(pthread_self(), here) != 0 { calls += 1 } }
                 ready.open()
-                try? hang(ended.then { Promise.value })
+                try? hang(ended)
                 hold.release()
                 let count = calls
                 right.change { $0 += count }
