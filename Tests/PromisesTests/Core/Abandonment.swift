@@ -155,7 +155,9 @@ import Testing
     }
 
     @Test func mayTrap() async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { abandonWithTrap() }
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            abandonWithTrap()
+        }
         let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
         #expect(output.contains("the promise made at \(#fileID):\(lineOfTrap) was abandoned"))
     }
