@@ -58,7 +58,7 @@ import Testing
         #expect(exit == .code(EX_UNAVAILABLE))
     }
 
-    @Test func withoutDescriptorsItCannotBegin() throws {
+    @Test(.disabled(if: isSanitized)) func withoutDescriptorsItCannotBegin() throws {
         let server = try ServerProcess(["--listen", "127.0.0.1:0"], limits: "ulimit -n 4")
         let said = try server.readToEnd()
         #expect(said.output == "")

@@ -168,6 +168,9 @@ struct Failure: Error, CustomStringConvertible {
     let description: String
 }
 
+/// Whether a sanitizer is built in: it keeps freed memory, and calls what is alive at `exit` a leak.
+let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+
 /// Hidden from Swift without _GNU_SOURCE.
 private let closeFrom = unsafeBitCast(
     dlsym(nil, "posix_spawn_file_actions_addclosefrom_np"),

@@ -68,6 +68,20 @@ import Testing
         #expect(isGone(witness))
     }
 
+    @Test func anEchoThatHasGoneRound() throws {
+        weak var witness: Connection?
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            witness = connection
+            echo(connection).ensureThen { connection.close() }.catch { _ in }
+            try peer.send("x")
+            let reply = elsewhere { try peer.receive() }
+            #expect(try hang(reply, timeout: patience) == [0x78])
+            net.settle(.zero)
+        }
+        #expect(isGone(witness))
+    }
+
     @Test func anInlineHandlerIsToldAndCannotBeginAnew() throws {
         nonisolated(unsafe) var told: ReadOutcome?
         nonisolated(unsafe) var next: ReadOutcome?

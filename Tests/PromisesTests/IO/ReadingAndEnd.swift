@@ -128,4 +128,21 @@ import Testing
             #expect(try peer.receive() == [])
         }
     }
+
+    @Test func readsOfSeveralConnectionsAreWaitedForTogether() throws {
+        weak var witness: Witness?
+        try withNetwork { net in
+            let pairs = try (0..<3).map { _ in try net.pair() }
+            let reads = pairs.map { pair in pair.0.read().map { (outcome: $0, count: 1, place: 2, owner: Witness()) } }
+            for (index, pair) in pairs.enumerated() { try pair.1.send([UInt8(index)]) }
+            let all = try hang(when(fulfilled: reads), timeout: patience)
+            #expect(all.map(\.outcome) == [.bytes([0]), .bytes([1]), .bytes([2])])
+            witness = all[0].owner
+        }
+        let isGone = witness == nil
+        #expect(isGone, "the values outlive their promises")
+    }
 }
+
+/// Makes each value too large for a promise's own room, and tells when it goes.
+private final class Witness {}
