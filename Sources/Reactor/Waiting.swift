@@ -105,22 +105,30 @@ extension EventLoop {
             throw error
         }
         wakeDescriptor.store(fd, ordering: .releasing)
+        _ = try openTimer()
+    }
+
+    /// Opened with the first wait, before there is a timer: in a server whose descriptors have run out it would take the
+    /// first one that is free again, and with it the place of a client that waits. False if there is none to be had.
+    private func openTimer() throws(SystemError) -> Bool {
+        if timerDescriptor >= 0 { return true }
+        let result = kernel.timerCreate()
+        if [EMFILE, ENFILE, ENOMEM].contains(CInt(clamping: -result)) { return false }
+        let fd = CInt(try result.orThrow(.timerCreate))
+        do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
+            kernel.close(fd)
+            throw error
+        }
+        timerDescriptor = fd
+        return true
     }
 
     /// Arms the timerfd; false if there is none to be had, and the wait itself must end in time. That is coarser, but a
-    /// server that has run out of descriptors needs its timers to get out of that. It is left armed when the timer is cancelled, at the price of one wake-up for nothing, and
-    /// touched again only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
+    /// server that has run out of descriptors needs its timers to get out of that. It is left armed when the timer is
+    /// cancelled, at the price of one wake-up for nothing, and touched again only for an earlier deadline: 100,000
+    /// request time-outs, started and cancelled, arm it twice.
     private func arm(_ deadline: Int64) throws(SystemError) -> Bool {
-        if timerDescriptor < 0 {
-            let result = kernel.timerCreate()
-            if [EMFILE, ENFILE, ENOMEM].contains(CInt(clamping: -result)) { return false }
-            let fd = CInt(try result.orThrow(.timerCreate))
-            do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
-                kernel.close(fd)
-                throw error
-            }
-            timerDescriptor = fd
-        }
+        guard try openTimer() else { return false }
         // Zero would disarm it.
         let moment = max(deadline, 1)
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
