@@ -87,6 +87,8 @@ import Testing
         let rejected = Promise<Int>(error: PromiseError.timedOut)
         #expect("\(rejected)" == "Promise(the time-out has passed)")
         #expect(String(reflecting: rejected).hasPrefix("Promise<Int>.rejected("))
+        // Printing it does not handle its error; this does.
+        #expect(rejected.isRejected && rejected.error != nil)
         let (guarantee, resolve) = Guarantee<Int>.pending()
         #expect("\(guarantee)" == "Guarantee(…Int)")
         resolve(4)
