@@ -80,7 +80,7 @@ struct Options: Equatable {
     }
 
     private static func count(_ name: String, _ text: String) throws(UsageError) -> Int {
-        guard let count = Int(text), count > 0 else {
+        guard text.first?.isNumber == true, let count = Int(text), count > 0 else {
             throw UsageError(description: "\(name): '\(text)' is not a number above 0")
         }
         return count
@@ -91,7 +91,8 @@ struct Options: Equatable {
         let unit = units.first { text.hasSuffix($0.suffix) } ?? ("", 1)
         let digits = text.dropLast(unit.suffix.count)
         // A year is as good as for ever, and a sum of two of them is still far from an overflow.
-        guard digits.first?.isNumber == true, let number = Double(digits),
+        let isPlain = digits.first?.isNumber == true && digits.allSatisfy { $0.isASCII && $0.isNumber || $0 == "." }
+        guard isPlain, let number = Double(digits),
             (0...31_536_000).contains(number * unit.seconds)
         else {
             throw UsageError(description: "\(name): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds")

@@ -75,6 +75,7 @@ extension Core {
             if !hasWarned && !loop.canWakeItself {
                 hasWarned = true
                 conf.log(.hangCannotEnd(description(what()), caller))
+                continue
             }
             try loop.turn(.wait)
         }

@@ -38,6 +38,9 @@ final class Core: Job, @unchecked Sendable {
     /// Whether it waits without being told: it does not make a rejection a handled one.
     let isOnlyWatching: Bool
 
+    /// Whether it waits to become as its source, without a link. Of the loop's thread.
+    @exclusivity(unchecked) var isForwarding = false
+
     /// What `code` is asked for.
     @usableFromInline
     enum Phase {

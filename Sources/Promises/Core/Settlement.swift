@@ -245,7 +245,7 @@ extension Core {
         let root = unmanagedRoot
         while true {
             let source = inner.unmanagedRoot
-            if source.toOpaque() == root.toOpaque() {
+            if source.toOpaque() == root.toOpaque() || Self.forwards(root, to: source, here) {
                 storeError(PromiseError.returnedSelf, nil)
                 return settle(State.rejected)
             }
@@ -266,8 +266,32 @@ extension Core {
             }
             root.release()
         }
+        isForwarding = true
         inner.attach(self)
         Unmanaged.passUnretained(self).release()
+    }
+
+    /// Whether `target` waits for `root`, through others perhaps, to become as it is: then `root` must not wait for it.
+    ///
+    /// The right to settle `root` is ours, and all that follows it waits for that, so nothing leaves these lists now.
+    private static func forwards(
+        _ root: Unmanaged<Core>, to target: Unmanaged<Core>, _ here: UnsafeMutableRawPointer
+    ) -> Bool {
+        // Only a core of this thread can be marked, and few are.
+        guard target._withUnsafeGuaranteedRef({ $0.loop == here && $0.isForwarding }) else { return false }
+        var followers = [root]
+        while let next = followers.popLast() {
+            var waiter = waiters(next._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) })
+            while let node = waiter {
+                waiter = node._withUnsafeGuaranteedRef { $0.next }
+                let follower = core(node)
+                guard follower.loop == here && follower.isForwarding else { continue }
+                let end = follower.unmanagedRoot
+                if end.toOpaque() == target.toOpaque() { return true }
+                followers.append(end)
+            }
+        }
+        return false
     }
 
     /// As `source`, which has settled: no need to queue for what is known.

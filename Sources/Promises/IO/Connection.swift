@@ -172,7 +172,7 @@ public final class Connection {
                 return Promise(error: failure!)
             }
             sent = max(result, 0)
-            didSend(sent)
+            if sent > 0 { didSend(sent) }
             if sent == bytes.count { return .value }
         }
         let core = Core(root: Void.self, origin: nil)

@@ -38,7 +38,7 @@ extension Guarantee {
         }
     }
 
-    /// As `get`, in the shape that `Promise.tap` has; the result is never a failure.
+    /// As `get`, in the shape that `Promise.tap` has; the result is a failure only if the guarantee was abandoned.
     @inlinable
     @discardableResult
     public func tap(_ body: @escaping (Result<T, any Error>) -> Void) -> Guarantee<T> {
