@@ -8,6 +8,7 @@ import Testing
             let winner = race((1...3).map { number in after(.seconds(4 - number)).map { number } })
             expect(winner, gives: 3)
             #expect(loop.now.nanoseconds == 1_000_000_000)
+            try loop.run()
         }
     }
 
@@ -32,10 +33,11 @@ import Testing
         #expect(nobody.error as? PromiseError == .badInput("race of an empty list"))
     }
 
-    @Test func guaranteesMakeAGuarantee() {
-        inLoop { _ in
+    @Test func guaranteesMakeAGuarantee() throws {
+        try inLoop { loop throws in
             let winner: Guarantee<String> = race(after(.seconds(2)).map { "slow" }, after(.seconds(1)).map { "fast" })
             expect(winner, gives: "fast")
+            try loop.run()
         }
     }
 
