@@ -147,8 +147,10 @@ extension ServerProcess {
     /// Returns when it takes no more connections: it has understood that it is to end.
     func awaitDraining() throws {
         for _ in 0..<100_000 {
-            do { _ = try Client(to: address) } catch let error as SystemError where error.code == ECONNREFUSED {
-                return
+            do { _ = try Client(to: address) } catch let error as SystemError {
+                // Reset: it was in the backlog of the listener that was closed.
+                if error.code == ECONNREFUSED { return }
+                guard error.code == ECONNRESET else { throw error }
             }
         }
         throw Failure(description: "the server goes on accepting")

@@ -93,46 +93,49 @@ import Testing
     }
 }
 
-extension ProcessWide {
-    /// The report of what a loop left undone, which goes to one handler for the whole process.
-    @Suite struct ReportOfTheEnd {
-        /// The reports that come while `body` runs; other tests may send some too.
-        private func reports(during body: () -> Void) -> [Int] {
-            let counts = SharedList<Int>()
-            let old = LoopReport.handler.withLock { $0 }
-            LoopReport.handler.withLock {
-                $0 = { if case .undelivered(let count) = $0 { counts.append(count) } }
-            }
-            body()
-            LoopReport.handler.withLock { $0 = old }
-            return counts.value
+/// The report of what a loop left undone. It goes to one handler for the whole process, so each test has a process of its
+/// own.
+@Suite struct ReportOfTheEnd {
+    /// The reports that come while `body` runs.
+    private static func reports(during body: () -> Void) -> [Int] {
+        let counts = SharedList<Int>()
+        LoopReport.handler.withLock {
+            $0 = { if case .undelivered(let count) = $0 { counts.append(count) } }
         }
+        body()
+        return counts.value
+    }
 
-        @Test func jobsThatAThreadLeavesBehindAreReported() {
+    @Test func jobsThatAThreadLeavesBehindAreReported() async {
+        await #expect(processExitsWith: .success) {
             let fate = Fate()
-            let reports = reports {
+            let reports = ReportOfTheEnd.reports {
                 HelperThread {
                     for _ in 0..<7919 { EventLoop.current.enqueue(fate.bound()) }
                 }.join()
             }
-            #expect(reports.contains(7919))
+            #expect(reports == [7919])
             #expect(fate.living == 0)
         }
+    }
 
-        @Test func mailThatALoopLeavesBehindIsReportedToo() {
-            let reports = reports {
+    @Test func mailThatALoopLeavesBehindIsReportedToo() async {
+        await #expect(processExitsWith: .success) {
+            let reports = ReportOfTheEnd.reports {
                 EventLoop.withLoop { loop in
                     let remote = loop.remote
                     for _ in 0..<4000 { remote.submit {} }
                     for _ in 0..<3907 { loop.enqueue {} }
                 }
             }
-            #expect(reports.contains(7907))
+            #expect(reports == [7907])
         }
+    }
 
-        @Test func submissionsRaceWithTheEndAndNoneIsForgotten() {
+    @Test func submissionsRaceWithTheEndAndNoneIsForgotten() async {
+        await #expect(processExitsWith: .success) {
             let fate = Fate()
-            let reports = reports {
+            let reports = ReportOfTheEnd.reports {
                 for _ in 0..<200 {
                     let tries = Counter()
                     let helper = EventLoop.withLoop { loop in
@@ -150,11 +153,13 @@ extension ProcessWide {
             #expect(fate.living == 0)
             #expect(!reports.isEmpty)
         }
+    }
 
-        @Test func submissionsRaceWithTheEndOfALoopThatSleepsNowAndThen() {
+    @Test func submissionsRaceWithTheEndOfALoopThatSleepsNowAndThen() async {
+        await #expect(processExitsWith: .success) {
             let fate = Fate()
             let refusals = Counter()
-            _ = reports {
+            _ = ReportOfTheEnd.reports {
                 for _ in 0..<100 {
                     let door = Shared<EventLoop.Remote?>(nil)
                     let sender = HelperThread {
