@@ -214,7 +214,7 @@ public final class EventLoop {
             job._withUnsafeGuaranteedRef { $0.runAndRelease() }
             if measuresHandlers {
                 let ended = clock.now.nanoseconds
-                counters.longestHandler = max(counters.longestHandler, .nanoseconds(ended - started))
+                counters.longestHandlerNanoseconds = max(counters.longestHandlerNanoseconds, ended - started)
                 started = ended
             }
             guard left & 31 == 0 else { continue }

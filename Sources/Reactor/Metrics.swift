@@ -11,7 +11,8 @@ public struct LoopMetrics: Sendable {
     /// How often another thread had to wake the loop.
     public internal(set) var wakeups = 0
     /// The longest time that one job or handler has held the loop; zero unless `measuresHandlers` is on.
-    public internal(set) var longestHandler: Duration = .zero
+    public var longestHandler: Duration { .nanoseconds(longestHandlerNanoseconds) }
+    var longestHandlerNanoseconds: Int64 = 0
     /// How often each system call was made by the loop's own thread; those never made are missing.
     public internal(set) var systemCalls: [SystemCall: Int] = [:]
 }

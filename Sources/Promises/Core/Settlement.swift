@@ -245,7 +245,9 @@ extension Core {
         let root = unmanagedRoot
         while true {
             let source = inner.unmanagedRoot
-            if source.toOpaque() == root.toOpaque() || Self.forwards(root, to: source, here) {
+            // Only a core of this thread can be marked as forwarding, and few are.
+            let mayWaitForUs = source._withUnsafeGuaranteedRef { $0.loop == here && $0.isForwarding }
+            if source.toOpaque() == root.toOpaque() || mayWaitForUs && Self.forwards(root, to: source, here) {
                 storeError(PromiseError.returnedSelf, nil)
                 return settle(State.rejected)
             }
@@ -277,8 +279,6 @@ extension Core {
     private static func forwards(
         _ root: Unmanaged<Core>, to target: Unmanaged<Core>, _ here: UnsafeMutableRawPointer
     ) -> Bool {
-        // Only a core of this thread can be marked, and few are.
-        guard target._withUnsafeGuaranteedRef({ $0.loop == here && $0.isForwarding }) else { return false }
         var followers = [root]
         while let next = followers.popLast() {
             var waiter = waiters(next._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) })
