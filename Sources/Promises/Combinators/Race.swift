@@ -1,7 +1,9 @@
 /// Settles as the first of `thenables` to settle, be that a rejection. The others run on, and what becomes of them is
 /// not reported. An empty list is rejected with `PromiseError.badInput`.
 public func race<Each: Thenable>(_ thenables: [Each]) -> Promise<Each.T> {
-    guard !thenables.isEmpty else { return Promise(Core(error: PromiseError.badInput("race of an empty list"), origin: nil)) }
+    guard !thenables.isEmpty else {
+        return Promise(Core(error: PromiseError.badInput("race of an empty list"), origin: nil))
+    }
     let result = Core(root: Each.T.self, origin: nil)
     for thenable in thenables {
         thenable.asPromise().core.attach(Core(inline: Contend<Each.T>(result, mayReject: true)))
