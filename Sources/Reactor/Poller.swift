@@ -27,7 +27,9 @@ public struct Interest: OptionSet, Hashable, Sendable {
 
 /// The epoll side of a loop: its descriptors, what each waits for, and the events on their way.
 ///
-/// Level-triggered, with three rules that keep it exact and cheap:
+/// Level-triggered, with four rules that keep it exact and cheap:
+/// - *Interest is for one event.* What has been reported is no longer waited for, until the handler asks again; so a
+///   handler is held exactly while it waits, at the price of one reference count a message.
 /// - *Interest is added at once and dropped late.* A descriptor that nobody waits for stays registered until the
 ///   kernel reports it anyway; only then is it narrowed or removed. A connection that reads, writes, and reads again
 ///   within one turn, which is every echo, so costs no `epoll_ctl` at all.
@@ -177,10 +179,21 @@ package struct Poller: ~Copyable {
                 try? register(fd, wanted, kernel)
             }
             let ready = failed ? wanted : event.events & wanted
-            guard ready != 0, let handler = slots[fd].handler else { continue }
+            guard ready != 0, let handler = deliver(ready, fd) else { continue }
             return .handler(handler, Interest(rawValue: ready))
         }
         return nil
+    }
+
+    /// What has come is wanted no more. With the last of it the slot's reference to the handler goes to the caller.
+    private mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
+        count(index, -1)
+        slots[index].wanted &= ~ready
+        guard slots[index].wanted == 0 else {
+            count(index, +1)
+            return slots[index].handler
+        }
+        return slots[index].handler.take()
     }
 
     /// Lets every handler go and answers them, for the caller to release when the poller is whole.

@@ -100,6 +100,9 @@ final class WatchGroup: ReadinessHandler {
     }
 
     func descriptorIsReady(_ ready: Interest) {
+        // Asks for more before it calls out: a handler may turn the loop and wait for the next event. It widens no
+        // registration and so cannot fail.
+        try? loop?.setInterest(all, of: fd, handler: self)
         // A copy, and each checked again: a handler may cancel the other watch or its own.
         for entry in interests {
             let mine = ready.intersection(entry.interest)

@@ -124,7 +124,6 @@ public final class Connection {
         }
         promise.fulfill(outcome)
         if count < 0 { failWrites() }
-        updateInterest()
     }
 
     // MARK: Writing
@@ -216,7 +215,6 @@ public final class Connection {
         outgoing = nil
         if writeSide == .ending { endWriteSide() }
         if phase == .flushing { linger() }
-        updateInterest()
     }
 
     /// Ends this side: the peer reads everything that was queued and then the end; reading goes on. Fulfilled when the
@@ -399,10 +397,13 @@ extension Connection: ReadinessHandler {
     }
 
     package func descriptorIsReady(_ ready: Interest) {
+        interest.subtract(ready)
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
-        guard ready.contains(.reading) else { return }
-        if phase == .lingering { discardInput() } else { readNow() }
+        if ready.contains(.reading) {
+            if phase == .lingering { discardInput() } else { readNow() }
+        }
+        updateInterest()
     }
 
     private func updateInterest() {

@@ -206,6 +206,8 @@ extension Listener: ReadinessHandler {
     }
 
     package func descriptorIsReady(_ ready: Interest) {
+        // Before it calls out: a handler may turn the loop.
+        updateInterest()
         for _ in 0..<Self.budget where !isClosed && hasRoom {
             guard acceptOne() else { break }
         }
