@@ -10,7 +10,8 @@ public struct LoopMetrics: Sendable {
     public internal(set) var timersFired = 0
     /// How often another thread had to wake the loop.
     public internal(set) var wakeups = 0
-    /// The longest time that one job or handler has held the loop; zero unless `measuresHandlers` is on.
+    /// The longest time that one job or promise handler has held the loop; zero unless `measuresHandlers` is on. The
+    /// callbacks of timers, watches and signals are not measured.
     public var longestHandler: Duration { .nanoseconds(longestHandlerNanoseconds) }
     var longestHandlerNanoseconds: Int64 = 0
     /// How often each system call was made by the loop's own thread; those never made are missing.

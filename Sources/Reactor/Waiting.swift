@@ -28,8 +28,8 @@ extension EventLoop {
         if deadline != .max && deadline <= now.nanoseconds { blocking = false }
         if !blocking && poller.descriptor < 0 { return }
         try openWaker()
-        let isArmed = deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard blocking else { return try fetch(0) }
+        let isArmed = deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard park() else { return }
         defer { unpark() }
         try fetch(isArmed ? -1 : milliseconds(until: deadline))
