@@ -123,26 +123,33 @@ public final class EventLoop {
 
     /// Ends the innermost `run()` after its present turn. If none is running, the next one ends at once. Twice is as
     /// good as once; afterwards the loop can run again.
-    public func stop() { stopRequested = true }
+    public func stop() {
+        assertOwner()
+        stopRequested = true
+    }
 
     /// One turn; see the type's description.
     /// - Throws: as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
-        guard forkGeneration == Fork.generation else {
+        guard !isForked else {
             throw SystemError(
                 .epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
         }
         guard !hasEnded else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
         assertOwner()
+        // A loop of `withLoop` may be carried by the one around it, or the other way round.
+        let outer = clinux_get_current_loop()
+        clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
+        defer { clinux_set_current_loop(outer) }
         // Inside an inline job: those that wait behind it must not wait for its return.
         let isInsideInlineJob = inlineJobs.isRunning
-        if isInsideInlineJob { runInlineJobs() }
+        let ranInline = isInsideInlineJob && runInlineJobs()
         defer { if isInsideInlineJob { inlineJobs.resume() } }
         counters.turns += 1
         if isParked { unpark() }
         mailbox.take(into: &ready)
-        let worked = drain()
+        let worked = drain() || ranInline
         var limit = Int64.max
         if case .upTo(let duration) = wait { limit = now.advanced(by: duration).nanoseconds }
         // A nested turn first delivers what the outer one has fetched.
@@ -173,7 +180,7 @@ public final class EventLoop {
     public func enqueue(_ job: @escaping () -> Void) { enqueue(ClosureJob(job)) }
 
     /// The same for a job object. It must not stand in a queue already.
-    public func enqueue(_ job: Job) {
+    package func enqueue(_ job: Job) {
         assertOwner()
         ready.append(.passRetained(job))
     }
@@ -184,6 +191,7 @@ public final class EventLoop {
     /// Keeps the loop alive until it is released, for work that comes back from elsewhere: another thread, an
     /// async task.
     public func hold() -> Hold {
+        assertOwner()
         holds += 1
         return Hold(self)
     }
@@ -229,6 +237,11 @@ public final class EventLoop {
     /// The first part of a turn alone: ready jobs, within the budget of a turn.
     package func runReadyJobs() {
         assertOwner()
+        let isInsideInlineJob = inlineJobs.isRunning
+        if isInsideInlineJob {
+            runInlineJobs()
+            inlineJobs.resume()
+        }
         takeMail()
         _ = drain()
     }
@@ -240,8 +253,15 @@ public final class EventLoop {
         if inlineJobs.begin(job) { runInlineJobs() }
     }
 
-    private func runInlineJobs() {
-        while let job = inlineJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+    /// Answers whether there was one.
+    @discardableResult
+    private func runInlineJobs() -> Bool {
+        var hasRun = false
+        while let job = inlineJobs.popFirst() {
+            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
+            hasRun = true
+        }
+        return hasRun
     }
 
     /// Discards `job`, which was refused by a loop that has ended, likewise; not one inside the other, since a job that
@@ -302,13 +322,22 @@ public final class EventLoop {
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         assertOwner()
         try openPoller()
+        if isForked && !interest.isEmpty { throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process") }
         try poller.setInterest(interest, of: fd, handler: handler, kernel)
     }
 
     package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
 
     /// Before `fd` is closed.
-    package func forget(_ fd: CInt) { poller.forget(fd, kernel) }
+    package func forget(_ fd: CInt) {
+        assertOwner()
+        // In a forked child the registration is the parent's, and must stay.
+        poller.forget(fd, isForked ? nil : kernel)
+    }
+
+    func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
+
+    private var isForked: Bool { forkGeneration != Fork.generation }
 
     /// 64 KiB into which everything is read before its exact bytes are copied out, so that an idle connection holds
     /// no buffer. Valid until the next call that reads on this loop.

@@ -1,7 +1,7 @@
 /// A piece of work that is its own entry in the loop's ready queue, so that queueing it allocates nothing.
 ///
-/// Subclass it, override `run()`, and hand it to `EventLoop.enqueue(_:)`, on the loop's thread, or to
-/// `EventLoop.Remote.submit(_:)`. A job stands in one queue at a time; once it runs it may be queued again.
+/// For the library's own modules: nobody else can make one, since queueing a job twice would break the queue. Use
+/// closures.
 open class Job {
     // The link of whichever list holds the job: a promise's waiters, a mailbox, or a ready queue, one after the
     // other. Every list owns its members (+1).
@@ -9,7 +9,7 @@ open class Job {
     @usableFromInline final var link: Unmanaged<Job>?
 
     /// A job that stands in no queue.
-    @inlinable public init() { link = nil }
+    @usableFromInline package init() { link = nil }
 
     /// The next in the list that holds the job. Through accessors, since `@exclusivity(unchecked)` does not reach
     /// another module's direct access to the field.

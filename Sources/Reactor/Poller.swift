@@ -117,11 +117,14 @@ package struct Poller: ~Copyable {
 
     /// Must come before the descriptor is closed: a copy of it elsewhere (dup, fork) would keep the registration
     /// alive, and out of reach once the number is gone.
-    package mutating func forget(_ fd: CInt, _ kernel: Kernel) {
+    /// Without a kernel only the slot is forgotten.
+    package mutating func forget(_ fd: CInt, _ kernel: Kernel?) {
         let index = Int(fd)
         guard index < slots.count else { return }
         count(index, -1)
-        if slots[index].registered != 0 { _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) }
+        if let kernel, slots[index].registered != 0 {
+            _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event())
+        }
         let generation = slots[index].generation &+ 1
         // The last value is kept free for the loop's own sources.
         slots[index] = Slot(generation: generation == .max ? 0 : generation)

@@ -95,6 +95,7 @@ enum SignalTable {
     }
 
     static func subscribe(_ door: SignalDoor, to signal: CInt) throws(SystemError) {
+        _ = running.load(ordering: .relaxed)
         notify(0)
         let failure = previous.withLock { previous -> SystemError? in
             if previous[signal] == nil {

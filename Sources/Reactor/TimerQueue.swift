@@ -83,8 +83,9 @@ package struct TimerQueue {
         let slot = Int(first.slot)
         let interval = slots[slot].interval
         guard interval > 0 else { return release(slot) }
-        let missed = (now - first.deadline) / interval
-        push(first.deadline.addingSaturating((missed + 1).multipliedSaturating(by: interval)), slot)
+        let (late, overflow) = now.subtractingReportingOverflow(first.deadline)
+        let missed = (overflow ? .max : late) / interval
+        push(first.deadline.addingSaturating(missed.addingSaturating(1).multipliedSaturating(by: interval)), slot)
         return slots[slot].job
     }
 

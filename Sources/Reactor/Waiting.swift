@@ -25,11 +25,12 @@ extension EventLoop {
         if case .virtual(let virtual) = clock { return try pollVirtually(virtual, mayBlock: mayBlock, limit) }
         var blocking = mayBlock
         let deadline = min(timers.nextDeadline ?? .max, limit)
-        if deadline != .max && deadline <= now.nanoseconds { blocking = false }
+        let isDue = deadline != .max && deadline <= now.nanoseconds
+        if isDue { blocking = false }
         if !blocking && poller.descriptor < 0 { return }
         try openWaker()
+        let isArmed = isDue || deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard blocking else { return try fetch(0) }
-        let isArmed = deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard park() else { return }
         defer { unpark() }
         try fetch(isArmed ? -1 : milliseconds(until: deadline))

@@ -17,8 +17,8 @@ extension EventLoop {
         _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void
     ) throws(SystemError) -> Watch {
         guard fd >= 0 else { throw SystemError(.epollControl, EBADF, detail: "descriptor \(fd)") }
-        guard !interest.isEmpty else {
-            throw SystemError(.epollControl, EINVAL, detail: "no interest for descriptor \(fd)")
+        guard !interest.isEmpty, interest.isSubset(of: [.reading, .writing]) else {
+            throw SystemError(.epollControl, EINVAL, detail: "interest \(interest.rawValue) for descriptor \(fd)")
         }
         let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
         try group.add(interest, handler)
@@ -76,11 +76,13 @@ final class WatchGroup: ReadinessHandler {
 
     func remove(_ interest: Interest, _ generation: Int) {
         guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return }
+        // Closed without being cancelled first, its number may be another's by now.
+        let isOurs = loop.isHandler(self, of: fd)
         // Released when this function ends, when nothing is half changed any more.
         let removed = interests.remove(at: index)
         if interests.isEmpty {
-            loop.forget(fd)
-        } else {
+            if isOurs { loop.forget(fd) }
+        } else if isOurs {
             // Narrowing an interest makes no system call and so cannot fail.
             try? loop.setInterest(all, of: fd, handler: self)
         }
@@ -88,8 +90,8 @@ final class WatchGroup: ReadinessHandler {
     }
 
     func setReferenced(_ isReferenced: Bool) {
-        guard !interests.isEmpty else { return }
-        loop?.setReferenced(isReferenced, of: fd)
+        guard !interests.isEmpty, let loop, loop.isHandler(self, of: fd) else { return }
+        loop.setReferenced(isReferenced, of: fd)
     }
 
     /// The handlers go, although a `Watch` may keep the group.

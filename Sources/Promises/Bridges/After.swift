@@ -4,11 +4,14 @@ import Reactor
 /// early. Timers of equal deadlines in the order of the calls.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 public func after(_ delay: Duration) -> Guarantee<Void> {
-    let core = Core(root: Void.self, origin: nil)
+    let core = Core(root: Void.self)
     _ = EventLoop.ofThisThread.startTimer(after: delay, core)
     return Guarantee(core)
 }
 
 /// As `after(_:)`, with the delay in seconds.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
-public func after(seconds: Double) -> Guarantee<Void> { after(.seconds(seconds)) }
+public func after(seconds: Double) -> Guarantee<Void> {
+    // Two hundred years: more than that, and infinity, do not fit a Duration, or are never anyway. NaN is none.
+    after(.seconds(seconds > 0 ? min(seconds, 6.3e9) : 0))
+}

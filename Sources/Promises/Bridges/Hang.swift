@@ -82,11 +82,7 @@ extension Core {
     }
 
     private func description(_ type: String) -> String {
-        let root = root
-        guard root.state.load(ordering: .acquiring) & State.kindMask == State.pending, root.isMadeByHand else {
-            return "a \(type)"
-        }
-        return root.origin.map { "the \(type) made at \($0)" } ?? "a \(type)"
+        root.placeOfMaking.map { "the \(type) made at \($0)" } ?? "a \(type)"
     }
 }
 

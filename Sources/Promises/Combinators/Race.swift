@@ -4,9 +4,9 @@ public func race<Each: Thenable>(_ thenables: [Each]) -> Promise<Each.T> {
     guard !thenables.isEmpty else {
         return Promise(Core(error: PromiseError.badInput("race of an empty list"), origin: nil))
     }
-    let result = Core(root: Each.T.self, origin: nil)
+    let result = Core(root: Each.T.self)
     for thenable in thenables {
-        thenable.asPromise().core.attach(Core(inline: Contend<Each.T>(result, mayReject: true)))
+        thenable.asPromise().core.attach(Core(inlineAtHome: Contend<Each.T>(result, mayReject: true)))
     }
     return Promise(result)
 }
@@ -16,8 +16,8 @@ public func race<Each: Thenable>(_ thenables: Each...) -> Promise<Each.T> { race
 
 /// Is fulfilled as the first of the guarantees. One that is abandoned does not count.
 public func race<T>(_ first: Guarantee<T>, _ others: Guarantee<T>...) -> Guarantee<T> {
-    let result = Core(root: T.self, origin: nil)
-    for guarantee in [first] + others { guarantee.core.attach(Core(inline: Contend<T>(result, mayReject: false))) }
+    let result = Core(root: T.self)
+    for guarantee in [first] + others { guarantee.core.attach(Core(inlineAtHome: Contend<T>(result, mayReject: false))) }
     return Guarantee(result)
 }
 

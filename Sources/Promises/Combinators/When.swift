@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Waits for all and collects their values in the order given; an empty list is fulfilled at once.
 ///
 /// The first rejection rejects the result with that error at once; the others run on, and what becomes of them is
@@ -52,19 +50,18 @@ public func when<each Each: Thenable>(fulfilled thenable: repeat each Each) -> P
     return Promise(gathering.core)
 }
 
-/// The sources that a `when` waits for, as they settle, on whatever threads.
-// @unchecked: each place of `sources` is written by the one inline waiter it belongs to, before that waiter's releasing
-// decrement of `left`; it is read after the acquiring decrement that reached zero.
-private final class Gathering: @unchecked Sendable {
+/// The sources that a `when` waits for, as they settle. Used on the thread of the call only, wherever the sources are
+/// settled, so that values which must not cross threads do not.
+private final class Gathering {
     let core: Core
     let count: Int
-    private let left: Atomic<Int>
+    private var left: Int
     private let sources: UnsafeMutablePointer<Core?>
 
     init<Value>(_ type: Value.Type, _ count: Int) {
-        core = Core(root: type, origin: nil)
+        core = Core(root: type)
         self.count = count
-        left = Atomic(count)
+        left = count
         sources = .allocate(capacity: count)
         sources.initialize(repeating: nil, count: count)
     }
@@ -79,13 +76,14 @@ private final class Gathering: @unchecked Sendable {
     func wait<Each: Thenable, Value>(
         for thenable: Each, at index: Int, _ finish: @escaping (Gathering) -> Value
     ) {
-        thenable.asPromise().core.attach(Core(inline: Gather<Each.T, Value>(self, index, finish)))
+        thenable.asPromise().core.attach(Core(inlineAtHome: Gather<Each.T, Value>(self, index, finish)))
     }
 
     /// Answers whether this was the last.
     func fill(_ index: Int, _ source: Core) -> Bool {
         sources[index] = source
-        return left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0
+        left -= 1
+        return left == 0
     }
 }
 

@@ -15,7 +15,7 @@ import Synchronization
 /// The life of the `payload`, three words:
 ///
 ///     waiting for a source    source, once it has settled | operation: one closure, two words
-///     pending, made by hand   -                           | file and line of its making
+///     pending, made by hand   -                           | -
 ///     fulfilled               the value, or a pointer to it if it takes more than 24 bytes
 ///     rejected                the error                   | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides who may touch the rest. While pending, `payload` belongs to the one holder of
@@ -23,23 +23,23 @@ import Synchronization
 // deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a type
 // that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
 @usableFromInline
-final class Core: Job, @unchecked Sendable {
+class Core: Job, @unchecked Sendable {
     /// Tag and pointer: see `State`.
-    @usableFromInline let state: Atomic<UInt>
+    @usableFromInline final let state: Atomic<UInt>
     /// The loop whose thread runs this node's operation, by its address: the loop object lives as long as a handler
     /// waits on it. `nil`: the operation runs inline, on the thread that settles the source.
-    @usableFromInline let loop: UnsafeMutableRawPointer?
+    @usableFromInline final let loop: UnsafeMutableRawPointer?
     @exclusivity(unchecked)
-    @usableFromInline var code: (Core, Phase) -> Void
+    @usableFromInline final var code: (Core, Phase) -> Void
     @exclusivity(unchecked)
-    private var payload: (UInt, UInt, UInt) = (0, 0, 0)
-    /// Whether a resolver settles it, so that the payload tells where it was made while it is pending.
-    let isMadeByHand: Bool
+    private final var payload: (UInt, UInt, UInt) = (0, 0, 0)
+    /// Whether its operation, although it belongs to a loop, runs inline where the source is settled on that loop's thread.
+    final let isInlineAtHome: Bool
     /// Whether it waits without being told: it does not make a rejection a handled one.
-    let isOnlyWatching: Bool
+    final let isOnlyWatching: Bool
 
     /// Whether it waits to become as its source, without a link. Of the loop's thread.
-    @exclusivity(unchecked) var isForwarding = false
+    @exclusivity(unchecked) final var isForwarding = false
 
     /// What `code` is asked for.
     @usableFromInline
@@ -55,13 +55,13 @@ final class Core: Job, @unchecked Sendable {
 
     @usableFromInline
     init(
-        state: UInt, loop: UnsafeMutableRawPointer?, isMadeByHand: Bool = false, isOnlyWatching: Bool = false,
+        state: UInt, loop: UnsafeMutableRawPointer?, isInlineAtHome: Bool = false, isOnlyWatching: Bool = false,
         code: @escaping (Core, Phase) -> Void
     ) {
         self.state = Atomic(state)
         self.loop = loop
         self.code = code
-        self.isMadeByHand = isMadeByHand
+        self.isInlineAtHome = isInlineAtHome
         self.isOnlyWatching = isOnlyWatching
         super.init()
     }
@@ -74,13 +74,13 @@ final class Core: Job, @unchecked Sendable {
     @usableFromInline static var payloadOffset: Int { 16 + 8 + 8 + 8 + 16 }
 
     @usableFromInline @inline(__always)
-    var payloadAddress: UnsafeMutableRawPointer {
+    final var payloadAddress: UnsafeMutableRawPointer {
         // Sound while `self` is alive; every use is a single load or store in a method of `self`.
         Unmanaged.passUnretained(self).toOpaque() + Self.payloadOffset
     }
 
     @usableFromInline @inline(__always)
-    var operationAddress: UnsafeMutableRawPointer { payloadAddress + 8 }
+    final var operationAddress: UnsafeMutableRawPointer { payloadAddress + 8 }
 
     /// Where a `Value` in the room of `capacity` bytes at `address` really is: there, or in a block of its own.
     @inlinable @inline(__always)
@@ -117,41 +117,45 @@ final class Core: Job, @unchecked Sendable {
     }
 
     @inlinable @inline(__always)
-    func storeValue<Value>(_ value: consuming Value) { Self.store(value, at: payloadAddress, capacity: 24) }
+    final func storeValue<Value>(_ value: consuming Value) { Self.store(value, at: payloadAddress, capacity: 24) }
 
     /// The value of a fulfilled promise; a copy.
     @inlinable @inline(__always)
-    func value<Value>(as type: Value.Type) -> Value { Self.stored(type, at: payloadAddress, capacity: 24).pointee }
+    final func value<Value>(as type: Value.Type) -> Value { Self.stored(type, at: payloadAddress, capacity: 24).pointee }
 
     /// Not generic: a generic parameter would open the existential and store the error inside the box.
     @usableFromInline
-    func storeError(_ error: any Error, _ origin: Origin?) {
+    final func storeError(_ error: any Error, _ origin: Origin?) {
         payloadAddress.initializeMemory(as: (any Error).self, to: error)
         storeOrigin(origin)
     }
 
     /// The error of a rejected promise; a copy.
     @usableFromInline
-    var error: any Error { payloadAddress.assumingMemoryBound(to: (any Error).self).pointee }
+    final var error: any Error { payloadAddress.assumingMemoryBound(to: (any Error).self).pointee }
 
     @usableFromInline
-    func storeOrigin(_ origin: Origin?) { operationAddress.storeBytes(of: origin, as: Origin?.self) }
+    final func storeOrigin(_ origin: Origin?) { operationAddress.storeBytes(of: origin, as: Origin?.self) }
 
-    /// Where a pending promise was made by hand, or a rejected one was rejected first.
+    /// Where a rejected promise was made, or the one that was rejected first, if that was made by hand.
     @usableFromInline
-    var origin: Origin? { operationAddress.load(as: Origin?.self) }
+    final var origin: Origin? { operationAddress.load(as: Origin?.self) }
 
     /// The source's address with its outcome in the low bits; zero while the source is pending.
     @usableFromInline @inline(__always)
-    var sourceWord: UInt {
+    final var sourceWord: UInt {
         get { payloadAddress.load(as: UInt.self) }
         set { payloadAddress.storeBytes(of: newValue, as: UInt.self) }
     }
 
     /// The words of a payload as they are: to move a settlement from a linked promise to its root.
-    func movePayload(from other: Core) {
+    final func movePayload(from other: Core) {
         payloadAddress.copyMemory(from: other.payloadAddress, byteCount: 24)
     }
+
+    /// Where the promise was made, if that was by hand.
+    @usableFromInline
+    var placeOfMaking: Origin? { nil }
 
     // MARK: Running
 
@@ -179,9 +183,28 @@ final class Core: Job, @unchecked Sendable {
 
     /// One more reference, for whoever consumes one.
     @usableFromInline @inline(__always)
-    func retain() { _ = Unmanaged.passUnretained(self).retain() }
+    final func retain() { _ = Unmanaged.passUnretained(self).retain() }
 
     deinit { end() }
+}
+
+/// A promise that was made by hand, and knows where. Any thread may ask it at any time.
+@usableFromInline
+final class HandMadeCore: Core, @unchecked Sendable {
+    private let place: Origin
+
+    @usableFromInline override var placeOfMaking: Origin? { place }
+
+    @usableFromInline
+    init(_ place: Origin, code: @escaping (Core, Phase) -> Void) {
+        self.place = place
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
+    }
+
+    @inlinable @inline(__always)
+    convenience init<Value>(root type: Value.Type, _ file: StaticString, _ line: UInt) {
+        self.init(Origin(file, line)) { Core.perform(Follow<Value>.self, $0, $1) }
+    }
 }
 
 /// The state word: a tag in the low four bits, and a pointer above them.

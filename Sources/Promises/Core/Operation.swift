@@ -60,13 +60,22 @@ extension Core {
         Self.store(operation, at: operationAddress, capacity: 16)
     }
 
-    /// A pending core that somebody settles by hand.
+    /// A pending core whose operation runs inline where the source is settled on this thread, and otherwise as a job of
+    /// this thread's loop: values that must not cross threads stay at home.
     @inlinable @inline(__always)
-    convenience init<Value>(root type: Value.Type, origin: Origin?) {
-        self.init(state: State.pending, loop: EventLoop.addressOfThisThread, isMadeByHand: true) {
+    convenience init<Op: Operation>(inlineAtHome operation: Op) {
+        self.init(state: State.pending, loop: EventLoop.addressOfThisThread, isInlineAtHome: true) {
+            Core.perform(Op.self, $0, $1)
+        }
+        Self.store(operation, at: operationAddress, capacity: 16)
+    }
+
+    /// A pending core that whoever holds it settles.
+    @inlinable @inline(__always)
+    convenience init<Value>(root type: Value.Type) {
+        self.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
             Core.perform(Follow<Value>.self, $0, $1)
         }
-        storeOrigin(origin)
     }
 
     /// A core that is born fulfilled. It never waits, and so belongs to no loop.
@@ -165,7 +174,7 @@ extension Core {
 
     @usableFromInline
     func reject(_ error: any Error) {
-        storeError(error, origin)
+        storeError(error, placeOfMaking)
         retain()
         settle(State.rejected)
     }

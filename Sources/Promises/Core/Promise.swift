@@ -25,7 +25,7 @@ public struct Promise<T> {
     /// thread. If it throws, the promise is rejected, unless it has been settled already.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
-        core = Core(root: T.self, origin: Origin(file, line))
+        core = HandMadeCore(root: T.self, file, line)
         let resolver = Resolver<T>(core)
         do { try body(resolver) } catch { resolver.reject(error) }
     }
@@ -35,7 +35,7 @@ public struct Promise<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (promise: Promise<T>, resolver: Resolver<T>) {
-        let core = Core(root: T.self, origin: Origin(file, line))
+        let core = HandMadeCore(root: T.self, file, line)
         return (Promise(core), Resolver(core))
     }
 

@@ -74,7 +74,7 @@ final class ResolverToken: Sendable {
         let seen = core.state.load(ordering: .acquiring)
         let kind = seen & State.kindMask
         guard kind == State.pending || kind == State.link, seen & State.isClaimed == 0 else { return }
-        Diagnostics.abandoned(core.origin)
+        Diagnostics.abandoned(core.placeOfMaking)
         if conf.abandoned == .reject { reject(PromiseError.abandoned) }
     }
 }

@@ -89,7 +89,7 @@ extension Core {
         let waiter = Self.core(node)
         retain()
         waiter.sourceWord = address | seen & State.kindMask
-        guard waiter.loop != nil else { return here._withUnsafeGuaranteedRef { $0.runInline(node) } }
+        if waiter.loop == nil || waiter.isInlineAtHome { return here._withUnsafeGuaranteedRef { $0.runInline(node) } }
         here._withUnsafeGuaranteedRef {
             // What another thread has posted to us was settled before: it must not be overtaken.
             $0.takeMail()
@@ -132,7 +132,9 @@ extension Core {
             return settleAtLeisure(outcome)
         }
         let here = EventLoop.addressOfThisThread
-        let isOnlyLocal = waiter._withUnsafeGuaranteedRef { $0.next == nil && Self.core(waiter).loop == here }
+        let isOnlyLocal = waiter._withUnsafeGuaranteedRef {
+            $0.next == nil && Self.core(waiter).loop == here && !Self.core(waiter).isInlineAtHome
+        }
         let final = State.handled(outcome)
         guard isOnlyLocal && exchange(seen, final) else { return settleAtLeisure(outcome) }
         Self.core(waiter).sourceWord = address | outcome & State.kindMask
@@ -222,11 +224,13 @@ extension Core {
         guard let loop = waitersLoop else { return EventLoop.ofThisThread.runInline(node) }
         // The loop object is there: it outlives every handler that waits on it.
         let isDelivered = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef {
-            if loop == EventLoop.addressOfThisThread {
+            guard loop == EventLoop.addressOfThisThread else { return $0.post(node) }
+            if node._withUnsafeGuaranteedRef({ unsafeDowncast($0, to: Core.self).isInlineAtHome }) {
+                $0.runInline(node)
+            } else {
                 $0.enqueueOwned(node)
-                return true
             }
-            return $0.post(node)
+            return true
         }
         // That loop has ended, and its thread too: the handler never runs, and is released on this one.
         if !isDelivered { EventLoop.ofThisThread.discard(node) }
@@ -338,7 +342,7 @@ extension Core {
     private func abandon(_ newest: Unmanaged<Job>?) {
         guard let newest else { return }
         if conf.abandoned == .log { return Self.letGo(newest) }
-        let source = Core(root: Void.self, origin: nil)
+        let source = Core(root: Void.self)
         source.storeError(PromiseError.abandoned, nil)
         source.state.store(State.rejected | State.isHandled | State.isSettling, ordering: .relaxed)
         source.deliverAll(newest, State.rejected | State.isHandled)

@@ -35,7 +35,14 @@ public final class Configuration: Sendable {
     /// thread it happens on, and must be quick.
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 } }
-        set { handler.withLock { $0 = newValue } }
+        set {
+            // The old one goes outside the lock: what it captured may have something to log.
+            let old = handler.withLock { handler in
+                defer { handler = newValue }
+                return handler
+            }
+            withExtendedLifetime(old) {}
+        }
     }
 
     func log(_ event: LogEvent) { logHandler(event) }

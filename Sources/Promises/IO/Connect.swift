@@ -24,7 +24,7 @@ public func connect(to address: String, timeout: Duration? = nil) -> Promise<Con
 
 /// A connect that is under way. The poller holds it until it is decided.
 private final class ConnectAttempt: ReadinessHandler {
-    let promise = Core(root: Connection.self, origin: nil)
+    let promise = Core(root: Connection.self)
     private let address: SocketAddress
     private let loop: EventLoop
     private var socket: Socket?
@@ -41,6 +41,7 @@ private final class ConnectAttempt: ReadinessHandler {
     func start(_ timeout: Duration?) throws(SystemError) {
         let socket = try Socket.connecting(to: address, loop.kernel)
         self.socket = socket
+        loop.forget(socket.fd)
         try loop.setInterest(.writing, of: socket.fd, handler: self)
         timer = timeout.map { loop.schedule(after: $0) { [weak self] in self?.timeOut() } }
     }

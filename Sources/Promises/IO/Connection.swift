@@ -51,6 +51,8 @@ public final class Connection {
     private var closingTimer: EventLoop.Timer?
     private var discarded = 0
     private var idleTimer: EventLoop.Timer?
+    // The bytes that had gone through when the idle time-out first seemed to be due.
+    private var idleCheck: Int?
 
     private enum WriteSide { case open, ending, ended }
 
@@ -94,7 +96,7 @@ public final class Connection {
         if limit < 1 { return .failed(EINVAL, "upTo: \(limit)") }
         if pendingRead != nil { return .failed(EBUSY, "another read is waiting") }
         if hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
-        let core = Core(root: ReadOutcome.self, origin: nil)
+        let core = Core(root: ReadOutcome.self)
         pendingRead = (core, limit)
         updateInterest()
         return Guarantee(core)
@@ -174,7 +176,7 @@ public final class Connection {
             if sent > 0 { didSend(sent) }
             if sent == bytes.count { return .value }
         }
-        let core = Core(root: Void.self, origin: nil)
+        let core = Core(root: Void.self)
         let queue = outgoing ?? WriteQueue()
         queue.append(bytes, from: sent, core)
         outgoing = queue
@@ -206,7 +208,8 @@ public final class Connection {
             if result < 0 { return fail(SystemError(.send, CInt(-result))) }
             didSend(result)
             queue.advance(result)
-            while let promise = queue.popFinished() { promise.fulfill(()) }
+            // All of them first: an inline handler of one may end the connection, and the others were sent all the same.
+            for promise in queue.takeFinished() { promise.fulfill(()) }
             // An inline handler of such a promise may have ended the connection.
             guard outgoing === queue else { return }
             if queue.isEmpty { break }
@@ -227,7 +230,7 @@ public final class Connection {
         if writeSide == .open {
             writeSide = .ending
             if outgoing != nil {
-                let core = Core(root: Void.self, origin: nil)
+                let core = Core(root: Void.self)
                 ending = core
                 return Promise(core)
             }
@@ -280,7 +283,7 @@ public final class Connection {
     public func close() -> Guarantee<Void> {
         if phase == .closed { return .value }
         if let closing { return Guarantee(closing) }
-        let core = Core(root: Void.self, origin: nil)
+        let core = Core(root: Void.self)
         closing = core
         phase = .flushing
         idleTimer?.cancel()
@@ -339,6 +342,8 @@ public final class Connection {
 
     /// Closes the descriptor. The number is never touched again: by then it may be another's.
     private func release() {
+        // An inline handler of what failed or was cancelled just before may have closed it meanwhile.
+        guard phase != .closed else { return }
         phase = .closed
         interest = []
         closingTimer?.cancel()
@@ -371,12 +376,20 @@ public final class Connection {
 
     private func armIdleTimer() {
         guard let idleTimeout else { return }
+        idleCheck = nil
         idleTimer = loop.schedule(at: lastActivity.advanced(by: idleTimeout)) { [weak self] in self?.idleTimerFired() }
     }
 
     private func idleTimerFired() {
         guard phase == .open, failure == nil, let idleTimeout else { return }
         guard lastActivity.advanced(by: idleTimeout) <= loop.now else { return armIdleTimer() }
+        // Timers come before events: after a stall of the loop, or of the machine, what has arrived in time may still
+        // wait in the kernel. One turn for it, and only then is silence silence.
+        guard idleCheck == bytesReceived + bytesSent else {
+            idleCheck = bytesReceived + bytesSent
+            idleTimer = loop.schedule(after: .zero) { [weak self] in self?.idleTimerFired() }
+            return
+        }
         failure = SystemError(.receive, ETIMEDOUT, detail: "idle for \(idleTimeout)")
         hasEnded = true
         if let (promise, _) = pendingRead {

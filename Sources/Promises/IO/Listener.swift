@@ -45,6 +45,8 @@ public final class Listener {
         self.socket = socket
         self.loop = loop
         localAddress = address
+        // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
+        loop.forget(socket.fd)
     }
 
     deinit { if !isClosed { release() } }
@@ -79,7 +81,7 @@ public final class Listener {
     public func accept() -> Promise<Connection> {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if service != nil { return Promise(error: SystemError(.accept, EBUSY, detail: "serve is running")) }
-        let core = Core(root: Connection.self, origin: nil)
+        let core = Core(root: Connection.self)
         waiting.append(core)
         updateInterest()
         return Promise(core)
@@ -104,7 +106,7 @@ public final class Listener {
         guard maxConnections > 0 else {
             return Promise(error: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
         }
-        let core = Core(root: Void.self, origin: nil)
+        let core = Core(root: Void.self)
         let start = { (connection: Connection) in
             firstly { try handler(connection) }.asVoid().ensureThen { connection.close() }
         }
@@ -137,6 +139,7 @@ public final class Listener {
         let result = loop.kernel.accept(socket.fd, &storage)
         guard result < 0 else {
             isInTrouble = false
+            loop.forget(CInt(result))
             deliver(Connection(Socket(CInt(result), loop.kernel), peer: SocketAddress(storage), on: loop))
             return true
         }

@@ -57,18 +57,11 @@ final class WriteQueue {
         }
     }
 
-    /// The promise of the first write, if all its bytes are gone.
-    func popFinished() -> Core? {
-        guard firstMark < marks.count, marks[firstMark].end <= taken else { return nil }
-        return popMark()
-    }
-
-    /// The promises of the writes that wait.
-    var promises: [Core] { marks[firstMark...].map(\.promise) }
-
-    private func popMark() -> Core {
-        let promise = marks[firstMark].promise
-        firstMark += 1
+    /// The promises of the writes whose bytes are all gone.
+    func takeFinished() -> [Core] {
+        let end = marks[firstMark...].firstIndex { $0.end > taken } ?? marks.count
+        let finished = marks[firstMark..<end].map(\.promise)
+        firstMark = end
         if firstMark == marks.count {
             marks.removeAll()
             firstMark = 0
@@ -76,6 +69,9 @@ final class WriteQueue {
             marks.removeFirst(firstMark)
             firstMark = 0
         }
-        return promise
+        return finished
     }
+
+    /// The promises of the writes that wait.
+    var promises: [Core] { marks[firstMark...].map(\.promise) }
 }

@@ -76,7 +76,29 @@ import Testing
             #expect(read.isPending)
             connection.idleTimeout = .milliseconds(100)
             hang(after(.milliseconds(100)))
+            // What has arrived in time is given a turn to be read.
+            try net.loop.turn(.poll)
             #expect(read.value == failed(ETIMEDOUT))
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func whatArrivedDuringAStallIsNoSilence() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(50)
+            let read = connection.read()
+            try net.loop.turn(.poll)
+            try peer.send([1, 2, 3])
+            clock.advance(by: .seconds(1))
+            #expect(try hang(read, timeout: patience) == .bytes([1, 2, 3]))
+            // The silence since then counts from now.
+            #expect(try hang(connection.write("x"), timeout: patience) == ())
+            let next = connection.read()
+            hang(after(.milliseconds(40)))
+            #expect(next.isPending)
+            #expect(try hang(next, timeout: patience) == failed(ETIMEDOUT))
             withExtendedLifetime(peer) {}
         }
     }

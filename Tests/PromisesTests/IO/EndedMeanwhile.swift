@@ -1,0 +1,71 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Handlers of `pipe` run inside the call that settles, and may end the connection there.
+@Suite struct EndedMeanwhile {
+    @Test func aWriteThatFailsClosesAndIsNotClosedTwice() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            fill(connection)
+            let waiting = connection.write([UInt8](repeating: 1, count: 100_000))
+            waiting.pipe { [connection = Unchecked(connection)] _ in connection.value.close() }
+            peer.reset()
+            #expect(try rejection(of: waiting) == ECONNRESET || code(waiting) == EPIPE)
+            #expect(connection.isClosed)
+        }
+    }
+
+    @Test func anAbortedWriteClosesAndIsNotClosedTwice() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            fill(connection)
+            let waiting = connection.write([1])
+            waiting.pipe { [connection = Unchecked(connection)] _ in connection.value.close() }
+            connection.abort()
+            #expect(code(waiting) == ECANCELED)
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func aReadThatIsCancelledAborts() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read()
+            read.pipe { [connection = Unchecked(connection)] _ in connection.value.abort() }
+            connection.close()
+            #expect(read.value == failed(ECANCELED))
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func ofTwoWritesThatLeaveTogetherTheFirstAborts() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            fill(connection)
+            let first = connection.write([1])
+            let second = connection.write([2])
+            first.pipe { [connection = Unchecked(connection)] _ in connection.value.abort() }
+            while first.isPending {
+                _ = try peer.receive()
+                try net.loop.turn(.poll)
+            }
+            // Both were sent; the second is not taken back.
+            #expect(first.isFulfilled)
+            #expect(second.isFulfilled)
+        }
+    }
+
+    /// Writes until the kernel takes no more, and a little beyond.
+    private func fill(_ connection: Connection) {
+        while connection.queuedBytes == 0 { _ = connection.write([UInt8](repeating: 0, count: 1 << 20)) }
+    }
+}
+
+/// The handlers run on the thread of the test.
+private struct Unchecked<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+}
