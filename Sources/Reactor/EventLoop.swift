@@ -15,7 +15,7 @@ public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
     // checks for these few fields cost a quarter of the instructions of a promise's hop.
     @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
-    @exclusivity(unchecked) @usableFromInline var waitingHandlers = 0
+    @exclusivity(unchecked) @usableFromInline package private(set) var waitingHandlers = 0
     @exclusivity(unchecked) private var inlineJobs = Trampoline()
     @exclusivity(unchecked) private var discardedJobs = Trampoline()
     @usableFromInline let mailbox = Mailbox()
@@ -322,7 +322,9 @@ public final class EventLoop {
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         assertOwner()
         try openPoller()
-        if isForked && !interest.isEmpty { throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process") }
+        if isForked && !interest.isEmpty {
+            throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process")
+        }
         try poller.setInterest(interest, of: fd, handler: handler, kernel)
     }
 

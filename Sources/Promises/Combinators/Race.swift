@@ -17,7 +17,9 @@ public func race<Each: Thenable>(_ thenables: Each...) -> Promise<Each.T> { race
 /// Is fulfilled as the first of the guarantees. One that is abandoned does not count.
 public func race<T>(_ first: Guarantee<T>, _ others: Guarantee<T>...) -> Guarantee<T> {
     let result = Core(root: T.self)
-    for guarantee in [first] + others { guarantee.core.attach(Core(inlineAtHome: Contend<T>(result, mayReject: false))) }
+    for guarantee in [first] + others {
+        guarantee.core.attach(Core(inlineAtHome: Contend<T>(result, mayReject: false)))
+    }
     return Guarantee(result)
 }
 

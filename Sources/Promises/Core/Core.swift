@@ -121,7 +121,9 @@ class Core: Job, @unchecked Sendable {
 
     /// The value of a fulfilled promise; a copy.
     @inlinable @inline(__always)
-    final func value<Value>(as type: Value.Type) -> Value { Self.stored(type, at: payloadAddress, capacity: 24).pointee }
+    final func value<Value>(as type: Value.Type) -> Value {
+        Self.stored(type, at: payloadAddress, capacity: 24).pointee
+    }
 
     /// Not generic: a generic parameter would open the existential and store the error inside the box.
     @usableFromInline

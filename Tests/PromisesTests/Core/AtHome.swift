@@ -1,0 +1,75 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Where things run that are nobody's handler.
+@Suite struct AtHome {
+    /// A value that is not Sendable must not be touched by whichever thread settles another one.
+    @Test func whenPutsItsTupleTogetherOnTheThreadThatAskedForIt() throws {
+        final class Box { var count = 0 }
+        let home = pthread_self()
+        let (promise, resolver) = Promise<Int>.pending()
+        let both = when(fulfilled: Promise.value(Box()), promise)
+        let isHome = Shared(false)
+        both.pipe { _ in isHome.change { $0 = pthread_equal(home, pthread_self()) != 0 } }
+        let strand = Strand { resolver.fulfill(1) }
+        strand.join()
+        #expect(try hang(both.map { $0.1 }, timeout: .seconds(10)) == 1)
+        #expect(isHome.value)
+    }
+
+    /// The line of a promise's making may be asked for while another thread stores the value.
+    @Test func hangNamesAPromiseThatAnotherThreadFulfillsMeanwhile() throws {
+        for _ in 0..<scaled(500) {
+            let (promise, resolver) = Promise<String>.pending()
+            let strand = Strand { resolver.fulfill("a string that is longer than the small ones") }
+            #expect(try hang(promise, timeout: .seconds(10)).count == 43)
+            strand.join()
+        }
+    }
+
+    /// An inline handler hangs on what one that waits behind it fulfills.
+    @Test func whatWaitsBehindAnInlineHandlerIsWork() {
+        inLoop { loop in
+            let (start, startResolver) = Promise<Void>.pending()
+            let (end, endResolver) = Promise<Int>.pending()
+            let (second, secondResolver) = Promise<Void>.pending()
+            let seen = Shared<Int?>(nil)
+            start.pipe { _ in
+                // Queued on the trampoline behind this very handler.
+                secondResolver.fulfill()
+                let value = try? hang(end, timeout: .seconds(3600))
+                seen.change { $0 = value }
+            }
+            second.pipe { _ in endResolver.fulfill(7) }
+            let before = loop.now
+            startResolver.fulfill()
+            #expect(seen.value == 7)
+            #expect(loop.now == before, "it slept")
+        }
+    }
+
+    @Test func driftingIntoTheOuterLoopKeepsTheAccountsOfBoth() throws {
+        try EventLoop.withLoop { outer in
+            var ran = false
+            Promise.value(1).done { _ in ran = true }.catch { _ in }
+            try EventLoop.withLoop { _ in try outer.run() }
+            #expect(ran)
+            #expect(outer.waitingHandlers == 0)
+        }
+    }
+
+    @Test func anyNumberOfSecondsIsADelay() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            for seconds in [Double.infinity, 1e40, .greatestFiniteMagnitude] {
+                #expect(after(seconds: seconds).isPending)
+            }
+            for seconds in [-Double.infinity, .nan, -1, 0] {
+                let soon = after(seconds: seconds)
+                try loop.turn(.poll)
+                #expect(soon.isFulfilled)
+            }
+        }
+    }
+}
