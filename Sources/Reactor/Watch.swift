@@ -1,7 +1,8 @@
 import Glibc
 
 extension EventLoop {
-    /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled.
+    /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler is
+    /// told which part of the interest has come.
     ///
     /// Readiness is level-triggered: it is reported again in each turn until the handler reads, writes, or cancels.
     /// An error or hang-up on the descriptor counts as ready; the handler's own call then learns which. The watch keeps

@@ -27,6 +27,7 @@ enum EchoServerCommand {
         do {
             let server = try EchoServer(options)
             let served = server.serve()
+            if let error = served.error { throw error }
             let statistics = { (title: String) in
                 if !options.isQuiet { say(server.statistics.line(title, loop.metrics)) }
             }
@@ -34,6 +35,8 @@ enum EchoServerCommand {
             if let interval = options.statisticsInterval {
                 loop.schedule(every: interval) { statistics("statistics") }.unref()
             }
+            // Opens what the loop needs to wait, or throws: the line below is a promise.
+            try loop.turn(.poll)
             for address in server.addresses { say("listening on \(address)") }
             try hang(served)
             statistics("totals")

@@ -8,7 +8,7 @@ import Reactor
 /// is to settle is never starved by waiting for it.
 ///
 /// If nothing on the loop can settle it any more, that is logged once, as `LogEvent.hangCannotEnd`, and `hang` goes on
-/// waiting for other threads.
+/// waiting for other threads. With a time-out it is logged when the time is up.
 ///
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
 /// - Throws: the promise's error; `PromiseError.timedOut`; `SystemError` if the loop cannot open its descriptors.
@@ -71,12 +71,13 @@ extension Core {
         defer { timer?.cancel() }
         var hasWarned = false
         while settled == nil {
-            if timedOut { throw PromiseError.timedOut }
+            // With a time-out it is said when the time is up, and the timer, which is ours, has gone.
             if !hasWarned && !loop.canWakeItself {
                 hasWarned = true
                 conf.log(.hangCannotEnd(description(what()), caller))
                 continue
             }
+            if timedOut { throw PromiseError.timedOut }
             try loop.turn(.wait)
         }
     }

@@ -360,7 +360,7 @@ public final class Connection {
     // MARK: Idling
 
     /// Fails the connection, with `ETIMEDOUT`, when it has neither received nor sent a byte for this long; `nil`, which is
-    /// the default, for never. A waiting read and waiting writes fail then, later ones too.
+    /// the default, and anything that is not above zero mean never. A waiting read and waiting writes fail then, later ones too.
     ///
     /// Activity costs one store. The timer looks at it when it fires and goes on for the rest, so that it is moved once
     /// a period and not once a message.
@@ -368,7 +368,7 @@ public final class Connection {
         didSet {
             idleTimer?.cancel()
             idleTimer = nil
-            guard phase == .open, idleTimeout != nil else { return }
+            guard phase == .open, let idleTimeout, idleTimeout > .zero else { return }
             lastActivity = loop.now
             armIdleTimer()
         }
@@ -399,6 +399,11 @@ public final class Connection {
         failWrites()
         updateInterest()
     }
+}
+
+extension Connection: CustomStringConvertible {
+    /// `Connection(127.0.0.1:54321)`, with the peer's address.
+    public var description: String { "Connection(\(peerAddress?.description ?? "gone"))" }
 }
 
 extension Connection: ReadinessHandler {

@@ -11,7 +11,8 @@ import Reactor
 /// try EventLoop.current.run()
 /// ```
 ///
-/// Connections are taken with `serve`, or one by one with `accept`. Trouble with a single connection never ends the
+/// Connections are taken with `serve`, or one by one with `accept`. Letting go of a listener closes it, unless it is serving
+/// or an `accept` waits: then it lives until `close`. Trouble with a single connection never ends the
 /// listener. Want of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`) makes it pause for 100 ms at a
 /// time, reported once an episode as `LogEvent.acceptPaused`; clients wait in the backlog meanwhile.
 public final class Listener {
@@ -91,7 +92,8 @@ public final class Listener {
     /// promise has settled, whichever way, is closed.
     ///
     /// A rejection ends that connection only and is not reported: attach a `catch` in the handler to see it.
-    /// - Parameter maxConnections: how many may run at a time; the next ones wait in the backlog.
+    /// - Parameter maxConnections: how many may run at a time; the next ones wait in the backlog. A connection counts until
+    ///   its descriptor is closed, which may be a while after its handler is done: see `Connection.close`.
     /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection is done, and
     ///   rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`.
     ///   Rejected at once with `EBADF` after `close`, `EBUSY` if `accept` or `serve` is running, `EINVAL` if

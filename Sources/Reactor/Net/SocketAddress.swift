@@ -27,7 +27,9 @@ public struct SocketAddress: Hashable, Sendable {
     /// are refused: nothing is looked up.
     public init(_ text: String) throws(ParseError) {
         func fail(_ reason: String) -> ParseError { ParseError(text: text, reason: reason) }
-        guard let colon = text.lastIndex(of: ":") else { throw fail("the port is missing; write HOST:PORT") }
+        guard let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") else {
+            throw fail("the port is missing; write HOST:PORT")
+        }
         let digits = text[text.index(after: colon)...]
         guard let port = UInt16(digits), digits.allSatisfy(\.isNumber) else {
             throw fail("the port '\(digits)' is not a number from 0 to 65535")
