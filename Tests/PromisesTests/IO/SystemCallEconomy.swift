@@ -76,6 +76,8 @@ import Testing
             // A timer's descriptor, its registration, its setting, and the wait.
             #expect(total(net) - before <= 6)
             #expect(reads.allSatisfy { $0.isPending })
+            // Without this the optimiser lets the peers go, and so end, before the wait.
+            withExtendedLifetime(pairs) {}
         }
     }
 }
