@@ -107,7 +107,8 @@ public final class EventLoop {
 
     /// Turns until `condition` holds, until nothing is left that could make it so, or until `stop()`.
     ///
-    /// The condition is asked before each turn; all jobs that a turn made ready have run by then.
+    /// The condition is asked before each turn. What the turn before made ready has run by then, unless that was more than
+    /// a turn's budget of jobs.
     /// - Returns: whether the condition held in the end.
     /// - Throws: as `run()`, and what `condition` throws.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")

@@ -238,8 +238,8 @@ extension Core {
 
     // MARK: Following another
 
-    /// Settles this core as `inner` settles. Consumes a reference to this core; its operation has run, and
-    /// `becomeFollower` has been called.
+    /// Settles this core as `inner` settles. Consumes a reference to this core, whose own operation has been taken out and
+    /// replaced by `Follow`.
     ///
     /// If it can, it links: `inner`'s producer then settles this core's root itself. Links lead to the root at once, so
     /// recursion through `then` has one level however long it runs, and each level's promises are freed as it goes.

@@ -130,32 +130,7 @@ public final class Connection {
 
     // MARK: Writing
 
-    /// Writes all of `bytes`. Fulfilled when the kernel has taken them, which is the backpressure: wait for one write
-    /// before the next, and a slow reader slows you down. Writes go out in the order of the calls; an empty one
-    /// is fulfilled after those before it.
-    ///
-    /// Rejected with a `SystemError` of `send`: what the kernel reports, such as `ECONNRESET` or `EPIPE`, the same for every
-    /// write that was waiting; `ENOBUFS` beyond `writeQueueLimit`; `EPIPE` after `shutdownWrite`; `EBADF` after `close`
-    /// or `abort`; `ECANCELED` if `abort` came while it waited. No signal is raised. See send(2).
-    @inlinable
-    public func write<Bytes: Collection>(_ bytes: Bytes) -> Promise<Void> where Bytes.Element == UInt8 {
-        if let array = bytes as? [UInt8] { return send(array) }
-        return send(Array(bytes))
-    }
-
-    /// Writes `text` in UTF-8; see the form with bytes.
-    public func write(_ text: String) -> Promise<Void> { send(Array(text.utf8)) }
-
-    /// Writes several buffers as if they were one; see the form with bytes.
-    @inlinable
-    public func write<Buffers: Collection>(_ buffers: Buffers) -> Promise<Void>
-    where Buffers.Element: Collection, Buffers.Element.Element == UInt8 {
-        var joined: [UInt8] = []
-        joined.reserveCapacity(buffers.reduce(0) { $0 + $1.count })
-        for buffer in buffers { joined.append(contentsOf: buffer) }
-        return send(joined)
-    }
-
+    /// What every form of `write` comes to.
     @usableFromInline
     func send(_ bytes: [UInt8]) -> Promise<Void> {
         if let refusal { return Promise(error: refusal) }
@@ -208,9 +183,9 @@ public final class Connection {
             if result < 0 { return fail(SystemError(.send, CInt(-result))) }
             didSend(result)
             queue.advance(result)
-            // All of them first: an inline handler of one may end the connection, and the others were sent all the same.
+            // All are taken out first: an inline handler of one may end the connection, and the others were sent all the
+            // same.
             for promise in queue.takeFinished() { promise.fulfill(()) }
-            // An inline handler of such a promise may have ended the connection.
             guard outgoing === queue else { return }
             if queue.isEmpty { break }
         }
@@ -256,6 +231,12 @@ public final class Connection {
         if failure == nil { failure = error }
         failWrites()
         if phase == .open { updateInterest() } else { release() }
+    }
+
+    private func failRead(_ error: SystemError) {
+        guard let (promise, _) = pendingRead else { return }
+        pendingRead = nil
+        promise.fulfill(ReadOutcome.failed(error))
     }
 
     private func failWrites() {
@@ -335,9 +316,7 @@ public final class Connection {
     }
 
     private func cancelRead() {
-        guard let (promise, _) = pendingRead else { return }
-        pendingRead = nil
-        promise.fulfill(ReadOutcome.failed(SystemError(.receive, ECANCELED, detail: "the connection was closed")))
+        if pendingRead != nil { failRead(SystemError(.receive, ECANCELED, detail: "the connection was closed")) }
     }
 
     /// Closes the descriptor. The number is never touched again: by then it may be another's.
@@ -390,12 +369,10 @@ public final class Connection {
             idleTimer = loop.schedule(after: .zero) { [weak self] in self?.idleTimerFired() }
             return
         }
-        failure = SystemError(.receive, ETIMEDOUT, detail: "idle for \(idleTimeout)")
+        let error = SystemError(.receive, ETIMEDOUT, detail: "idle for \(idleTimeout)")
+        failure = error
         hasEnded = true
-        if let (promise, _) = pendingRead {
-            pendingRead = nil
-            promise.fulfill(ReadOutcome.failed(failure!))
-        }
+        failRead(error)
         failWrites()
         updateInterest()
     }
@@ -436,10 +413,7 @@ extension Connection: ReadinessHandler {
             // The kernel has no room for the registration: nothing would ever be reported.
             interest = []
             hasEnded = true
-            if let (promise, _) = pendingRead {
-                pendingRead = nil
-                promise.fulfill(ReadOutcome.failed(error))
-            }
+            failRead(error)
             fail(error)
         }
     }
