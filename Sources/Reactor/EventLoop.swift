@@ -65,7 +65,11 @@ public final class EventLoop {
         kernel = Kernel(syscalls)
     }
 
-    deinit { buffer?.deallocate() }
+    deinit {
+        // Whoever is posting to us has done so; nobody begins.
+        Self.ends.withLock { _ in }
+        buffer?.deallocate()
+    }
 
     // MARK: Driving
 

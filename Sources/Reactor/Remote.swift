@@ -1,3 +1,5 @@
+import Synchronization
+
 extension EventLoop {
     /// This loop as other threads may use it.
     public var remote: Remote { Remote(loop: self) }
@@ -32,4 +34,19 @@ extension EventLoop {
             return submit { loop.stop() }
         }
     }
+}
+
+extension EventLoop {
+    /// Any thread: posts `job` to the loop at `address`, if `isThere` says that there is one, which must hold from the
+    /// call until the loop has ended, or be false.
+    package static func post(_ job: Job, toLoopAt address: UnsafeMutableRawPointer, if isThere: () -> Bool) {
+        let node = Unmanaged<Job>.passRetained(job)
+        let isPosted = ends.withLock { _ in
+            isThere() && Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef { $0.post(node) }
+        }
+        if !isPosted { node.release() }
+    }
+
+    // Held while a loop is used by somebody who does not own it, and while one goes.
+    static let ends = Mutex(())
 }

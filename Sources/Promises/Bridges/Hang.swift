@@ -64,8 +64,11 @@ extension Core {
         loop.runReadyJobs()
         if settled != nil { return }
         // Another thread that settles the promise must wake this loop. Inline, so that it waits in no loop's
-        // account; it stays behind when the time is up, and so must not count as having been told.
-        attach(Core(inline: WakeUp(loop.remote), isOnlyWatching: true))
+        // account. The hang itself tells of a rejection, and may end before there is one.
+        let root = root
+        let wakeUp = Core(inline: WakeUp(loop.remote), role: .onlyWatching)
+        root.attach(wakeUp)
+        defer { root.remove(wakeUp) }
         var timedOut = false
         let timer = timeout.map { loop.schedule(after: $0) { timedOut = true } }
         defer { timer?.cancel() }

@@ -1,45 +1,32 @@
 /// Settles as the first of `thenables` to settle, be that a rejection. The others run on, and what becomes of them is
-/// not reported. An empty list is rejected with `PromiseError.badInput`.
+/// not reported. An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels those that nobody
+/// else waits for.
+@inlinable
 public func race<Each: Thenable>(_ thenables: [Each]) -> Promise<Each.T> {
     guard !thenables.isEmpty else {
         return Promise(Core(error: PromiseError.badInput("race of an empty list"), origin: nil))
     }
-    let result = Core(root: Each.T.self)
-    for thenable in thenables {
-        thenable.asPromise().core.attach(Core(inlineAtHome: Contend<Each.T>(result, mayReject: true)))
-    }
-    return Promise(result)
+    return Promise(Gathering(racing: Each.T.self, .first, thenables.count).wait(for: thenables))
 }
 
 /// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array.
+@inlinable
 public func race<Each: Thenable>(_ thenables: Each...) -> Promise<Each.T> { race(thenables) }
 
 /// Is fulfilled as the first of the guarantees. One that is abandoned does not count.
+@inlinable
 public func race<T>(_ first: Guarantee<T>, _ others: Guarantee<T>...) -> Guarantee<T> {
-    let result = Core(root: T.self)
-    for guarantee in [first] + others {
-        guarantee.core.attach(Core(inlineAtHome: Contend<T>(result, mayReject: false)))
-    }
-    return Guarantee(result)
+    let all = [first] + others
+    return Guarantee(Gathering(racing: T.self, .firstValue, all.count).wait(for: all))
 }
 
-/// One contender's waiter: the first to claim the result settles it.
-private struct Contend<T>: Operation {
-    typealias Input = T
-    typealias Output = Void
-    let result: Core
-    let mayReject: Bool
-
-    init(_ result: Core, mayReject: Bool) {
-        self.result = result
-        self.mayReject = mayReject
-    }
-
-    consuming func run(_ source: Source<T>, _ core: Core) {
-        if source.isFulfilled || mayReject, result.claim() {
-            result.retain()
-            result.finish(as: source)
+extension Gathering {
+    @inlinable
+    convenience init<Value>(racing type: Value.Type, _ rule: Rule, _ count: Int) {
+        self.init(rule, count) { result, index in
+            result.fulfill(result.value(at: index, as: Value.self))
+        } code: {
+            Core.perform(Follow<Value>.self, $0, $1)
         }
-        core.finish(())
     }
 }

@@ -14,10 +14,10 @@ import Synchronization
 ///
 /// The life of the `payload`, three words:
 ///
-///     waiting for a source    source, once it has settled | operation: one closure, two words
-///     pending, made by hand   -                           | -
+///     waiting for a source    the operation: one closure and one more word
+///     pending, made by hand   -
 ///     fulfilled               the value, or a pointer to it if it takes more than 24 bytes
-///     rejected                the error                   | file and line of the promise that was rejected first
+///     rejected                the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides who may touch the rest. While pending, `payload` belongs to the one holder of
 // the right to settle, and `next` to the list that the node stands in; once settled, `payload` is constant until
 // deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a type
@@ -33,13 +33,15 @@ class Core: Job, @unchecked Sendable {
     @usableFromInline final var code: (Core, Phase) -> Void
     @exclusivity(unchecked)
     private final var payload: (UInt, UInt, UInt) = (0, 0, 0)
-    /// Whether its operation, although it belongs to a loop, runs inline where the source is settled on that loop's thread.
-    final let isInlineAtHome: Bool
-    /// Whether it waits without being told: it does not make a rejection a handled one.
-    final let isOnlyWatching: Bool
-
+    /// What the node waits for, and how far that has come: see `Upstream`.
+    @usableFromInline final let upstream = Atomic<UInt>(0)
+    final let role: Role
     /// Whether it waits to become as its source, without a link. Of the loop's thread.
     @exclusivity(unchecked) final var isForwarding = false
+    /// Whether the loop counts it among the handlers that wait on it. Of the loop's thread.
+    @exclusivity(unchecked) final var countsAsWaiting = false
+    /// How many waiters have been withdrawn and still stand in the list, and when to sweep it: see `Withdrawal`.
+    final let withdrawals = Atomic<UInt32>(0)
 
     /// What `code` is asked for.
     @usableFromInline
@@ -47,22 +49,36 @@ class Core: Job, @unchecked Sendable {
         /// The source has settled: take the operation out and carry it through. The caller's reference to the node goes to
         /// the operation.
         case run
-        /// The node dies before it ran: destroy the operation.
+        /// The operation will not run: destroy it.
         case drop
         /// The node dies fulfilled: destroy the value.
         case destroy
     }
 
+    /// What kind of node it is, for life.
     @usableFromInline
-    init(
-        state: UInt, loop: UnsafeMutableRawPointer?, isInlineAtHome: Bool = false, isOnlyWatching: Bool = false,
-        code: @escaping (Core, Phase) -> Void
-    ) {
+    struct Role: OptionSet {
+        @usableFromInline let rawValue: UInt8
+        @usableFromInline init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Although it belongs to a loop, its operation runs inline where the source is settled on that loop's thread.
+        @usableFromInline static var inlineAtHome: Role { Role(rawValue: 1) }
+        /// It waits without being told: it does not make a rejection a handled one.
+        static var onlyWatching: Role { Role(rawValue: 2) }
+        /// Its waiting is no reason to go on with what it waits for.
+        static var notListening: Role { Role(rawValue: 4) }
+        /// Both.
+        static var watching: Role { [.onlyWatching, .notListening] }
+        /// Resolvers settle it, from any thread.
+        @usableFromInline static var madeByHand: Role { Role(rawValue: 8) }
+    }
+
+    @usableFromInline
+    init(state: UInt, loop: UnsafeMutableRawPointer?, role: Role = [], code: @escaping (Core, Phase) -> Void) {
         self.state = Atomic(state)
         self.loop = loop
         self.code = code
-        self.isInlineAtHome = isInlineAtHome
-        self.isOnlyWatching = isOnlyWatching
+        self.role = role
         super.init()
     }
 
@@ -79,51 +95,42 @@ class Core: Job, @unchecked Sendable {
         Unmanaged.passUnretained(self).toOpaque() + Self.payloadOffset
     }
 
-    @usableFromInline @inline(__always)
-    final var operationAddress: UnsafeMutableRawPointer { payloadAddress + 8 }
-
-    /// Where a `Value` in the room of `capacity` bytes at `address` really is: there, or in a block of its own.
+    /// Whether the payload has room for a `Value`, or for the pointer to a block of its own.
     @inlinable @inline(__always)
-    static func isInline<Value>(_ type: Value.Type, capacity: Int) -> Bool {
-        MemoryLayout<Value>.size <= capacity && MemoryLayout<Value>.alignment <= 8
+    static func isInline<Value>(_ type: Value.Type) -> Bool {
+        MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
     }
 
+    /// Stores the value of a promise that is about to be fulfilled, or the operation of one that waits.
     @inlinable @inline(__always)
-    static func store<Value>(_ value: consuming Value, at address: UnsafeMutableRawPointer, capacity: Int) {
-        if isInline(Value.self, capacity: capacity) {
-            address.initializeMemory(as: Value.self, to: value)
+    final func store<Value>(_ value: consuming Value) {
+        if Self.isInline(Value.self) {
+            payloadAddress.initializeMemory(as: Value.self, to: value)
         } else {
             let block = UnsafeMutablePointer<Value>.allocate(capacity: 1)
             block.initialize(to: value)
-            address.storeBytes(of: block, as: UnsafeMutablePointer<Value>.self)
+            payloadAddress.storeBytes(of: block, as: UnsafeMutablePointer<Value>.self)
         }
     }
 
     @inlinable @inline(__always)
-    static func stored<Value>(
-        _ type: Value.Type, at address: UnsafeMutableRawPointer, capacity: Int
-    ) -> UnsafeMutablePointer<Value> {
-        isInline(Value.self, capacity: capacity)
-            ? address.assumingMemoryBound(to: Value.self)
-            : address.load(as: UnsafeMutablePointer<Value>.self)
+    final func stored<Value>(_ type: Value.Type) -> UnsafeMutablePointer<Value> {
+        Self.isInline(Value.self)
+            ? payloadAddress.assumingMemoryBound(to: Value.self)
+            : payloadAddress.load(as: UnsafeMutablePointer<Value>.self)
     }
 
     @inlinable @inline(__always)
-    static func take<Value>(_ type: Value.Type, at address: UnsafeMutableRawPointer, capacity: Int) -> Value {
-        let place = stored(type, at: address, capacity: capacity)
+    final func take<Value>(_ type: Value.Type) -> Value {
+        let place = stored(type)
         let value = place.move()
-        if !isInline(Value.self, capacity: capacity) { place.deallocate() }
+        if !Self.isInline(Value.self) { place.deallocate() }
         return value
     }
 
-    @inlinable @inline(__always)
-    final func storeValue<Value>(_ value: consuming Value) { Self.store(value, at: payloadAddress, capacity: 24) }
-
     /// The value of a fulfilled promise; a copy.
     @inlinable @inline(__always)
-    final func value<Value>(as type: Value.Type) -> Value {
-        Self.stored(type, at: payloadAddress, capacity: 24).pointee
-    }
+    final func value<Value>(as type: Value.Type) -> Value { stored(type).pointee }
 
     /// Not generic: a generic parameter would open the existential and store the error inside the box.
     @usableFromInline
@@ -137,18 +144,11 @@ class Core: Job, @unchecked Sendable {
     final var error: any Error { payloadAddress.assumingMemoryBound(to: (any Error).self).pointee }
 
     @usableFromInline
-    final func storeOrigin(_ origin: Origin?) { operationAddress.storeBytes(of: origin, as: Origin?.self) }
+    final func storeOrigin(_ origin: Origin?) { (payloadAddress + 8).storeBytes(of: origin, as: Origin?.self) }
 
     /// Where a rejected promise was made, or the one that was rejected first, if that was made by hand.
     @usableFromInline
-    final var origin: Origin? { operationAddress.load(as: Origin?.self) }
-
-    /// The source's address with its outcome in the low bits; zero while the source is pending.
-    @usableFromInline @inline(__always)
-    final var sourceWord: UInt {
-        get { payloadAddress.load(as: UInt.self) }
-        set { payloadAddress.storeBytes(of: newValue, as: UInt.self) }
-    }
+    final var origin: Origin? { (payloadAddress + 8).load(as: Origin?.self) }
 
     /// The words of a payload as they are: to move a settlement from a linked promise to its root.
     final func movePayload(from other: Core) {
@@ -159,17 +159,33 @@ class Core: Job, @unchecked Sendable {
     @usableFromInline
     var placeOfMaking: Origin? { nil }
 
+    /// Ends the work that would settle this promise, which has no source. On its loop's thread; any thread for a promise
+    /// made by hand. False if that cannot be done, or somebody was faster; if true, the right to settle is the caller's.
+    func stopProducing() -> Bool { false }
+
     // MARK: Running
 
     /// The node as a job: its source has settled.
     override func runAndRelease() {
-        if loop != nil { EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() } }
-        code(self, .run)
+        if countsAsWaiting {
+            countsAsWaiting = false
+            EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() }
+        }
+        let word = upstream.load(ordering: .relaxed)
+        if word & Upstream.hasNoOutcome == 0 { return code(self, .run) }
+        // Cancelled after it was queued; or nobody will ever settle the source.
+        if word & Upstream.mark == Upstream.forsaken {
+            dropOperation()
+            forsake()
+        }
+        Unmanaged.passUnretained(self).release()
     }
 
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
-        let loop = loop
+        dropOperation()
+        producerIsGone()
+        let loop = countsAsWaiting ? loop : nil
         super.discardAndRelease()
         guard let loop else { return }
         if loop == EventLoop.addressOfThisThread {
@@ -179,9 +195,6 @@ class Core: Job, @unchecked Sendable {
             Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.orphanIsGone() }
         }
     }
-
-    /// The node as the job of a timer: it is fulfilled with Void, see `after`.
-    override func run() { fulfill(()) }
 
     /// One more reference, for whoever consumes one.
     @usableFromInline @inline(__always)
@@ -194,13 +207,21 @@ class Core: Job, @unchecked Sendable {
 @usableFromInline
 final class HandMadeCore: Core, @unchecked Sendable {
     private let place: Origin
+    /// It was cancelled, and not only rejected with an error that says so. Before it settles, of who has claimed it.
+    @exclusivity(unchecked) final private(set) var isCancelled = false
+
+    override func stopProducing() -> Bool {
+        guard claim() else { return false }
+        isCancelled = true
+        return true
+    }
 
     @usableFromInline override var placeOfMaking: Origin? { place }
 
     @usableFromInline
     init(_ place: Origin, code: @escaping (Core, Phase) -> Void) {
         self.place = place
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .madeByHand, code: code)
     }
 
     @inlinable @inline(__always)
@@ -219,7 +240,7 @@ enum State {
     @usableFromInline static var link: UInt { 3 }
     @usableFromInline static var kindMask: UInt { 3 }
 
-    /// Pending or linked: a resolver has won the right to settle.
+    /// Pending: somebody has won the right to settle. Linked: what the producer would bring comes too late.
     @usableFromInline static var isClaimed: UInt { 4 }
     /// Fulfilled: the value needs no destruction.
     @usableFromInline static var isTrivial: UInt { 4 }
@@ -227,10 +248,36 @@ enum State {
     @usableFromInline static var isHandled: UInt { 4 }
     /// Settled, and waiters are still being handed on, so later ones must queue behind them.
     @usableFromInline static var isSettling: UInt { 8 }
+    /// Pending: somebody reads or thins out the list of waiters, for a moment; who wants to take it must wait.
+    @usableFromInline static var isBusy: UInt { 8 }
 
     /// What a rejection becomes that has waiters: they are told.
     @inline(__always)
     static func handled(_ outcome: UInt) -> UInt { outcome & kindMask == rejected ? outcome | isHandled : outcome }
 
     @usableFromInline static var pointerMask: UInt { ~15 }
+}
+
+/// The word for what a node waits for: an address, and a mark in the low four bits.
+///
+/// As long as the mark is `waiting`, the address is not owned, and is good all the same: a pending core is held by
+/// whoever is to settle it, and who gives that up first sends every waiter on its way, with a reference. It is by
+/// this word that a cancellation climbs.
+@usableFromInline
+enum Upstream {
+    /// The node stands in the list of this core. Not owned.
+    @usableFromInline static var waiting: UInt { 0 }
+    /// The source has settled so, and the node is on its way to run. Owned. The marks are the state's own.
+    @usableFromInline static var fulfilled: UInt { State.fulfilled }
+    @usableFromInline static var rejected: UInt { State.rejected }
+    /// The node has run, and what its operation returned is now linked to it and will settle it. Not owned; both belong to
+    /// one thread.
+    @usableFromInline static var adopted: UInt { State.link }
+    /// Nobody is left to settle the source. Owned.
+    @usableFromInline static var forsaken: UInt { 4 }
+    /// The operation has been taken out, to run or to be cancelled. No address.
+    @usableFromInline static var taken: UInt { 8 }
+
+    static var hasNoOutcome: UInt { forsaken | taken }
+    @usableFromInline static var mark: UInt { 15 }
 }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// What a waiting core does once its source has settled: the type behind `map`, `then`, `catch`, …
 ///
-/// An operation is stored in its core, in two words, which is room for one closure; a larger one gets a block of
-/// its own. It is a struct with the closure as a field and not the closure itself, because a function that is stored
+/// An operation is stored in its core, in three words, which is room for a closure and one more; a larger one gets a
+/// block of its own. It is a struct with the closure as a field and not the closure itself, because a function that is stored
 /// as a bare generic value is wrapped in another one first.
 @usableFromInline
 protocol Operation<Input, Output> {
@@ -50,27 +50,26 @@ extension Core {
     @inlinable @inline(__always)
     convenience init<Op: Operation>(_ operation: Op) {
         self.init(state: State.pending, loop: EventLoop.addressOfThisThread) { Core.perform(Op.self, $0, $1) }
-        Self.store(operation, at: operationAddress, capacity: 16)
+        store(operation)
+    }
+
+    /// The same for a node with a role of its own.
+    @inlinable @inline(__always)
+    convenience init<Op: Operation>(_ operation: Op, role: Role) {
+        self.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: role) {
+            Core.perform(Op.self, $0, $1)
+        }
+        store(operation)
     }
 
     /// A pending core whose operation runs inline, on whichever thread settles its source.
     @inlinable @inline(__always)
-    convenience init<Op: Operation>(inline operation: Op, isOnlyWatching: Bool = false) {
-        self.init(state: State.pending, loop: nil, isOnlyWatching: isOnlyWatching) { Core.perform(Op.self, $0, $1) }
-        Self.store(operation, at: operationAddress, capacity: 16)
+    convenience init<Op: Operation>(inline operation: Op, role: Role = []) {
+        self.init(state: State.pending, loop: nil, role: role) { Core.perform(Op.self, $0, $1) }
+        store(operation)
     }
 
-    /// A pending core whose operation runs inline where the source is settled on this thread, and otherwise as a job of
-    /// this thread's loop: values that must not cross threads stay at home.
-    @inlinable @inline(__always)
-    convenience init<Op: Operation>(inlineAtHome operation: Op) {
-        self.init(state: State.pending, loop: EventLoop.addressOfThisThread, isInlineAtHome: true) {
-            Core.perform(Op.self, $0, $1)
-        }
-        Self.store(operation, at: operationAddress, capacity: 16)
-    }
-
-    /// A pending core that whoever holds it settles.
+    /// A pending core that whoever holds it settles, on this thread.
     @inlinable @inline(__always)
     convenience init<Value>(root type: Value.Type) {
         self.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
@@ -83,7 +82,7 @@ extension Core {
     convenience init<Value>(value: consuming Value) {
         let flags = State.fulfilled | Self.flags(Value.self)
         self.init(state: flags, loop: nil) { Core.perform(Follow<Value>.self, $0, $1) }
-        storeValue(value)
+        store(value)
     }
 
     /// A core that is born rejected.
@@ -95,65 +94,81 @@ extension Core {
 
     @inlinable @inline(__always)
     static func flags<Value>(_ type: Value.Type) -> UInt {
-        _isPOD(type) && isInline(type, capacity: 24) ? State.isTrivial : 0
+        _isPOD(type) && isInline(type) ? State.isTrivial : 0
     }
 
     @inlinable
     static func perform<Op: Operation>(_ type: Op.Type, _ core: Core, _ phase: Phase) {
         switch phase {
         case .run:
-            let word = core.sourceWord
+            let word = core.upstream.load(ordering: .relaxed)
             let source = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
-            let operation = take(Op.self, at: core.operationAddress, capacity: 16)
+            let operation = core.take(Op.self)
+            core.upstream.store(Upstream.taken, ordering: .relaxed)
             operation.run(Source(source, isFulfilled: word & State.kindMask == State.fulfilled), core)
             source.release()
         case .drop:
-            _ = take(Op.self, at: core.operationAddress, capacity: 16)
-            core.dropSource()
+            _ = core.take(Op.self)
         case .destroy:
-            _ = take(Op.Output.self, at: core.payloadAddress, capacity: 24)
+            _ = core.take(Op.Output.self)
         }
     }
 
-    /// The node was delivered but never ran.
-    @usableFromInline
-    func dropSource() {
-        guard let source = UnsafeRawPointer(bitPattern: sourceWord & State.pointerMask) else { return }
-        Unmanaged<Core>.fromOpaque(source).release()
+    /// Destroys the operation, if it has not been taken out, and lets go of the source, if it came.
+    func dropOperation() {
+        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
+        let mark = word & Upstream.mark
+        guard mark != Upstream.taken && mark != Upstream.adopted else { return }
+        code(self, .drop)
+        guard mark != Upstream.waiting else { return }
+        Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).release()
     }
 
     // MARK: How an operation ends. Each consumes the running reference to the core.
 
+    /// Whether what an operation brings still counts: its promise may have been cancelled while it ran.
+    @inlinable @inline(__always)
+    var isOpen: Bool {
+        let seen = state.load(ordering: .relaxed)
+        return seen & (State.kindMask | State.isClaimed) == State.pending
+            || seen & (State.kindMask | State.isClaimed) == State.link
+    }
+
     @inlinable @inline(__always)
     func finish<Value>(_ value: consuming Value) {
-        storeValue(value)
+        guard isOpen else { return Unmanaged.passUnretained(self).release() }
+        store(value)
         settle(State.fulfilled | Self.flags(Value.self))
     }
 
     @usableFromInline
     func finish(throwing error: any Error) {
+        guard isOpen else { return Unmanaged.passUnretained(self).release() }
         storeError(error, nil)
         settle(State.rejected)
     }
 
     /// The source's rejection, passed on with its origin.
     @usableFromInline
-    func finish(rejectedAs source: Core) {
-        storeError(source.error, source.origin)
+    func finish(rejectedAs source: Unmanaged<Core>) {
+        guard isOpen else { return Unmanaged.passUnretained(self).release() }
+        source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
         settle(State.rejected)
     }
 
     @inlinable @inline(__always)
     func finish<Value>(as source: Source<Value>) {
-        if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.core) }
+        if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.reference) }
     }
 
     /// As `inner` will settle.
     @inlinable @inline(__always)
     func finish<Value>(following inner: Core, as type: Value.Type) {
-        code = { Core.perform(Follow<Value>.self, $0, $1) }
-        sourceWord = 0
-        follow(inner)
+        // Nothing to follow. Copying the value here, where its type is known, saves three indirect calls.
+        if inner.state.load(ordering: .acquiring) & State.kindMask == State.fulfilled {
+            return finish(inner.value(as: Value.self))
+        }
+        follow(inner) { Core.perform(Follow<Value>.self, $0, $1) }
     }
 
     /// The same where there is no error to report a circle with.
@@ -164,12 +179,13 @@ extension Core {
     }
 }
 
-/// How a core that was made by hand is settled by whoever holds it, and holds the right to settle it.
+/// How a core that nothing but its holder settles is settled, by whoever holds the right to.
 extension Core {
     @inlinable
     func fulfill<Value>(_ value: consuming Value) {
+        store(value)
         retain()
-        finish(value)
+        settle(State.fulfilled | Self.flags(Value.self))
     }
 
     @usableFromInline

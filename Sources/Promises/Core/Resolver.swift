@@ -21,6 +21,18 @@ public struct Resolver<T> {
     /// Settles with an error.
     public func reject(_ error: any Error) { token.reject(error) }
 
+    /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for it: the
+    /// moment to stop the work that would have settled it. At most once, as a job of this thread's loop, like a
+    /// handler of the promise; otherwise it is released when the promise settles.
+    ///
+    /// ```swift
+    /// Promise<Answer> { resolver in
+    ///     let query = database.start { resolver.resolve($0) }
+    ///     resolver.onCancel { query.stop() }
+    /// }
+    /// ```
+    public func onCancel(_ body: @escaping () -> Void) { token.core.attach(Core(OnCancel(body), role: .watching)) }
+
     /// Settles with a result, of whatever error type.
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
@@ -71,10 +83,8 @@ final class ResolverToken: Sendable {
     }
 
     deinit {
-        let seen = core.state.load(ordering: .acquiring)
-        let kind = seen & State.kindMask
-        guard kind == State.pending || kind == State.link, seen & State.isClaimed == 0 else { return }
+        guard core.claim() else { return }
         Diagnostics.abandoned(core.placeOfMaking)
-        if conf.abandoned == .reject { reject(PromiseError.abandoned) }
+        if conf.abandoned == .log { core.forsake() } else { core.reject(PromiseError.abandoned) }
     }
 }

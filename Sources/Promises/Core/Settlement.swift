@@ -1,33 +1,37 @@
+import Glibc
 import Reactor
 import Synchronization
 
-// How a core settles, how others wait for it, and how it becomes another's equal. The whole of it is here, and none of
-// it is generic: values are words that the operations have stored.
+// How a core settles, how others wait for it, and how it ends. The whole of it is here and in the two files beside it,
+// on following and on cancelling, and none of it is generic: values are words that the operations have stored.
 //
 // Who may do what:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
 // - One party holds the right to settle: the operation of a child, the winner of `claim` among resolvers. Only it
-//   removes waiters, and so it may look at the list before it takes it.
-// - Only the thread of a core's own loop links it. Two threads can therefore not build a circle of links.
+//   takes the list of waiters, and so it may look at the list before it takes it. (Who thins the list out keeps it
+//   waiting meanwhile: see `State.isBusy`.)
+// - It holds the core by a reference, and does not give that up before it has sent all waiters on their way.
+// - A link is made, and what stands behind it is settled, on one thread only, that of both cores' loop. So two
+//   threads cannot build a circle of links, and a promise made by hand, which any thread may settle, is never linked.
 
 extension Core {
     @inline(__always)
-    private static func core(_ word: UInt) -> Core {
+    static func core(_ word: UInt) -> Core {
         Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).takeUnretainedValue()
     }
 
     @inline(__always)
-    private static func core(_ node: Unmanaged<Job>) -> Core {
+    static func core(_ node: Unmanaged<Job>) -> Core {
         node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Core.self) }
     }
 
     @inline(__always)
-    private static func waiters(_ word: UInt) -> Unmanaged<Job>? {
+    static func waiters(_ word: UInt) -> Unmanaged<Job>? {
         UnsafeRawPointer(bitPattern: word & State.pointerMask).map { Unmanaged.fromOpaque($0) }
     }
 
     @inline(__always)
-    private var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
+    var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
 
     /// The core at the end of the links, which holds state and value for all that lead to it. It lives as long as this
     /// one: a link owns what it leads to, and is never changed.
@@ -65,36 +69,47 @@ extension Core {
     func attach(_ waiter: Core) {
         let node = Unmanaged<Job>.passRetained(waiter)
         let here = EventLoop.unmanagedOfThisThread
-        if waiter.loop != nil { here._withUnsafeGuaranteedRef { $0.handlerWaits() } }
-        let seen = state.load(ordering: .acquiring)
-        if seen & State.kindMask == State.link { return root.attach(node, here) }
-        attach(node, here)
+        if waiter.loop != nil && !waiter.role.contains(.onlyWatching) {
+            waiter.countsAsWaiting = true
+            here._withUnsafeGuaranteedRef { $0.handlerWaits() }
+        }
+        attach(waiter, node, here)
     }
 
-    private func attach(_ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
+    private func attach(_ waiter: Core, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
         var seen = state.load(ordering: .acquiring)
+        waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         while true {
             let kind = seen & State.kindMask
-            guard kind == State.pending || seen & State.isSettling != 0 else { break }
-            node._withUnsafeGuaranteedRef { $0.next = Self.waiters(seen) }
+            guard kind == State.pending || kind != State.link && seen & State.isSettling != 0 else { break }
+            waiter.next = Self.waiters(seen)
             let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
             let (done, now) = state.weakCompareExchange(
                 expected: seen, desired: word, successOrdering: .releasing, failureOrdering: .acquiring)
             if done { return }
             seen = now
         }
-        // Linked since we looked.
-        if seen & State.kindMask == State.link { return root.attach(node, here) }
+        if seen & State.kindMask == State.link { return attachToRoot(waiter, node, here) }
         markHandled()
-        let waiter = Self.core(node)
         retain()
-        waiter.sourceWord = address | seen & State.kindMask
-        if waiter.loop == nil || waiter.isInlineAtHome { return here._withUnsafeGuaranteedRef { $0.runInline(node) } }
+        waiter.upstream.store(address | seen & State.kindMask, ordering: .relaxed)
+        if waiter.loop == nil || waiter.role.contains(.inlineAtHome) {
+            return here._withUnsafeGuaranteedRef { $0.runInline(node) }
+        }
         here._withUnsafeGuaranteedRef {
             // What another thread has posted to us was settled before: it must not be overtaken.
             $0.takeMail()
             $0.enqueueOwned(node)
         }
+    }
+
+    private func attachToRoot(_ waiter: Core, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
+        let root = root
+        guard root === Core.never else { return root.attach(waiter, node, here) }
+        // Nobody will ever settle it: the handler is let go at once.
+        let never = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | Upstream.forsaken
+        waiter.upstream.store(never, ordering: .relaxed)
+        here._withUnsafeGuaranteedRef { $0.runInline(node) }
     }
 
     /// A rejection that somebody has been told of is not reported when it dies.
@@ -112,8 +127,7 @@ extension Core {
     func claim() -> Bool {
         var seen = state.load(ordering: .relaxed)
         while true {
-            let kind = seen & State.kindMask
-            guard kind == State.pending || kind == State.link, seen & State.isClaimed == 0 else { return false }
+            guard seen & (State.kindMask | State.isClaimed) == State.pending else { return false }
             let (done, now) = state.weakCompareExchange(
                 expected: seen, desired: seen | State.isClaimed, ordering: .acquiringAndReleasing)
             if done { return true }
@@ -128,17 +142,23 @@ extension Core {
     @usableFromInline
     func settle(_ outcome: UInt) {
         let seen = state.load(ordering: .acquiring)
-        guard seen & State.kindMask == State.pending, let waiter = Self.waiters(seen) else {
+        guard seen & (State.kindMask | State.isBusy) == State.pending, let node = Self.waiters(seen) else {
             return settleAtLeisure(outcome)
         }
         let here = EventLoop.addressOfThisThread
-        let isOnlyLocal = waiter._withUnsafeGuaranteedRef {
-            $0.next == nil && Self.core(waiter).loop == here && !Self.core(waiter).isInlineAtHome
+        let source = address
+        let isDone = node._withUnsafeGuaranteedRef {
+            // One waiter, of this thread, that is queued and has not been withdrawn.
+            let waiter = unsafeDowncast($0, to: Core.self)
+            let isUsual =
+                waiter.next == nil && waiter.loop == here && waiter.upstream.load(ordering: .relaxed) == source
+                && !waiter.role.contains(.inlineAtHome)
+            guard isUsual && exchange(seen, State.handled(outcome)) else { return false }
+            waiter.upstream.store(source | outcome & State.kindMask, ordering: .relaxed)
+            return true
         }
-        let final = State.handled(outcome)
-        guard isOnlyLocal && exchange(seen, final) else { return settleAtLeisure(outcome) }
-        Self.core(waiter).sourceWord = address | outcome & State.kindMask
-        Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.enqueueOwned(waiter) }
+        guard isDone else { return settleAtLeisure(outcome) }
+        Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.enqueueOwned(node) }
     }
 
     /// The cases beside the common one: no waiter, several, another thread's, an inline one, a link.
@@ -149,12 +169,15 @@ extension Core {
                 // Linked since: the right to settle is the root's now. The links between may be a million.
                 let root = self.root
                 root.movePayload(from: self)
-                code = { _, _ in }
                 root.retain()
                 root.settle(outcome)
                 break
             }
             assert(seen & State.kindMask == State.pending, "a promise was settled twice")
+            if seen & State.isBusy != 0 {
+                sched_yield()
+                continue
+            }
             guard let waiter = Self.waiters(seen) else {
                 if exchange(seen, outcome) { break }
                 continue
@@ -174,7 +197,7 @@ extension Core {
     private static func tellsAnyone(_ newest: Unmanaged<Job>?) -> Bool {
         var waiter = newest
         while let node = waiter {
-            guard core(node).isOnlyWatching else { return true }
+            guard core(node).role.contains(.onlyWatching) else { return true }
             waiter = node._withUnsafeGuaranteedRef { $0.next }
         }
         return false
@@ -184,17 +207,7 @@ extension Core {
         var outcome = outcome
         var newest: Unmanaged<Job>? = first
         while true {
-            var oldest: Unmanaged<Job>?
-            while let waiter = newest {
-                newest = waiter._withUnsafeGuaranteedRef { $0.next }
-                waiter._withUnsafeGuaranteedRef { $0.next = oldest }
-                oldest = waiter
-            }
-            while let waiter = oldest {
-                oldest = waiter._withUnsafeGuaranteedRef { $0.next }
-                retain()
-                Self.deliver(waiter, address | outcome & State.kindMask)
-            }
+            deliver(newest, outcome & State.kindMask)
             // Done, unless more have come meanwhile.
             while true {
                 let seen = state.load(ordering: .acquiring)
@@ -209,100 +222,54 @@ extension Core {
     }
 
     @inline(__always)
-    private func exchange(_ seen: UInt, _ desired: UInt) -> Bool {
+    func exchange(_ seen: UInt, _ desired: UInt) -> Bool {
         state.compareExchange(expected: seen, desired: desired, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Sends a waiter on its way with its source, whose reference goes with it.
-    private static func deliver(_ node: Unmanaged<Job>, _ source: UInt) {
-        // No reference of our own: the waiter's end must come where it is discarded, not one inside the other here.
-        let waitersLoop = node._withUnsafeGuaranteedRef {
-            let waiter = unsafeDowncast($0, to: Core.self)
-            waiter.sourceWord = source
-            return waiter.loop
+    /// Sends these on their way, oldest first, each with a reference to this core.
+    func deliver(_ first: Unmanaged<Job>?, _ mark: UInt) {
+        var newest = first
+        var oldest: Unmanaged<Job>?
+        while let node = newest {
+            newest = node._withUnsafeGuaranteedRef { $0.next }
+            node._withUnsafeGuaranteedRef { $0.next = oldest }
+            oldest = node
         }
-        guard let loop = waitersLoop else { return EventLoop.ofThisThread.runInline(node) }
+        while let node = oldest {
+            oldest = node._withUnsafeGuaranteedRef { $0.next }
+            retain()
+            guard !Self.deliver(node, address, mark) else { continue }
+            // It was withdrawn, and only its place was still taken.
+            node.release()
+            Unmanaged.passUnretained(self).release()
+        }
+    }
+
+    private static func deliver(_ node: Unmanaged<Job>, _ source: UInt, _ mark: UInt) -> Bool {
+        // No reference of our own: the waiter's end must come where it is discarded, not one inside the other here.
+        let (loop, isInlineAtHome) = node._withUnsafeGuaranteedRef {
+            let waiter = unsafeDowncast($0, to: Core.self)
+            return (waiter.loop, waiter.role.contains(.inlineAtHome))
+        }
+        // Its own thread may be withdrawing it.
+        let isStillThere = node._withUnsafeGuaranteedRef {
+            unsafeDowncast($0, to: Core.self).upstream
+                .compareExchange(expected: source, desired: source | mark, ordering: .acquiringAndReleasing).exchanged
+        }
+        guard isStillThere else { return false }
+        guard let loop else {
+            EventLoop.ofThisThread.runInline(node)
+            return true
+        }
         // The loop object is there: it outlives every handler that waits on it.
         let isDelivered = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef {
             guard loop == EventLoop.addressOfThisThread else { return $0.post(node) }
-            if node._withUnsafeGuaranteedRef({ unsafeDowncast($0, to: Core.self).isInlineAtHome }) {
-                $0.runInline(node)
-            } else {
-                $0.enqueueOwned(node)
-            }
+            if isInlineAtHome { $0.runInline(node) } else { $0.enqueueOwned(node) }
             return true
         }
         // That loop has ended, and its thread too: the handler never runs, and is released on this one.
         if !isDelivered { EventLoop.ofThisThread.discard(node) }
-    }
-
-    // MARK: Following another
-
-    /// Settles this core as `inner` settles. Consumes a reference to this core, whose own operation has been taken out and
-    /// replaced by `Follow`.
-    ///
-    /// If it can, it links: `inner`'s producer then settles this core's root itself. Links lead to the root at once, so
-    /// recursion through `then` has one level however long it runs, and each level's promises are freed as it goes.
-    @usableFromInline
-    func follow(_ inner: Core) {
-        let here = EventLoop.addressOfThisThread
-        let root = unmanagedRoot
-        while true {
-            let source = inner.unmanagedRoot
-            // Only a core of this thread can be marked as forwarding, and few are.
-            let mayWaitForUs = source._withUnsafeGuaranteedRef { $0.loop == here && $0.isForwarding }
-            if source.toOpaque() == root.toOpaque() || mayWaitForUs && Self.forwards(root, to: source, here) {
-                storeError(PromiseError.returnedSelf, nil)
-                return settle(State.rejected)
-            }
-            let seen = source._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) }
-            if seen & State.kindMask == State.link { continue }
-            guard seen & State.kindMask == State.pending else {
-                return settle(as: source, seen)
-            }
-            // With waiters of its own it keeps them, and their order; another thread's is not ours to link.
-            let canLink =
-                seen & State.pointerMask == 0
-                && source._withUnsafeGuaranteedRef { $0.loop == here }
-                && root._withUnsafeGuaranteedRef { $0.loop == here }
-            guard canLink else { break }
-            let link = UInt(bitPattern: root.retain().toOpaque()) | State.link | seen & State.isClaimed
-            if source._withUnsafeGuaranteedRef({ $0.exchange(seen, link) }) {
-                return Unmanaged.passUnretained(self).release()
-            }
-            root.release()
-        }
-        isForwarding = true
-        inner.attach(self)
-        Unmanaged.passUnretained(self).release()
-    }
-
-    /// Whether `target` waits for `root`, through others perhaps, to become as it is: then `root` must not wait for it.
-    ///
-    /// The right to settle `root` is ours, and all that follows it waits for that, so nothing leaves these lists now.
-    private static func forwards(
-        _ root: Unmanaged<Core>, to target: Unmanaged<Core>, _ here: UnsafeMutableRawPointer
-    ) -> Bool {
-        var followers = [root]
-        while let next = followers.popLast() {
-            var waiter = waiters(next._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) })
-            while let node = waiter {
-                waiter = node._withUnsafeGuaranteedRef { $0.next }
-                let follower = core(node)
-                guard follower.loop == here && follower.isForwarding else { continue }
-                let end = follower.unmanagedRoot
-                if end.toOpaque() == target.toOpaque() { return true }
-                followers.append(end)
-            }
-        }
-        return false
-    }
-
-    /// As `source`, which has settled: no need to queue for what is known.
-    private func settle(as source: Unmanaged<Core>, _ seen: UInt) {
-        source._withUnsafeGuaranteedRef { $0.markHandled() }
-        sourceWord = UInt(bitPattern: source.retain().toOpaque()) | seen & State.kindMask
-        code(self, .run)
+        return true
     }
 
     // MARK: The end of a core
@@ -316,12 +283,11 @@ extension Core {
             let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
             if seen & State.isHandled == 0 { Diagnostics.unhandled(error, origin) }
         case State.link:
-            // If its operation has not run, it still has it.
-            code(self, .drop)
+            dropOperation()
             Self.releaseLinks(seen)
         default:
-            code(self, .drop)
-            abandon(Self.waiters(seen))
+            assert(Self.waiters(seen) == nil, "a promise's producer went without a word to those who wait")
+            dropOperation()
         }
     }
 
@@ -338,32 +304,37 @@ extension Core {
         }
     }
 
-    /// Nobody will ever settle the core that these wait for: they are told so, each on its own loop.
-    private func abandon(_ newest: Unmanaged<Job>?) {
-        guard let newest else { return }
-        if conf.abandoned == .log { return Self.letGo(newest) }
-        let source = Core(root: Void.self)
-        source.storeError(PromiseError.abandoned, nil)
-        source.state.store(State.rejected | State.isHandled | State.isSettling, ordering: .relaxed)
-        source.deliverAll(newest, State.rejected | State.isHandled)
+    // MARK: Without a producer
+
+    /// What would have settled this core has gone, or is about to: those who wait are told so, each on its own loop.
+    /// Called by the producer, while it still holds the core.
+    func producerIsGone() {
+        guard isOpen else { return }
+        if conf.abandoned == .log { return forsake() }
+        storeError(PromiseError.abandoned, nil)
+        retain()
+        settle(State.rejected)
     }
 
-    /// Lets these go without running them, each on its own loop; they stay pending.
-    private static func letGo(_ newest: Unmanaged<Job>) {
-        var rest: Unmanaged<Job>? = newest
-        while let node = rest {
-            rest = node._withUnsafeGuaranteedRef { $0.next }
-            node._withUnsafeGuaranteedRef {
-                let waiter = unsafeDowncast($0, to: Core.self)
-                let code = waiter.code
-                waiter.code = { core, phase in
-                    guard phase == .run else { return code(core, phase) }
-                    code(core, .drop)
-                    core.code = { _, _ in }
-                    Unmanaged.passUnretained(core).release()
-                }
+    /// Lets those who wait go without running them, each on its own loop; this core and they stay pending for ever. For the
+    /// holder of the right to settle.
+    func forsake() {
+        while true {
+            let seen = state.load(ordering: .acquiring)
+            if seen & State.kindMask == State.link { return root.forsake() }
+            guard seen & State.kindMask == State.pending else { return }
+            if seen & State.isBusy != 0 {
+                sched_yield()
+            } else if let waiter = Self.waiters(seen) {
+                if exchange(seen, seen & ~State.pointerMask) { deliver(waiter, Upstream.forsaken) }
+            } else {
+                let never = Unmanaged.passRetained(Core.never)
+                if exchange(seen, UInt(bitPattern: never.toOpaque()) | State.link) { return }
+                never.release()
             }
-            deliver(node, 0)
         }
     }
+
+    /// Where promises end that nobody will settle: pending, and nobody waits here.
+    static let never = Core(state: State.pending, loop: nil) { _, _ in }
 }

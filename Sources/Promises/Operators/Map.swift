@@ -36,7 +36,7 @@ struct Map<T, U>: Operation {
 
     @inlinable
     consuming func run(_ source: Source<T>, _ core: Core) {
-        guard source.isFulfilled else { return core.finish(rejectedAs: source.core) }
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do { core.finish(try body(source.value)) } catch { core.finish(throwing: error) }
     }
 }

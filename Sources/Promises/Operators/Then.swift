@@ -37,7 +37,7 @@ struct Then<T, Next: Thenable>: Operation {
 
     @inlinable
     consuming func run(_ source: Source<T>, _ core: Core) {
-        guard source.isFulfilled else { return core.finish(rejectedAs: source.core) }
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
             core.finish(following: try body(source.value).asPromise().core, as: Next.T.self)
         } catch { core.finish(throwing: error) }
@@ -54,7 +54,7 @@ struct GuaranteeThen<T, Next>: Operation {
 
     @inlinable
     consuming func run(_ source: Source<T>, _ core: Core) {
-        guard source.isFulfilled else { return core.finish(rejectedAs: source.core) }
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         core.finish(followingGuarantee: body(source.value).core, as: Next.self)
     }
 }

@@ -116,6 +116,7 @@ import Testing
             let end = try links(from: start, loop)
             #expect(end.isPending)
             resolver.fulfill(1)
+            try loop.run()
             #expect(end.value == 1 && start.value == 1)
         }
     }
@@ -125,6 +126,7 @@ import Testing
             let (start, resolver) = Promise<Int>.pending()
             let end = try links(from: start, loop)
             resolver.reject(Flaw(2))
+            try loop.run()
             #expect(end.flaw == Flaw(2) && start.flaw == Flaw(2))
         }
     }
@@ -135,6 +137,7 @@ import Testing
             let end = try links(from: start!, loop)
             start = nil
             resolver.fulfill(3)
+            try loop.run()
             #expect(end.value == 3)
         }
     }
@@ -143,6 +146,7 @@ import Testing
         let lines = try logged {
             try inLoop { loop throws in
                 let end = try { try links(from: Promise<Int>.pending().promise, loop) }()
+                try loop.run()
                 #expect(end.error as? PromiseError == .abandoned)
             }
         }

@@ -145,7 +145,8 @@ import Testing
     @Test func afterALinkTheHandlersOfBothPromisesAreOneList() throws {
         try inLoop { loop throws in
             var order: [Int] = []
-            let (inner, resolver) = Promise<Int>.pending()
+            let (source, resolver) = Promise<Int>.pending()
+            let inner = source.map { $0 }
             let outer = Promise.value(()).then { inner }
             outer.done { _ in order.append(0) }.orFail()
             try loop.run()

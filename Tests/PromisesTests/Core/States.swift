@@ -73,7 +73,23 @@ import Testing
             try loop.run()
             #expect(outer.isPending && inner.isPending)
             resolver.fulfill(5)
-            #expect(outer.value == 5 && inner.value == 5)
+            #expect(inner.value == 5)
+            try loop.run()
+            #expect(outer.value == 5)
+        }
+    }
+
+    @Test func linkedPromisesSettleTogether() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let inner = source.map { $0 + 1 }
+            let outer = Promise.value(()).then { inner }
+            try loop.run()
+            var seen: [Int?] = []
+            outer.done { _ in seen += [inner.value, outer.value] }.orFail()
+            resolver.fulfill(5)
+            try loop.run()
+            #expect(seen == [6, 6])
         }
     }
 

@@ -1,0 +1,229 @@
+import Glibc
+import Reactor
+import Synchronization
+
+// How a promise is cancelled, and how that climbs to what it waits for.
+//
+// An operation belongs to one thread, and is cancelled there; a promise made by hand is cancelled wherever it could be
+// settled. A waiter that is withdrawn leaves its operation at once, but its place in the list it stands in only when
+// that is swept or delivered: other threads may be pushing onto it.
+
+extension Core {
+    /// Rejects this core, a root, with `PromiseError.cancelled`, ends the work that would have settled it, and does the
+    /// same to what it waits for, if nobody else waits there. If it has settled, nothing happens.
+    ///
+    /// Any thread; what belongs to another thread is cancelled there, later.
+    /// - Parameter evenIfWanted: also if there are handlers that wait for it.
+    func cancel(evenIfWanted: Bool) {
+        if role.contains(.madeByHand) {
+            guard evenIfWanted || !isWanted, stopProducing() else { return }
+            storeError(PromiseError.cancelled, placeOfMaking)
+            retain()
+            return settle(State.rejected)
+        }
+        guard isOpen, let loop else { return }
+        if loop == EventLoop.addressOfThisThread { return cancelHere(evenIfWanted: evenIfWanted) }
+        // While it is pending, the loop that it belongs to is still there.
+        let job = CancelJob(self, evenIfWanted: evenIfWanted)
+        EventLoop.post(job, toLoopAt: loop) { self.settled == nil && self.root === self }
+    }
+
+    private func cancelHere(evenIfWanted: Bool) {
+        guard evenIfWanted || !isWanted else { return }
+        // What a handler has returned settles this core in its place.
+        let word = upstream.load(ordering: .relaxed)
+        let producer = word & Upstream.mark == Upstream.adopted ? Self.core(word) : self
+        let (isStopped, source) = producer.stop()
+        guard isStopped else { return }
+        // It may be running just now, and end later.
+        if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
+        // What the operation's end has run may have been faster.
+        if isOpen && settled == nil {
+            storeError(PromiseError.cancelled, nil)
+            retain()
+            settle(State.rejected)
+        }
+        source?.cancel(evenIfWanted: false)
+    }
+
+    /// Ends what would settle this core, on its own thread. If it was waiting for a source that is still pending, that is
+    /// returned, with a reference.
+    func stop() -> (isStopped: Bool, source: Core?) {
+        let word = upstream.load(ordering: .acquiring)
+        switch word {
+        case 0: return (stopProducing(), nil)
+        case Upstream.taken: return (true, nil)
+        default: break
+        }
+        defer {
+            if countsAsWaiting {
+                countsAsWaiting = false
+                EventLoop.ofThisThread.handlerWaitsNoMore()
+            }
+        }
+        guard word & Upstream.mark == Upstream.waiting else {
+            dropOperation()
+            return (true, nil)
+        }
+        let source = Self.core(word)
+        guard
+            upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
+                .exchanged
+        else {
+            // It has settled since, on another thread.
+            dropOperation()
+            return (true, nil)
+        }
+        code(self, .drop)
+        source.noteWithdrawal()
+        return (true, source)
+    }
+
+    /// Takes back a waiter of this thread that runs inline, and with it the list's reference. If the core has settled,
+    /// nothing happens: the waiter has run, or is about to.
+    func remove(_ waiter: Core) {
+        guard let first = lockWaiters() else { return }
+        let isThere = Self.nodes(from: first).contains { Self.core($0) === waiter }
+        if isThere { waiter.upstream.store(Upstream.taken, ordering: .relaxed) }
+        sweepAndUnlock(first)
+        if isThere { waiter.code(waiter, .drop) }
+    }
+
+    // MARK: The list of waiters, as others than its taker see it
+
+    /// Whether a handler, or a `hang`, waits here. While somebody settles the core, it counts as wanted.
+    private var isWanted: Bool {
+        guard let first = lockWaiters() else { return true }
+        let isWanted = Self.nodes(from: first).contains { node in
+            let waiter = Self.core(node)
+            return waiter.upstream.load(ordering: .relaxed) != Upstream.taken && !waiter.role.contains(.notListening)
+        }
+        unlockWaiters()
+        return isWanted
+    }
+
+    /// A waiter's place in the list has become void. Places are cleared when they outnumber the others, so that
+    /// withdrawing costs the same however long the list is.
+    private func noteWithdrawal() {
+        let withdrawals = withdrawals.add(1, ordering: .relaxed).newValue
+        guard Withdrawal.isSweepDue(withdrawals), let first = lockWaiters() else { return }
+        sweepAndUnlock(first)
+    }
+
+    /// Takes the withdrawn waiters out of a locked list.
+    private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
+        var kept: Unmanaged<Job>?
+        var last: Unmanaged<Job>?
+        var gone: Unmanaged<Job>?
+        var left = 0
+        var rest = first
+        while let node = rest {
+            rest = node._withUnsafeGuaranteedRef { $0.next }
+            if Self.core(node).upstream.load(ordering: .relaxed) == Upstream.taken {
+                node._withUnsafeGuaranteedRef { $0.next = gone }
+                gone = node
+            } else {
+                if let last { last._withUnsafeGuaranteedRef { $0.next = node } } else { kept = node }
+                last = node
+                left += 1
+            }
+        }
+        last?._withUnsafeGuaranteedRef { $0.next = nil }
+        withdrawals.store(Withdrawal.afterSweep(left), ordering: .relaxed)
+        unlockWaiters(replacing: first, by: kept)
+        while let node = gone {
+            gone = node._withUnsafeGuaranteedRef { $0.next }
+            node.release()
+        }
+    }
+
+    /// Keeps whoever would take the list waiting, and gives its newest node; later ones may be pushed all the same.
+    /// `nil` if the core is not pending, or is being settled.
+    private func lockWaiters() -> Unmanaged<Job>?? {
+        var seen = state.load(ordering: .acquiring)
+        while seen & (State.kindMask | State.isClaimed) == State.pending {
+            if seen & State.isBusy != 0 {
+                sched_yield()
+                seen = state.load(ordering: .acquiring)
+                continue
+            }
+            let (done, now) = state.weakCompareExchange(
+                expected: seen, desired: seen | State.isBusy, ordering: .acquiringAndReleasing)
+            if done { return .some(Self.waiters(seen)) }
+            seen = now
+        }
+        return .none
+    }
+
+    private func unlockWaiters() { state.bitwiseAnd(~State.isBusy, ordering: .releasing) }
+
+    /// The same, with `kept` in the place of `first` and all below it.
+    private func unlockWaiters(replacing first: Unmanaged<Job>?, by kept: Unmanaged<Job>?) {
+        var seen = state.load(ordering: .acquiring)
+        if Self.waiters(seen)?.toOpaque() == first?.toOpaque() {
+            let word = UInt(bitPattern: kept?.toOpaque()) | seen & ~State.pointerMask & ~State.isBusy
+            let (done, now) = state.compareExchange(expected: seen, desired: word, ordering: .acquiringAndReleasing)
+            if done { return }
+            seen = now
+        }
+        // Newer nodes have come on top, or somebody has claimed the core. The former stay; below the oldest of them comes
+        // what we have kept.
+        guard Self.waiters(seen)?.toOpaque() != first?.toOpaque() else {
+            return unlockWaiters(replacing: first, by: kept)
+        }
+        for node in Self.nodes(from: Self.waiters(seen)) {
+            let isLowest = node._withUnsafeGuaranteedRef { $0.next?.toOpaque() == first?.toOpaque() }
+            guard isLowest else { continue }
+            node._withUnsafeGuaranteedRef { $0.next = kept }
+            break
+        }
+        unlockWaiters()
+    }
+
+    private static func nodes(from first: Unmanaged<Job>?) -> some Sequence<Unmanaged<Job>> {
+        sequence(state: first) { rest -> Unmanaged<Job>? in
+            defer { rest = rest?._withUnsafeGuaranteedRef { $0.next } }
+            return rest
+        }
+    }
+}
+
+/// How `Core.withdrawals` counts: places that are void in the low 24 bits, and above them the power of two, times 16,
+/// at which they are cleared away.
+private enum Withdrawal {
+    static func isSweepDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF >= 16 << (word >> 24) }
+
+    /// As many as are left may become void before the next sweep, and 16 at least.
+    static func afterSweep(_ left: Int) -> UInt32 {
+        let power = max(0, Int.bitWidth - (left >> 4).leadingZeroBitCount)
+        return UInt32(min(power, 19)) << 24
+    }
+}
+
+/// Cancels a promise on the thread that it belongs to.
+private final class CancelJob: Job {
+    private let core: Core
+    private let evenIfWanted: Bool
+
+    init(_ core: Core, evenIfWanted: Bool) {
+        self.core = core
+        self.evenIfWanted = evenIfWanted
+        super.init()
+    }
+
+    override func run() { core.root.cancel(evenIfWanted: evenIfWanted) }
+}
+
+/// Calls the body if the promise was cancelled; see `Resolver.onCancel`.
+struct OnCancel: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let body: () -> Void
+
+    init(_ body: @escaping () -> Void) { self.body = body }
+
+    consuming func run(_ source: Source<Void>, _ core: Core) {
+        if (source.core as? HandMadeCore)?.isCancelled == true { body() }
+        core.finish(())
+    }
+}

@@ -1,0 +1,19 @@
+extension Promise {
+    /// Cancels the promise, if it is pending: it is rejected with `PromiseError.cancelled`, and the work that would have
+    /// settled it is stopped, as far as that can be.
+    ///
+    /// What that is: the closure of the operator that made the promise is released, unrun; a timer leaves the loop;
+    /// the `onCancel` of a resolver is called. Then the same happens to the promise that this one waits for, and so
+    /// on upwards, as long as no other handler waits there. Handlers run as for any rejection, as jobs, never inside
+    /// this call; note that `catch` and `recover` do not see cancellations unless their policy is `.allErrors`.
+    ///
+    /// Any thread, if the value is `Sendable`. What belongs to another thread's loop is cancelled there, when it next
+    /// turns, unless it has settled by then; if that loop has ended, it is not.
+    public func cancel() { core.root.cancel(evenIfWanted: true) }
+}
+
+extension Guarantee {
+    /// Cancels the guarantee, if it is pending; see `Promise.cancel`. It has no error to say so with: its handlers are
+    /// released without being called; seen as a promise it is rejected with `PromiseError.cancelled`.
+    public func cancel() { core.root.cancel(evenIfWanted: true) }
+}

@@ -1,0 +1,313 @@
+import Reactor
+import Testing
+
+@testable import Promises
+
+/// `cancel()`: what it stops, whom it tells, and how far it climbs.
+@Suite struct Cancellation {
+    @Test func itRejectsAndTellsByJobs() throws {
+        try inLoop { loop throws in
+            var seen: [String] = []
+            let (promise, resolver) = Promise<Int>.pending()
+            promise.catch(policy: .allErrors) { seen.append("\($0)") }
+            promise.cancel()
+            #expect(promise.error as? PromiseError == .cancelled && seen.isEmpty)
+            try loop.run()
+            resolver.fulfill(1)
+            promise.cancel()
+            #expect(seen == ["\(PromiseError.cancelled)"])
+        }
+    }
+
+    @Test func itDropsTheOperationAtOnce() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let (source, resolver) = Promise<Int>.pending()
+            var ran = false
+            let mapped = {
+                let token = tally.token()
+                return source.map { value in
+                    ran = true
+                    return withExtendedLifetime(token) { value }
+                }
+            }()
+            mapped.cancel()
+            #expect(tally.alive == 0)
+            #expect(mapped.error as? PromiseError == .cancelled)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(!ran && loop.waitsForNothing)
+        }
+    }
+
+    @Test func itClimbsToTheResolverAndIsToldOnce() throws {
+        try inLoop { loop throws in
+            var stops = 0
+            let promise = Promise<Int> { resolver in
+                resolver.onCancel { stops += 1 }
+                keep(resolver, in: loop)
+            }
+            let end = promise.map { $0 + 1 }.then { Promise.value($0) }.ensure {}.done { _ in }
+            end.cancel()
+            #expect(stops == 0)
+            try loop.run()
+            end.cancel()
+            promise.cancel()
+            try loop.run()
+            #expect(stops == 1)
+            #expect(promise.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func itStopsWhereAnotherListens() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            var stopped = false
+            resolver.onCancel { stopped = true }
+            let mapped = source.map { $0 + 1 }
+            let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
+            one.cancel()
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(!stopped && other.value == 200 && one.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func theLastListenerTakesItDown() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let mapped = source.map { $0 + 1 }
+            let (one, other) = (mapped.map { $0 * 10 }, mapped.map { $0 * 100 })
+            one.cancel()
+            #expect(mapped.isPending)
+            other.cancel()
+            #expect(mapped.isRejected && source.isRejected)
+            resolver.fulfill(1)
+            #expect(source.value == nil)
+        }
+    }
+
+    @Test func itTakesATimerOutOfTheLoop() throws {
+        try inLoop { loop throws in
+            let late = after(.seconds(3600)).then { Promise.value(1) }
+            #expect(loop.isAlive)
+            late.cancel()
+            #expect(!loop.isAlive)
+            let timer = after(.seconds(1))
+            timer.cancel()
+            #expect(!loop.isAlive && timer.value == nil)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func itReachesWhatAHandlerHasReturned(isMadeByHand: Bool) throws {
+        try inLoop { loop throws in
+            var stopped = false
+            let promise = Promise.value(0).then { _ -> Promise<Int> in
+                let (inner, resolver) = Promise<Int>.pending()
+                resolver.onCancel { stopped = true }
+                keep(resolver, in: loop)
+                return isMadeByHand ? inner : inner.map { $0 }
+            }
+            try loop.run()
+            promise.cancel()
+            try loop.run()
+            #expect(stopped && promise.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func itReachesTheEndOfALongRecursion() throws {
+        try inLoop { loop throws in
+            func count(_ left: Int) -> Promise<Int> {
+                Promise.value(left).then { left -> Promise<Int> in
+                    left == 0 ? after(.seconds(60)).then { Promise.value(1) } : count(left - 1)
+                }
+            }
+            let promise = count(1000)
+            while !loop.isWaitingForTimer { try loop.turn(.poll) }
+            promise.cancel()
+            #expect(promise.isRejected && !loop.isAlive)
+        }
+    }
+
+    @Test func aHandlerCancelsItsOwnPromise() throws {
+        try inLoop { loop throws in
+            var promise: Promise<Int>?
+            promise = Promise.value(1).map { value in
+                promise?.cancel()
+                return value
+            }
+            try loop.run()
+            #expect(promise?.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func whatAHandlerReturnsThatWasCancelledMeanwhileIsCancelledToo() throws {
+        try inLoop { loop throws in
+            var promise: Promise<Void>?
+            promise = Promise.value(1).then { _ -> Promise<Void> in
+                promise?.cancel()
+                return after(.seconds(60)).asPromise()
+            }
+            try loop.turn(.poll)
+            #expect(promise?.isRejected == true && !loop.isAlive)
+        }
+    }
+
+    @Test func aHandlerThatIsQueuedAlready() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            var ran = false
+            let promise = {
+                let token = tally.token()
+                return Promise.value(1).map { value in
+                    ran = true
+                    return withExtendedLifetime(token) { value }
+                }
+            }()
+            promise.cancel()
+            #expect(tally.alive == 0)
+            try loop.run()
+            #expect(!ran && promise.error as? PromiseError == .cancelled && loop.waitsForNothing)
+        }
+    }
+
+    @Test func closuresThatCancelWhenTheyAreLetGo() throws {
+        try inLoop { loop throws in
+            final class Canceller {
+                var promise: Promise<Int>?
+                deinit { promise?.cancel() }
+            }
+            let (source, resolver) = Promise<Int>.pending()
+            let promise = {
+                let canceller = Canceller()
+                let promise = source.map { value in withExtendedLifetime(canceller) { value } }
+                canceller.promise = promise
+                return promise
+            }()
+            promise.cancel()
+            try loop.run()
+            #expect(promise.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
+    @Test func aGuaranteeOfItsOwn() throws {
+        try inLoop { loop throws in
+            var ran = false
+            let guarantee = after(.seconds(1)).map { 1 }
+            let end = guarantee.done { _ in ran = true }
+            guarantee.cancel()
+            try loop.run()
+            #expect(!ran && guarantee.value == nil && end.isPending)
+            #expect(guarantee.asPromise().error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func aGathering() throws {
+        try inLoop { loop throws in
+            var stops: [Int] = []
+            let sources = (0..<5).map { index in
+                Promise<Int> { resolver in
+                    resolver.onCancel { stops.append(index) }
+                    keep(resolver, in: loop)
+                }
+            }
+            // Somebody else waits for this one.
+            sources[2].done { _ in }.ignoringErrors()
+            when(fulfilled: sources).cancel()
+            try loop.run()
+            #expect(stops == [0, 1, 3, 4] && sources[2].isPending)
+            race(sources[2], sources[3]).cancel()
+            #expect(sources[2].isPending)
+        }
+    }
+
+    @Test func aHangListens() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let mapped = source.map { $0 }
+            loop.schedule(after: .seconds(1)) { mapped.cancel() }
+            loop.schedule(after: .seconds(2)) { resolver.fulfill(7) }
+            #expect(try hang(source) == 7)
+        }
+    }
+
+    @Test func itIsNotReportedAsUnhandled() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                promise.map { $0 }.cancel()
+                try loop.run()
+                withExtendedLifetime(resolver) {}
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func onCancelIsLetGoUncalled() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            var calls = 0
+            for outcome in 0..<3 {
+                let (promise, resolver) = Promise<Int>.pending()
+                let token = tally.token()
+                resolver.onCancel { withExtendedLifetime(token) { calls += 1 } }
+                switch outcome {
+                case 0: resolver.fulfill(1)
+                case 1: resolver.reject(PromiseError.cancelled)
+                default: resolver.reject(Flaw())
+                }
+                promise.ignoringErrors()
+            }
+            try loop.run()
+            #expect(calls == 0 && tally.alive == 0)
+        }
+    }
+
+    @Test func withdrawnHandlersDoNotPileUp() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let keeper = source.map { $0 }
+            let places = (0..<1000).map { _ in
+                let promise = source.map { $0 + 1 }
+                promise.cancel()
+                return WeakCore(promise.core)
+            }
+            #expect(places.count { $0.core != nil } < 100)
+            resolver.fulfill(3)
+            expect(keeper, gives: 3)
+        }
+    }
+
+    @Test func handlersKeepTheirOrderAroundWithdrawnOnes() throws {
+        try inLoop { loop throws in
+            var order: [Int] = []
+            let (source, resolver) = Promise<Int>.pending()
+            let handlers = (0..<200).map { index in source.map { _ in order.append(index) } }
+            for (index, handler) in handlers.enumerated() where index % 3 != 0 { handler.cancel() }
+            source.done { _ in order.append(1000) }.orFail()
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(order == (0..<200).filter { $0 % 3 == 0 } + [1000])
+        }
+    }
+}
+
+private struct WeakCore {
+    weak var core: Core?
+
+    init(_ core: Core) { self.core = core }
+}
+
+extension EventLoop {
+    /// No handler is counted as waiting.
+    fileprivate var waitsForNothing: Bool { !isAlive }
+
+    fileprivate var isWaitingForTimer: Bool { nextDeadline != nil }
+}
+
+/// Keeps a resolver as long as the loop lives, or until it has settled.
+private func keep(_ resolver: Resolver<Int>, in loop: EventLoop) {
+    loop.schedule(after: .seconds(86_400)) { withExtendedLifetime(resolver) {} }.unref()
+}
