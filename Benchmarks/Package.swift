@@ -1,0 +1,39 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own, so that nobody who depends on the library fetches or builds what it is raced against.
+//
+// Each contestant's workloads are a module: in one module the optimiser would merge functions that are nearly
+// identical, and one contestant would run the other's code.
+let package = Package(
+    name: "swift-reactor-benchmarks",
+    dependencies: [
+        // Named, since the name of a folder is whatever it was cloned as.
+        .package(name: "swift-reactor", path: ".."),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/ordo-one/benchmark", exact: "1.38.1", traits: []),
+    ],
+    targets: [
+        .target(name: "CSupport"),
+        .target(name: "Workload", dependencies: ["CSupport"]),
+        .target(
+            name: "OurRows",
+            dependencies: [
+                "Workload",
+                .product(name: "Promises", package: "swift-reactor"),
+                .product(name: "Reactor", package: "swift-reactor"),
+            ]),
+        .target(
+            name: "NIORows",
+            dependencies: [
+                "Workload",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        .target(name: "TaskRows", dependencies: ["Workload"]),
+        .target(name: "FloorRows", dependencies: ["Workload"]),
+        .executableTarget(
+            name: "counts", dependencies: ["Workload", "CSupport", "OurRows", "NIORows", "TaskRows", "FloorRows"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

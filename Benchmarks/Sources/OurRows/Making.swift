@@ -1,0 +1,27 @@
+import Promises
+import Workload
+
+let making: [Workload] = [
+    Workload("make-settle", run: makeSettle),
+    Workload("value", run: makeValue),
+]
+
+func makeSettle(_ n: Int) {
+    var last = Promise.value(0)
+    for i in 1...n {
+        let (promise, resolver) = Promise<Int>.pending()
+        resolver.fulfill(i)
+        last = promise
+        blackHole(last)
+    }
+    precondition(last.value == n)
+}
+
+func makeValue(_ n: Int) {
+    var last = Promise.value(0)
+    for i in 1...n {
+        last = .value(i)
+        blackHole(last)
+    }
+    precondition(last.value == n)
+}

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Races the promises of this package against their peers and prints ratios, all taken in this one run.
+
+See Benchmarks/README.md. The exit status is 0 if everything was measured, whatever came out; 2 if not.
+"""
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rows import FORMS, NAMES, ROWS
+from workers import Trouble, Worker, count_allocations, count_instructions
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parent
+BUILT = PACKAGE / ".build" / "promises"
+BUILD_LIMIT = 1200
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def build():
+    """Builds everything; answers the command of each contestant."""
+    say("building ...")
+    swift = ["swift", "build", "-c", "release", "--package-path", str(PACKAGE), "--product", "counts"]
+    shown = subprocess.run(swift, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT)
+    if shown.returncode != 0:
+        raise Trouble(shown.stdout)
+    folder = subprocess.run(swift + ["--show-bin-path"], capture_output=True, text=True, check=True, timeout=60)
+    counts = str(Path(folder.stdout.strip()) / "counts")
+    BUILT.mkdir(parents=True, exist_ok=True)
+    compile_c(["-shared", "-fPIC", "-o", str(preload()), str(HERE / "allocations.c")])
+    commands = {}
+    for line in run([counts]).splitlines():
+        commands[line.split()[0]] = ([counts, line.split()[0]], line.split()[1:])
+    return commands
+
+
+def stripped(command):
+    """The same command without debug information, which not every valgrind can read, but with its symbols."""
+    bare = BUILT / f"{Path(command[0]).name}-without-debug-information"
+    if not bare.exists() or bare.stat().st_mtime < Path(command[0]).stat().st_mtime:
+        subprocess.run(["strip", "--strip-debug", "-o", str(bare), command[0]], check=True, timeout=60)
+    return [str(bare), *command[1:]]
+
+
+def preload():
+    return BUILT / "liballocations.so"
+
+
+def compile_c(arguments):
+    compiler = os.environ.get("CC", "cc")
+    done = subprocess.run([compiler, "-O2", "-Wall", "-Wextra", *arguments], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise Trouble(done.stderr)
+
+
+def run(command):
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def entrants(row, commands):
+    """The contestants of a row that are here, ours first."""
+    names = ["ours"]
+    for peer in row.peers:
+        names += FORMS.get(peer, (peer,))
+    return [name for name in names if name in commands and row.key in commands[name][1]]
+
+
+class Race:
+    """The processes of all contestants, which live through many rows."""
+
+    def __init__(self, commands, options):
+        self.commands = commands
+        self.options = options
+        self.workers = {}
+
+    def times(self, row):
+        """Nanoseconds of processor a step, a list of rounds for each entrant."""
+        names = entrants(row, self.commands)
+        if row.alone:
+            self.end()
+        sizes = {name: self.calibrate(row, name) for name in names}
+        samples = {name: [] for name in names}
+        walls = {name: [] for name in names}
+        for turn in range(self.options.rounds):
+            # Whoever goes first in one round goes last in another.
+            order = names[turn % len(names):] + names[:turn % len(names)]
+            for name in order if turn % 2 == 0 else reversed(order):
+                cost = self.ask(name, row.key, sizes[name])
+                samples[name].append(cost.cpu / sizes[name] / row.steps)
+                walls[name].append(cost.wall / sizes[name] / row.steps)
+        if row.alone:
+            self.end()
+        return samples, walls
+
+    def calibrate(self, row, name):
+        """How many units fill a sample; warms up by the way."""
+        goal = self.options.milliseconds * 1e6
+        n = 1
+        while True:
+            cost = self.ask(name, row.key, n)
+            if cost.wall > goal / 8 or n > 1e9:
+                break
+            n *= 4
+        # Once more, warm.
+        cost = self.ask(name, row.key, n)
+        return max(1, int(n * goal / max(cost.wall, 1)))
+
+    def ask(self, name, key, n):
+        if name not in self.workers:
+            self.workers[name] = Worker(self.commands[name][0])
+        return self.workers[name].ask(key, n)
+
+    def end(self):
+        for worker in self.workers.values():
+            worker.end()
+        self.workers = {}
+
+
+def counted(commands, rows, options):
+    """Instructions and allocations a step: {contestant: {row: number}} each."""
+    jobs = {name: [row for row in rows if row.counted and name in entrants(row, commands)] for name in commands}
+    allocations, instructions = {}, {}
+    if options.allocations:
+        say("counting allocations ...")
+        for name, own in jobs.items():
+            allocations[name] = count_allocations(commands[name][0], own, preload())
+    if options.instructions and not shutil.which("valgrind"):
+        say("skipped: instructions, for which valgrind is needed")
+    elif options.instructions:
+        say("counting instructions ...")
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+            running = {
+                name: pool.submit(count_instructions, stripped(commands[name][0]), own, folder)
+                for name, own in jobs.items()}
+            instructions = {name: future.result() for name, future in running.items()}
+    return allocations, instructions
+
+
+def summary(row, samples, walls, allocations, instructions):
+    """What is known of a row, as it goes into the JSON file."""
+    def facts(name):
+        return {
+            "ns": statistics.median(samples[name]),
+            "wall_ns": statistics.median(walls[name]),
+            "samples_ns": samples[name],
+            "allocations": allocations.get(name, {}).get(row.key),
+            "instructions": instructions.get(name, {}).get(row.key),
+        }
+
+    ours = facts("ours")
+    peers = []
+    for peer in row.peers:
+        forms = [form for form in FORMS.get(peer, (peer,)) if form in samples]
+        if not forms:
+            continue
+        ranked = sorted(forms, key=lambda form: statistics.median(samples[form]))
+        form = ranked[0]
+        ratios = [mine / theirs for mine, theirs in zip(samples["ours"], samples[form])]
+        peers.append({
+            "peer": peer, "form": form, "name": NAMES[form], **facts(form),
+            "ratio": {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)},
+            "other_forms": {other: facts(other) for other in ranked[1:]},
+        })
+    result = {"row": row.key, "title": row.title, "steps": row.steps, "ours": ours, "peers": peers, "targets": []}
+    for target in row.targets:
+        result["targets"].append(judged(target, result))
+    return result
+
+
+def judged(target, result):
+    value = None
+    if target.what == "ratio":
+        for peer in result["peers"]:
+            if peer["peer"] == target.peer:
+                value = peer["ratio"]["median"]
+    else:
+        value = result["ours"][target.what]
+    # Counts come out as fractions where a stretch had a few blocks more by chance.
+    met = None if value is None else value <= target.limit * (1.005 if target.what == "allocations" else 1)
+    return {"what": target.what, "peer": target.peer, "limit": target.limit, "value": value, "met": met}
+
+
+def figure(value, digits=1):
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+HEADER = (f"{'row, peer':46} {'ns ours':>9} {'ns peer':>10} {'ratio':>7} {'min-max':>14}"
+          f" {'allocs':>13} {'instructions':>17}")
+
+
+def show(result):
+    ours = result["ours"]
+    print(result["title"])
+    for peer in result["peers"]:
+        spread = f"{peer['ratio']['min']:.2f}-{peer['ratio']['max']:.2f}"
+        blocks = f"{figure(ours['allocations'])}/{figure(peer['allocations'])}"
+        steps = f"{figure(ours['instructions'], 0)}/{figure(peer['instructions'], 0)}"
+        print(f"    {peer['name']:42} {figure(ours['ns']):>9} {figure(peer['ns']):>10} {peer['ratio']['median']:>7.2f}"
+              f" {spread:>14} {blocks:>13} {steps:>17}")
+    for target in result["targets"]:
+        what = f"ratio to {NAMES[target['peer']]}" if target["peer"] else target["what"]
+        verdict = {True: "OK", False: "MISS", None: "not measured"}[target["met"]]
+        print(f"      target: {what} <= {target['limit']:g}: {figure(target['value'], 2)}  {verdict}")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: under 2 minutes")
+    parser.add_argument("--rounds", type=int, help="rounds a row (11, quick: 5)")
+    parser.add_argument("--milliseconds", type=float, help="length of a sample (40, quick: 15)")
+    parser.add_argument("--only", nargs="+", metavar="ROW", help="these rows, or those that begin so")
+    parser.add_argument("--no-instructions", dest="instructions", action="store_false")
+    parser.add_argument("--no-allocations", dest="allocations", action="store_false")
+    parser.add_argument("--json", type=Path, default=BUILT / "results.json", help="where the results go")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (5 if options.quick else 11)
+    options.milliseconds = options.milliseconds or (15 if options.quick else 40)
+    return options
+
+
+def main():
+    options = arguments()
+    commands = build()
+    begun = time.monotonic()
+    rows = [row for row in ROWS
+            if not options.only or any(row.key.startswith(prefix) for prefix in options.only)]
+    rows = [row for row in rows if row.key in commands["ours"][1]]
+    allocations, instructions = counted(commands, rows, options)
+    race = Race(commands, options)
+    results = []
+    say("racing ...")
+    print(HEADER)
+    try:
+        for row in rows:
+            results.append(summary(row, *race.times(row), allocations, instructions))
+            show(results[-1])
+            sys.stdout.flush()
+    finally:
+        race.end()
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps({
+        "machine": platform.platform(), "processors": os.cpu_count(), "rounds": options.rounds, "rows": results,
+    }, indent=1))
+    say(f"{time.monotonic() - begun:.0f} s; {options.json}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (Trouble, subprocess.SubprocessError, OSError) as trouble:
+        say(f"run.py: {trouble}")
+        sys.exit(2)
