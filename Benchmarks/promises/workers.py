@@ -19,6 +19,7 @@ class Cost:
     wall: int
     cpu: int
     allocations: int
+    peak: int
 
 
 class Worker:

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 
 __attribute__((noinline)) void bench_mark(void) { __asm__ volatile("" ::: "memory"); }
 
@@ -16,6 +17,15 @@ int64_t bench_allocations(void) {
         looked = 1;
     }
     return counter ? counter() : -1;
+}
+
+int64_t bench_peak_kib(void) {
+    char line[128];
+    long long peak = -1;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "VmHWM: %lld", &peak) != 1) {}
+    if (file) fclose(file);
+    return peak;
 }
 
 int bench_pin(void) {

@@ -7,8 +7,11 @@ let isolatedRows: [Workload] = [
     onLoop("map-pending-10") { isolatedMapPending($0, 10, $1) },
     onLoop("map-pending-1000") { isolatedMapPending($0, 1000, $1) },
     onLoop("map-settled", isolatedMapSettled),
+    onLoop("map-settled-100") { isolatedMapSettled($0, 100 * $1) },
     onLoop("then-settled", isolatedThenSettled),
+    onLoop("then-settled-100") { isolatedThenSettled($0, 100 * $1) },
     onLoop("reject-10", isolatedReject10),
+    onLoop("timer-0", isolatedStartAndCancel),
 ]
 
 func isolatedMapPending(_ loop: any EventLoop, _ length: Int, _ n: Int) {

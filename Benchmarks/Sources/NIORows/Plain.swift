@@ -7,18 +7,28 @@ import Workload
 
 let plainRows: [Workload] = [
     onLoop("make-settle", makeSettle),
+    onLoop("make-keep-settle", makeSettle),
     onLoop("value", makeValue),
     onLoop("map-pending-1") { mapPending($0, 1, $1) },
     onLoop("map-pending-10") { mapPending($0, 10, $1) },
     onLoop("map-pending-1000") { mapPending($0, 1000, $1) },
     onLoop("map-settled", mapSettled),
+    onLoop("map-settled-100") { mapSettled($0, 100 * $1) },
     onLoop("then-settled", thenSettled),
+    onLoop("then-settled-100") { thenSettled($0, 100 * $1) },
     onLoop("then-pending", thenPending),
     onLoop("reject-10", reject10),
     onLoop("when-10") { whenAll($0, 10, $1) },
     onLoop("when-1000") { whenAll($0, 1000, $1) },
     onLoop("race-2") { race($0, 2, $1) },
     onLoop("race-10") { race($0, 10, $1) },
+    Workload("hang-timer", run: waitForTimer),
+    onLoop("timer-0", startAndCancel),
+    Workload("timer-200000", prepare: { _ = crowd }) { n in
+        let loop = crowd
+        try! loop.submit { startAndCancel(loop, n) }.wait()
+    },
+    Workload("hop", prepare: { _ = pinnedLoops }, run: pingPong),
 ]
 
 func check(_ future: EventLoopFuture<Int>, _ expected: Int) {

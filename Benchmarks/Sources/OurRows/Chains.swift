@@ -6,7 +6,9 @@ let chains: [Workload] = [
     Workload("map-pending-10") { mapPending(10, $0) },
     Workload("map-pending-1000") { mapPending(1000, $0) },
     Workload("map-settled", run: mapSettled),
+    Workload("map-settled-100", run: mapSettled100),
     Workload("then-settled", run: thenSettled),
+    Workload("then-settled-100", run: thenSettled100),
     Workload("then-pending", run: thenPending),
     Workload("reject-10", run: reject10),
 ]
@@ -40,6 +42,34 @@ func thenSettled(_ n: Int) {
     var sum = 0
     for _ in 0..<n { sum &+= try! hang(Promise.value(0).then { Promise.value($0 &+ step) }) }
     precondition(sum == n)
+}
+
+// The loop is driven once for a hundred: what a handler costs that makes promises in a loop that runs anyway.
+
+func mapSettled100(_ n: Int) {
+    let step = opaque(1)
+    var last = Promise.value(0)
+    for _ in 0..<n {
+        for _ in 0..<100 {
+            last = Promise.value(0).map { $0 &+ step }
+            blackHole(last)
+        }
+        blackHole(try! hang(last))
+    }
+    precondition(last.value == 1)
+}
+
+func thenSettled100(_ n: Int) {
+    let step = opaque(1)
+    var last = Promise.value(0)
+    for _ in 0..<n {
+        for _ in 0..<100 {
+            last = Promise.value(0).then { Promise.value($0 &+ step) }
+            blackHole(last)
+        }
+        blackHole(try! hang(last))
+    }
+    precondition(last.value == 1)
 }
 
 func thenPending(_ n: Int) {

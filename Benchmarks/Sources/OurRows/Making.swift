@@ -3,6 +3,7 @@ import Workload
 
 let making: [Workload] = [
     Workload("make-settle", run: makeSettle),
+    Workload("make-keep-settle", run: makeKeepSettle),
     Workload("value", run: makeValue),
 ]
 
@@ -10,6 +11,19 @@ func makeSettle(_ n: Int) {
     var last = Promise.value(0)
     for i in 1...n {
         let (promise, resolver) = Promise<Int>.pending()
+        resolver.fulfill(i)
+        last = promise
+        blackHole(last)
+    }
+    precondition(last.value == n)
+}
+
+/// The resolver outlives the function's view, as it does wherever something is waited for.
+func makeKeepSettle(_ n: Int) {
+    var last = Promise.value(0)
+    for i in 1...n {
+        let (promise, resolver) = Promise<Int>.pending()
+        blackHole(resolver)
         resolver.fulfill(i)
         last = promise
         blackHole(last)

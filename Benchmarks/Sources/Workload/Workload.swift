@@ -44,6 +44,8 @@ public struct Cost: Sendable {
     public var cpu: Int64
     /// Blocks asked for, or -1 if nobody counts.
     public var allocations: Int64
+    /// The most memory that the process has ever had resident, in KiB.
+    public var peak: Int64
 }
 
 extension Workload {
@@ -59,7 +61,9 @@ extension Workload {
         let cpuAfter = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
         let wallAfter = nanoseconds(CLOCK_MONOTONIC)
         let counted = bench_allocations()
-        return Cost(wall: wallAfter - wall, cpu: cpuAfter - cpu, allocations: counted < 0 ? -1 : counted - allocations)
+        return Cost(
+            wall: wallAfter - wall, cpu: cpuAfter - cpu, allocations: counted < 0 ? -1 : counted - allocations,
+            peak: bench_peak_kib())
     }
 }
 

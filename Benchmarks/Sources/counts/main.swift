@@ -9,10 +9,12 @@ import Workload
 // counts CONTESTANT ROW N       one stretch of N units
 // counts CONTESTANT             stretches as they are asked for on standard input, a line `ROW N` each
 //
-// The answer to each is a line: nanoseconds on the clock, nanoseconds of processor, allocations (-1: not counted).
+// The answer to each is a line: nanoseconds on the clock, nanoseconds of processor, allocations (-1: not counted),
+// peak memory in KiB.
 
 let contestants: [(name: String, rows: [Workload])] = [
     ("ours", OurRows.all),
+    ("ours-unnested", OurRows.unnested),
     ("nio", NIORows.plain),
     ("nio-isolated", NIORows.isolated),
     ("tasks", TaskRows.all),
@@ -29,7 +31,7 @@ func measure(_ rows: [Workload], _ row: some StringProtocol, _ count: (some Stri
     guard let workload = rows.first(where: { $0.row == row }) else { fail("no row \(row)") }
     guard let count, let n = Int(count), n > 0 else { fail("how often?") }
     let cost = workload.measure(n)
-    print(cost.wall, cost.cpu, cost.allocations)
+    print(cost.wall, cost.cpu, cost.allocations, cost.peak)
     fflush(nil)
 }
 

@@ -14,6 +14,10 @@ static inline void bench_use(const void *address) { __asm__ volatile("" : : "r"(
 // How many blocks the process has asked the allocator for, or -1 if the counting library is not preloaded.
 int64_t bench_allocations(void);
 
+// The most memory that the process has had resident so far, in KiB, or -1. (The figure of getrusage may be that of
+// the process that started this one.)
+int64_t bench_peak_kib(void);
+
 // Binds the calling thread, and those that it starts from now on, to one of the processors that it may use.
 // Returns 0, or an errno.
 int bench_pin(void);

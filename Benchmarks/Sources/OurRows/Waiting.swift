@@ -1,0 +1,24 @@
+import Promises
+import Workload
+
+let waiting: [Workload] = [
+    Workload("hang-settled", run: hangSettled),
+    Workload("hang-timer", run: hangTimer),
+]
+
+func hangSettled(_ n: Int) {
+    let promise = Promise.value(opaque(1))
+    var sum = 0
+    for _ in 0..<n { sum &+= try! hang(promise) }
+    precondition(sum == n)
+}
+
+/// A timer that is due at once, so that what is measured is the way there and back and not the time that passes.
+func hangTimer(_ n: Int) {
+    var sum = 0
+    for _ in 0..<n {
+        hang(after(.zero))
+        sum &+= 1
+    }
+    precondition(sum == n)
+}
