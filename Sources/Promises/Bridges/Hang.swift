@@ -98,7 +98,7 @@ private struct WakeUp: Operation {
 
     init(_ loop: EventLoop.Remote) { self.loop = loop }
 
-    consuming func run(_ source: Source<Void>, _ core: Core) {
+    func run(_ source: Source<Void>, _ core: Core) {
         loop.wake()
         core.finish(())
     }

@@ -74,7 +74,7 @@ extension Core {
             dropOperation()
             return (true, nil)
         }
-        code(self, .drop)
+        if !isForwarding { code(self, .drop) }
         source.noteWithdrawal()
         return (true, source)
     }
@@ -222,7 +222,7 @@ struct OnCancel: Operation {
 
     init(_ body: @escaping () -> Void) { self.body = body }
 
-    consuming func run(_ source: Source<Void>, _ core: Core) {
+    func run(_ source: Source<Void>, _ core: Core) {
         if (source.core as? HandMadeCore)?.isCancelled == true { body() }
         core.finish(())
     }

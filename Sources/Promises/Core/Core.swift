@@ -29,8 +29,8 @@ class Core: Job, @unchecked Sendable {
     /// The loop whose thread runs this node's operation, by its address: the loop object lives as long as a handler
     /// waits on it. `nil`: the operation runs inline, on the thread that settles the source.
     @usableFromInline final let loop: UnsafeMutableRawPointer?
-    @exclusivity(unchecked)
-    @usableFromInline final var code: (Core, Phase) -> Void
+    /// What the node does; specialised. A constant, so that calling it retains nothing.
+    @usableFromInline final let code: (Core, Phase) -> Void
     @exclusivity(unchecked)
     private final var payload: (UInt, UInt, UInt) = (0, 0, 0)
     /// What the node waits for, and how far that has come: see `Upstream`.
@@ -172,7 +172,7 @@ class Core: Job, @unchecked Sendable {
             EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() }
         }
         let word = upstream.load(ordering: .relaxed)
-        if word & Upstream.hasNoOutcome == 0 { return code(self, .run) }
+        if word & Upstream.hasNoOutcome == 0 { return isForwarding ? becomeAsSource() : code(self, .run) }
         // Cancelled after it was queued; or nobody will ever settle the source.
         if word & Upstream.mark == Upstream.forsaken {
             dropOperation()

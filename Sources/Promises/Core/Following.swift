@@ -33,7 +33,6 @@ extension Core {
                 source._withUnsafeGuaranteedRef { $0.markHandled() }
                 let word = UInt(bitPattern: source.retain().toOpaque()) | seen & State.kindMask
                 upstream.store(word, ordering: .relaxed)
-                self.code = code
                 return code(self, .run)
             }
             // With waiters of its own it keeps them, and their order; what another thread may settle is not ours to link.
@@ -50,10 +49,17 @@ extension Core {
             }
             root.release()
         }
-        self.code = code
+        // In the room that the operation has left.
+        store(Follower(become: code))
         isForwarding = true
         inner.attach(self)
         Unmanaged.passUnretained(self).release()
+    }
+
+    /// Runs a node that forwards: its source has settled.
+    func becomeAsSource() {
+        isForwarding = false
+        take(Follower.self).become(self, .run)
     }
 
     /// Whether `target` waits for `root`, through others perhaps, to become as it is: then `root` must not wait for it.
@@ -76,4 +82,9 @@ extension Core {
         }
         return false
     }
+}
+
+/// What a core keeps whose operation has run, and which waits to become as another.
+private struct Follower {
+    let become: (Core, Core.Phase) -> Void
 }

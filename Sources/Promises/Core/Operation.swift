@@ -14,7 +14,7 @@ protocol Operation<Input, Output> {
     associatedtype Output
 
     /// Runs on the core's loop. Must end with exactly one of the `finish` methods of `core`.
-    consuming func run(_ source: Source<Input>, _ core: Core)
+    func run(_ source: Source<Input>, _ core: Core)
 }
 
 /// A core that has settled, as an operation sees it.
@@ -119,7 +119,8 @@ extension Core {
         let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
         let mark = word & Upstream.mark
         guard mark != Upstream.taken && mark != Upstream.adopted else { return }
-        code(self, .drop)
+        // One that forwards has none any more.
+        if !isForwarding { code(self, .drop) }
         guard mark != Upstream.waiting else { return }
         Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).release()
     }
@@ -204,6 +205,6 @@ struct Follow<Value>: Operation {
 
     @inlinable init() {}
 
-    @inlinable
-    consuming func run(_ source: Source<Value>, _ core: Core) { core.finish(as: source) }
+    @inlinable @inline(__always)
+    func run(_ source: Source<Value>, _ core: Core) { core.finish(as: source) }
 }

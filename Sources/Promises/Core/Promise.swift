@@ -144,7 +144,7 @@ struct Pipe<T>: Operation {
     @inlinable init(_ handler: @escaping @Sendable (Result<T, any Error>) -> Void) { self.handler = handler }
 
     @inlinable
-    consuming func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: Core) {
         handler(source.result)
         core.finish(())
     }

@@ -37,8 +37,8 @@ struct Catch<T>: Operation {
         self.body = body
     }
 
-    @inlinable
-    consuming func run(_ source: Source<T>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
         if !source.isFulfilled {
             let error = source.error
             if policy.catches(error) { body(error) }

@@ -56,8 +56,8 @@ struct Tap<T>: Operation {
 
     @inlinable init(_ body: @escaping (Result<T, any Error>) -> Void) { self.body = body }
 
-    @inlinable
-    consuming func run(_ source: Source<T>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
         body(source.result)
         core.finish(as: source)
     }

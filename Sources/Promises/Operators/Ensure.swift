@@ -21,8 +21,8 @@ struct EnsureThen<T>: Operation {
 
     @inlinable init(_ body: @escaping () -> Guarantee<Void>) { self.body = body }
 
-    @inlinable
-    consuming func run(_ source: Source<T>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
         // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
         // long a recursion through here is.
         let held = Core(EnsureHold<T>(source.core))
@@ -40,8 +40,8 @@ struct EnsureHold<T>: Operation {
 
     @inlinable init(_ outcome: Core) { self.outcome = outcome }
 
-    @inlinable
-    consuming func run(_ source: Source<Void>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<Void>, _ core: Core) {
         core.finish(as: Source<T>(.passUnretained(outcome), isFulfilled: outcome.settled?.kind == State.fulfilled))
     }
 }

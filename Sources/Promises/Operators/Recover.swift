@@ -57,8 +57,8 @@ struct Recover<Next: Thenable>: Operation {
         self.body = body
     }
 
-    @inlinable
-    consuming func run(_ source: Source<Next.T>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<Next.T>, _ core: Core) {
         guard !source.isFulfilled, policy.catches(source.error) else { return core.finish(as: source) }
         do {
             core.finish(following: try body(source.error).asPromise().core, as: Next.T.self)
@@ -74,8 +74,8 @@ struct RecoverAlways<T>: Operation {
 
     @inlinable init(_ body: @escaping (any Error) -> Guarantee<T>) { self.body = body }
 
-    @inlinable
-    consuming func run(_ source: Source<T>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         core.finish(followingGuarantee: body(source.error).core, as: T.self)
     }

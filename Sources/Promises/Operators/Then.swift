@@ -35,8 +35,8 @@ struct Then<T, Next: Thenable>: Operation {
 
     @inlinable init(_ body: @escaping (T) throws -> Next) { self.body = body }
 
-    @inlinable
-    consuming func run(_ source: Source<T>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
             core.finish(following: try body(source.value).asPromise().core, as: Next.T.self)
@@ -52,8 +52,8 @@ struct GuaranteeThen<T, Next>: Operation {
 
     @inlinable init(_ body: @escaping (T) -> Guarantee<Next>) { self.body = body }
 
-    @inlinable
-    consuming func run(_ source: Source<T>, _ core: Core) {
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         core.finish(followingGuarantee: body(source.value).core, as: Next.self)
     }
