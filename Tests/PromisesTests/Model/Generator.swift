@@ -1,0 +1,125 @@
+/// The sequence of a seed, the same everywhere (Steele, Lea and Flood's SplitMix64).
+struct SplitMix64: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        word = (word ^ (word >> 27)) &* 0x94d0_49bb_1331_11eb
+        return word ^ (word >> 31)
+    }
+
+    /// Below `limit`.
+    mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
+
+    /// True once in so many times.
+    mutating func once(in times: Int) -> Bool { below(times) == 0 }
+
+    mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
+}
+
+/// Makes programs for one thread.
+struct Generator {
+    private var random: SplitMix64
+    private var lastName = 0
+    /// Those that some step before makes, whether or not it has run by then.
+    private var promises: [Int] = []
+    private var resolvers: [Int] = []
+
+    static func program(seed: UInt64) -> Program {
+        var generator = Generator(random: SplitMix64(seed))
+        let count = 4 + generator.random.below(24)
+        return Program(steps: generator.steps(count, depth: 0))
+    }
+
+    private init(random: SplitMix64) { self.random = random }
+
+    private mutating func steps(_ count: Int, depth: Int) -> [Step] { (0..<count).map { _ in step(depth) } }
+
+    private mutating func step(_ depth: Int) -> Step {
+        lastName += 1
+        let name = lastName
+        // The promise is known before the handler is made: so handlers may return the promise of their own.
+        let action = action(name, depth)
+        return Step(name: name, action: action)
+    }
+
+    private mutating func action(_ name: Int, _ depth: Int) -> Action {
+        if promises.isEmpty { return make(name) }
+        switch random.below(100) {
+        case ..<12: return make(name)
+        case ..<15:
+            promises.append(name)
+            return .settled(outcome(name))
+        case ..<30: return .settle(resolver(), outcome(name))
+        case ..<32:
+            let original = resolver()
+            resolvers.append(name)
+            return .copyResolver(original)
+        case ..<36: return .dropResolver(resolver())
+        case ..<39: return .dropPromise(promise())
+        case ..<44:
+            let sources = (0..<random.below(4)).map { _ in promise() }
+            promises.append(name)
+            return random.once(in: 2) ? .when(sources) : .race(sources)
+        case ..<46: return .look(promise())
+        case ..<54 where depth == 0: return .turn
+        case ..<47: return .turn
+        case ..<54 where Feature.cancellation: return random.once(in: 4) ? onCancel(depth) : .cancel(promise())
+        default: return attach(name, depth)
+        }
+    }
+
+    private mutating func make(_ name: Int) -> Action {
+        promises.append(name)
+        resolvers.append(name)
+        return .make
+    }
+
+    private mutating func attach(_ name: Int, _ depth: Int) -> Action {
+        // Returning a promise is where most can go wrong.
+        let op = random.once(in: 3) ? .then : random.pick(Operator.allCases)
+        let source = promise()
+        if op.makesPromise { promises.append(name) }
+        return .attach(op, to: source, handler(op, name, depth))
+    }
+
+    private mutating func onCancel(_ depth: Int) -> Action { .onCancel(resolver(), handler(.tap, lastName, depth)) }
+
+    private mutating func handler(_ op: Operator, _ name: Int, _ depth: Int) -> Handler {
+        var handler = Handler(reply: .value(name))
+        if depth < 2 && random.once(in: 3) { handler.steps = steps(1 + random.below(3), depth: depth + 1) }
+        if op.takesPromise && !random.once(in: 4) {
+            handler.reply = .promise(promise(), otherwise: name)
+            handler.captures = random.once(in: 4)
+        } else if op != .guarantee && random.once(in: 4) {
+            handler.reply = .failure(name)
+        }
+        return handler
+    }
+
+    private mutating func outcome(_ name: Int) -> Outcome {
+        switch random.below(12) {
+        case ..<7: .value(name)
+        case ..<11: .error(.flaw(name))
+        default: .error(.cancelled)
+        }
+    }
+
+    /// One of the latest few as a rule, so that steps meet; or one that is still to come.
+    private mutating func promise() -> Int {
+        if random.once(in: 8) { return lastName + 1 + random.below(4) }
+        return random.once(in: 3)
+            ? random.pick(promises) : promises[promises.count - 1 - random.below(min(4, promises.count))]
+    }
+
+    private mutating func resolver() -> Int { random.pick(resolvers) }
+}
+
+/// What the library can do.
+enum Feature {
+    static let cancellation = false
+}

@@ -1,0 +1,227 @@
+import Glibc
+import Promises
+import Reactor
+import Synchronization
+
+/// An error of a program.
+struct ModelFlaw: Error, CustomStringConvertible {
+    let number: Int
+    var description: String { "flaw\(number)" }
+}
+
+extension Fault {
+    init(_ error: any Error) {
+        switch error {
+        case let flaw as ModelFlaw: self = .flaw(flaw.number)
+        case PromiseError.returnedSelf: self = .returnedSelf
+        case PromiseError.abandoned: self = .abandoned
+        case PromiseError.cancelled: self = .cancelled
+        case PromiseError.badInput: self = .badInput
+        default: self = .unknown("\(error)")
+        }
+    }
+
+    var error: any Error {
+        switch self {
+        case .flaw(let number): ModelFlaw(number: number)
+        case .cancelled: PromiseError.cancelled
+        case .returnedSelf: PromiseError.returnedSelf
+        case .abandoned: PromiseError.abandoned
+        case .badInput: PromiseError.badInput("race of an empty list")
+        case .unknown(let text): PromiseError.badInput(text)
+        }
+    }
+}
+
+/// Counts what is alive of one run, and what was let go on the wrong thread.
+final class Census: Sendable {
+    private let alive = Atomic<Int>(0)
+    private let strayed = Atomic<Int>(0)
+
+    var count: Int { alive.load(ordering: .acquiring) }
+    /// How many were let go on another thread than the one that must.
+    var strays: Int { strayed.load(ordering: .acquiring) }
+
+    /// Counted while it lives.
+    final class Witness: Sendable {
+        private let census: Census
+        private let home: pthread_t?
+
+        /// - Parameter staysHome: whether it must be let go on this thread.
+        init(_ census: Census, staysHome: Bool) {
+            self.census = census
+            home = staysHome ? pthread_self() : nil
+            census.alive.add(1, ordering: .relaxed)
+        }
+
+        deinit {
+            if let home, pthread_equal(home, pthread_self()) == 0 { census.strayed.add(1, ordering: .relaxed) }
+            census.alive.subtract(1, ordering: .releasing)
+        }
+
+        /// For a closure that only has to hold it.
+        func use() {}
+    }
+}
+
+/// The values of the promises, in the forms that a core stores differently.
+protocol ModelValue: Sendable {
+    init(_ number: Int, _ census: Census)
+    var number: Int { get }
+}
+
+/// Needs no destruction.
+struct PlainValue: ModelValue {
+    let number: Int
+    init(_ number: Int, _ census: Census) { self.number = number }
+}
+
+/// A reference in the core's own words.
+struct CountedValue: ModelValue {
+    let number: Int
+    private let witness: Census.Witness
+
+    init(_ number: Int, _ census: Census) {
+        self.number = number
+        witness = Census.Witness(census, staysHome: false)
+    }
+}
+
+/// Too large for the core's own words.
+struct WideValue: ModelValue {
+    let number: Int
+    private let witness: Census.Witness
+    private let rest = (1, 2, 3)
+
+    init(_ number: Int, _ census: Census) {
+        self.number = number
+        witness = Census.Witness(census, staysHome: false)
+    }
+}
+
+/// The library as a machine.
+final class LibraryMachine<Value: ModelValue>: Machine {
+    let census: Census
+    private let loop: EventLoop
+    var onAbandoned: (Int) -> Void = { _ in }
+
+    init(_ loop: EventLoop, _ census: Census) {
+        self.loop = loop
+        self.census = census
+    }
+
+    /// The `file` of the promises that a program makes; the line is their number.
+    static var file: StaticString { "Model" }
+
+    private func value(_ number: Int) -> Value { Value(number, census) }
+
+    func pending(_ name: Int) -> (Promise<Value>, Resolver<Value>) {
+        let (promise, resolver) = Promise<Value>.pending(Self.file, UInt(name))
+        return (promise, resolver)
+    }
+
+    func settled(_ outcome: Outcome, _ name: Int) -> Promise<Value> {
+        switch outcome {
+        case .value(let number): .value(value(number))
+        case .error(let fault): Promise(error: fault.error, Self.file, UInt(name))
+        }
+    }
+
+    func settle(_ resolver: Resolver<Value>, _ outcome: Outcome) {
+        switch outcome {
+        case .value(let number): resolver.fulfill(value(number))
+        case .error(let fault): resolver.reject(fault.error)
+        }
+    }
+
+    func copy(_ resolver: Resolver<Value>) -> Resolver<Value> { resolver }
+    func drop(_ resolver: consuming Resolver<Value>) {}
+    func drop(_ promise: consuming Promise<Value>) {}
+
+    func attach(
+        _ op: Operator, to promise: Promise<Value>, _ body: @escaping (Outcome) -> Answer<Promise<Value>>
+    ) -> Promise<Value>? {
+        // An inline handler belongs to no thread.
+        let witness = Census.Witness(census, staysHome: op != .pipe)
+        let told = { (outcome: Outcome) -> Answer<Promise<Value>> in
+            witness.use()
+            return body(outcome)
+        }
+        switch op {
+        case .map: return promise.map { try self.value(of: told(.value($0.number))) }
+        case .get: return promise.get { _ = try self.value(of: told(.value($0.number))) }
+        case .then: return promise.then { try self.promise(of: told(.value($0.number))) }
+        case .recover:
+            return promise.recover(policy: .allErrorsExceptCancellation) { try self.promise(of: told(Outcome($0))) }
+        case .recoverAll: return promise.recover(policy: .allErrors) { try self.promise(of: told(Outcome($0))) }
+        case .guarantee:
+            return promise.recover { error -> Guarantee<Value> in
+                guard case .value(let number) = told(Outcome(error)) else { return .value(self.value(-1)) }
+                return .value(self.value(number))
+            }.asPromise()
+        case .tap: return promise.tap { _ = told(Outcome($0)) }
+        case .ensure: return promise.ensure { _ = told(.value(0)) }
+        case .ensureThen: return promise.ensureThen { self.guarantee(of: told(.value(0))) }
+        case .catch: promise.catch(policy: .allErrorsExceptCancellation) { _ = told(Outcome($0)) }
+        case .pipe:
+            // Runs on this thread in the programs of one thread; in those of several it touches atomics only.
+            nonisolated(unsafe) let unsafeTold = told
+            promise.pipe { _ = unsafeTold(Outcome($0)) }
+        }
+        return nil
+    }
+
+    private func value(of answer: Answer<Promise<Value>>) throws -> Value {
+        switch answer {
+        case .value(let number): return value(number)
+        case .failure(let number): throw ModelFlaw(number: number)
+        case .promise: preconditionFailure("a handler of this kind has no promise to return")
+        }
+    }
+
+    private func promise(of answer: Answer<Promise<Value>>) throws -> Promise<Value> {
+        if case .promise(let promise) = answer { return promise }
+        return .value(try value(of: answer))
+    }
+
+    private func guarantee(of answer: Answer<Promise<Value>>) -> Guarantee<Void> {
+        let promise = if case .promise(let promise) = answer { promise } else { Promise.value(value(0)) }
+        return promise.map { _ in }.recover { _ -> Guarantee<Void> in .value }
+    }
+
+    func when(_ promises: [Promise<Value>]) -> Promise<Value> {
+        Promises.when(fulfilled: promises).map { values in self.value(values.reduce(0) { $0 + $1.number }) }
+    }
+
+    func race(_ promises: [Promise<Value>]) -> Promise<Value> { Promises.race(promises) }
+
+    func cancel(_ promise: Promise<Value>) {}
+
+    func onCancel(_ resolver: Resolver<Value>, _ body: @escaping () -> Void) {}
+
+    func look(_ promise: Promise<Value>) -> Outcome? { promise.result.map { Outcome($0) } }
+
+    func peek(_ promise: Promise<Value>) -> String {
+        if promise.isPending { return "pending" }
+        if let value = promise.isFulfilled ? promise.value : nil { return "\(value.number)" }
+        // The text of an error that nobody must be told of by this.
+        let text = promise.description.dropFirst("Promise(".count).dropLast()
+        let known: [Fault] = [.returnedSelf, .abandoned, .cancelled, .badInput]
+        return known.first { "\($0.error)" == text }?.description ?? String(text)
+    }
+
+    func turn() {
+        do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }
+    }
+}
+
+extension Outcome {
+    init(_ error: any Error) { self = .error(Fault(error)) }
+
+    init(_ result: Result<some ModelValue, any Error>) {
+        switch result {
+        case .success(let value): self = .value(value.number)
+        case .failure(let error): self = .error(Fault(error))
+        }
+    }
+}

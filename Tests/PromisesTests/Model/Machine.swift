@@ -1,0 +1,184 @@
+/// What a program needs of promises. The library is one such machine, the reference model another.
+protocol Machine: AnyObject {
+    associatedtype Handle
+    associatedtype Key
+
+    /// Called where a promise is reported as abandoned, with its number, which is its origin too.
+    var onAbandoned: (Int) -> Void { get set }
+
+    /// A pending promise and its resolver.
+    func pending(_ name: Int) -> (Handle, Key)
+    func settled(_ outcome: Outcome, _ name: Int) -> Handle
+    func settle(_ key: Key, _ outcome: Outcome)
+    func copy(_ key: Key) -> Key
+    func drop(_ key: consuming Key)
+    func drop(_ handle: consuming Handle)
+    /// Without a result for an operator that makes no promise.
+    func attach(
+        _ op: Operator, to handle: Handle, _ body: @escaping (Outcome) -> Answer<Handle>
+    ) -> Handle?
+    func when(_ handles: [Handle]) -> Handle
+    func race(_ handles: [Handle]) -> Handle
+    func cancel(_ handle: Handle)
+    func onCancel(_ key: Key, _ body: @escaping () -> Void)
+    /// Counts as being told.
+    func look(_ handle: Handle) -> Outcome?
+    /// Does not. As text, which is what the library gives without telling.
+    func peek(_ handle: Handle) -> String
+    func turn()
+}
+
+/// A handler's reply, with the promise itself.
+enum Answer<Handle> {
+    case value(Int)
+    case failure(Int)
+    case promise(Handle)
+}
+
+/// One thing that happened as a program ran.
+enum Event: Hashable {
+    case ran(Int, Outcome)
+    case replied(Int, promise: Int)
+    case cancelled(Int)
+    case looked(Int, Outcome?)
+    case abandoned(Int)
+    case attached(Int, Operator, to: Int)
+    case gathered(Int, [Int], isRace: Bool)
+    case settled(Int, Outcome)
+    case asked(cancel: Int)
+}
+
+extension Event: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .ran(let name, let outcome): "handler \(name) is told \(outcome)"
+        case .replied(let name, let promise): "handler \(name) replies p\(promise)"
+        case .cancelled(let name): "handler \(name) is told to cancel"
+        case .looked(let name, let outcome): "p\(name) is " + (outcome?.description ?? "pending")
+        case .abandoned(let name): "p\(name) is reported as abandoned"
+        case .attached(let name, let op, let source): "p\(name) = p\(source).\(op.rawValue)"
+        case .gathered(let name, let sources, let isRace): "p\(name) = \(isRace ? "race" : "when") of \(sources)"
+        case .settled(let name, let outcome): "r\(name) settles \(outcome)"
+        case .asked(let name): "p\(name) is to be cancelled"
+        }
+    }
+}
+
+/// Runs a program on a machine, and takes down what happens.
+final class Execution<M: Machine> {
+    let machine: M
+    private(set) var trace: [Event] = []
+    private(set) var promises: [Int: M.Handle] = [:]
+    private var keys: [Int: M.Key] = [:]
+    /// The promise for which a resolver's number stands: that of its own making, or of the one it is a copy of.
+    private var owners: [Int: Int] = [:]
+
+    init(_ machine: M) {
+        self.machine = machine
+        machine.onAbandoned = { [unowned self] in note(.abandoned($0)) }
+    }
+
+    func note(_ event: Event) { trace.append(event) }
+
+    func run(_ steps: [Step]) {
+        for step in steps { run(step) }
+    }
+
+    private func run(_ step: Step) {
+        let name = step.name
+        switch step.action {
+        case .make: (promises[name], keys[name], owners[name]) = pending(name)
+        case .settled(let outcome): promises[name] = machine.settled(outcome, name)
+        case .settle(let number, let outcome):
+            guard let key = keys[number] else { return }
+            note(.settled(owners[number]!, outcome))
+            machine.settle(key, outcome)
+        case .copyResolver(let number):
+            guard let key = keys[number] else { return }
+            keys[name] = machine.copy(key)
+            owners[name] = owners[number]
+        case .dropResolver(let number):
+            // Out of the table first: to drop it may run handlers, which look there.
+            guard let key = keys.removeValue(forKey: number) else { return }
+            machine.drop(key)
+        case .dropPromise(let number):
+            guard let handle = promises.removeValue(forKey: number) else { return }
+            machine.drop(handle)
+        case .attach(let op, let number, let handler):
+            guard let handle = promises[number] else { return }
+            note(.attached(name, op, to: number))
+            if let child = machine.attach(op, to: handle, body(of: handler, name, op)) { promises[name] = child }
+        case .when(let numbers), .race(let numbers):
+            let numbers = numbers.filter { promises[$0] != nil }
+            let handles = numbers.map { promises[$0]! }
+            let isRace = if case .race = step.action { true } else { false }
+            note(.gathered(name, numbers, isRace: isRace))
+            promises[name] = isRace ? machine.race(handles) : machine.when(handles)
+        case .cancel(let number):
+            guard let handle = promises[number] else { return }
+            note(.asked(cancel: number))
+            machine.cancel(handle)
+        case .onCancel(let number, let handler):
+            guard let key = keys[number] else { return }
+            machine.onCancel(key) { [unowned self] in
+                note(.cancelled(name))
+                run(handler.steps)
+            }
+        case .look(let number):
+            guard let handle = promises[number] else { return }
+            note(.looked(number, machine.look(handle)))
+        case .turn: machine.turn()
+        }
+    }
+
+    private func pending(_ name: Int) -> (M.Handle?, M.Key?, Int?) {
+        let (handle, key) = machine.pending(name)
+        return (handle, key, name)
+    }
+
+    // Unowned: an execution outlives its loop, and with it every handler.
+    private func body(of handler: Handler, _ name: Int, _ op: Operator) -> (Outcome) -> Answer<M.Handle> {
+        var held: M.Handle?
+        if case .promise(let number, _) = handler.reply, handler.captures { held = promises[number] }
+        return { [unowned self, held] outcome in
+            note(.ran(name, outcome))
+            run(handler.steps)
+            switch handler.reply {
+            case .value(let number): return .value(number)
+            case .failure(let number): return .failure(number)
+            case .promise(let number, let other):
+                guard op.takesPromise, let handle = held ?? promises[number] else { return .value(other) }
+                note(.replied(name, promise: number))
+                return .promise(handle)
+            }
+        }
+    }
+
+    // MARK: The end
+
+    /// Lets the resolvers go, and the loop come to rest.
+    func letGoOfResolvers() {
+        // Handlers that run now may make more.
+        while !keys.isEmpty {
+            for name in keys.keys.sorted() { run([Step(name: 0, action: .dropResolver(name))]) }
+            machine.turn()
+        }
+    }
+
+    /// The state of every promise that is still held.
+    var states: [Int: String] { promises.mapValues(machine.peek) }
+
+    func letGoOfPromises() {
+        for name in promises.keys.sorted() { run([Step(name: 0, action: .dropPromise(name))]) }
+        machine.turn()
+    }
+
+    /// Makes a promise of elsewhere known here.
+    func adopt(_ handle: M.Handle, key: M.Key?, as name: Int) {
+        promises[name] = handle
+        keys[name] = key
+        owners[name] = name
+    }
+
+    func key(_ name: Int) -> M.Key? { keys[name] }
+}

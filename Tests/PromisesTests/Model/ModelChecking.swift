@@ -1,0 +1,165 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Random programs do on the library what they do on the reference model, to the last detail: which handlers run, in
+/// which order over all promises, with which outcome; how each promise ends; what is reported; and nothing leaks.
+///
+/// A failure prints its seed, the program, made as small as possible, and both traces. To see one seed again, and to run
+/// more of them:
+///
+///     MODEL_SEED=1234 swift test --filter ModelChecking
+///     MODEL_SEEDS=1000000 swift test --filter ModelChecking
+///
+/// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` begins elsewhere. If the library traps, `MODEL_VERBOSE=1` prints each
+/// seed before it runs.
+@Suite struct ModelChecking {
+    @Test func programsOfOneThread() {
+        if let seed = Setting.seed {
+            let program = Generator.program(seed: seed)
+            print("seed \(seed):\n\(program)\n")
+            check(seed)
+            return
+        }
+        let first = UInt64(Setting.firstSeed ?? 1)
+        var failures = 0
+        for seed in first..<first + UInt64(Setting.seeds ?? scaled(30_000)) where failures < 3 {
+            if !check(seed) { failures += 1 }
+        }
+    }
+
+    /// Answers whether all was as it should be.
+    @discardableResult
+    private func check(_ seed: UInt64) -> Bool {
+        if Setting.isVerbose { print("seed \(seed)") }
+        switch seed % 3 {
+        case 0: return check(seed, PlainValue.self)
+        case 1: return check(seed, CountedValue.self)
+        default: return check(seed, WideValue.self)
+        }
+    }
+
+    private func check<Value: ModelValue>(_ seed: UInt64, _ type: Value.Type) -> Bool {
+        let program = Generator.program(seed: seed)
+        guard Comparison(program, type).difference != nil else { return true }
+        let small = program.minimized { Comparison($0, type).difference != nil }
+        let comparison = Comparison(small, type)
+        Issue.record(
+            """
+            MODEL_SEED=\(seed), with \(type)s: \(comparison.difference ?? "only the whole program fails")
+            \(small)
+            --- the model:
+            \(comparison.expected)
+            --- the library:
+            \(comparison.seen)
+            """)
+        return false
+    }
+}
+
+/// The environment's wishes.
+enum Setting {
+    static let seed = number("MODEL_SEED").map(UInt64.init)
+    static let seeds = number("MODEL_SEEDS")
+    static let firstSeed = number("MODEL_FIRST_SEED")
+    static let isVerbose = getenv("MODEL_VERBOSE") != nil
+
+    private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+}
+
+/// One program, on the model and on the library.
+struct Comparison {
+    let expected: Observation
+    let seen: Observation
+
+    init<Value: ModelValue>(_ program: Program, _ type: Value.Type) {
+        expected = Observation(modelOf: program)
+        seen = Observation(libraryOf: program, type)
+    }
+
+    /// What is not as it should be.
+    var difference: String? {
+        if expected.trace != seen.trace { return "the traces differ" }
+        if expected.states != seen.states { return "the final states differ" }
+        if seen.alive < 0 || seen.strays > 0 { return "something was let go twice, or on another thread" }
+        // A circle of waiting keeps what it holds for ever.
+        if expected.hasPending { return nil }
+        if expected.unhandled != seen.unhandled { return "the reports of unhandled rejections differ" }
+        if seen.waitingHandlers != 0 { return "handlers still wait" }
+        if seen.alive != 0 { return "something is leaked" }
+        return seen.isComplete ? nil : "something else was reported"
+    }
+}
+
+/// What a program has done.
+struct Observation: CustomStringConvertible {
+    var trace: [Event] = []
+    var states: [Int: String] = [:]
+    var unhandled: [Rejection: Int] = [:]
+    var hasPending = false
+    var waitingHandlers = 0
+    var alive = 0
+    var strays = 0
+    var isComplete = true
+
+    init(modelOf program: Program) {
+        let model = ReferenceModel()
+        let execution = Execution(model)
+        perform(program, execution)
+        for rejection in model.unhandled { unhandled[rejection, default: 0] += 1 }
+        hasPending = model.hasPending
+    }
+
+    init<Value: ModelValue>(libraryOf program: Program, _ type: Value.Type) {
+        let census = Census()
+        let reports = Reports()
+        // The recorder claims only what happens on this very thread.
+        let thread = pthread_self()
+        nonisolated(unsafe) let unsafeReports = reports
+        let recorder = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 }) { event in
+            switch event {
+            case .abandoned(let origin): unsafeReports.onAbandoned(Int(origin?.line ?? 0))
+            case .unhandledRejection(let error, let origin):
+                unsafeReports.unhandled.append(Rejection(fault: Fault(error), origin: origin.map { Int($0.line) }))
+            default: unsafeReports.others += 1
+            }
+        }
+        defer { recorder.stop() }
+        inLoop { loop in
+            let machine = LibraryMachine<Value>(loop, census)
+            let execution = Execution(machine)
+            reports.onAbandoned = { [unowned machine] in machine.onAbandoned($0) }
+            perform(program, execution)
+            reports.onAbandoned = { _ in reports.others += 1 }
+            waitingHandlers = loop.waitingHandlers
+        }
+        reports.onAbandoned = { _ in }
+        for rejection in reports.unhandled { unhandled[rejection, default: 0] += 1 }
+        isComplete = reports.others == 0
+        alive = census.count
+        strays = census.strays
+    }
+
+    /// Used on one thread.
+    private final class Reports {
+        var unhandled: [Rejection] = []
+        var others = 0
+        var onAbandoned: (Int) -> Void = { _ in }
+    }
+
+    private mutating func perform(_ program: Program, _ execution: Execution<some Machine>) {
+        execution.run(program.steps)
+        execution.machine.turn()
+        execution.letGoOfResolvers()
+        states = execution.states
+        execution.letGoOfPromises()
+        trace = execution.trace
+    }
+
+    var description: String {
+        (trace.map(\.description) + states.sorted { $0.key < $1.key }.map { "p\($0.key) ends as \($0.value)" }
+            + unhandled.map { "reported as unhandled: \($0.key), \($0.value) times" }.sorted()
+            + ["alive in the end: \(alive); handlers that wait: \(waitingHandlers)"]).joined(separator: "\n")
+    }
+}

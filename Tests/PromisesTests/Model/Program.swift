@@ -1,0 +1,160 @@
+/// A random program against promises: what the model checker runs on the library and on the model.
+///
+/// Promises go by number. A step whose promise does not exist, because it was dropped or was never made, does nothing;
+/// so any step may be left out of a program, and what remains is a program still.
+struct Program {
+    var steps: [Step]
+}
+
+struct Step {
+    /// The number of the promise that the step makes, if it makes one; also what its handler goes by in a trace.
+    let name: Int
+    var action: Action
+}
+
+enum Action {
+    /// A pending promise and its resolver.
+    case make
+    /// A promise that is settled from the start.
+    case settled(Outcome)
+    /// By the resolver of that number.
+    case settle(Int, Outcome)
+    /// One more copy of a resolver, which goes by the step's own number.
+    case copyResolver(Int)
+    case dropResolver(Int)
+    case dropPromise(Int)
+    case attach(Operator, to: Int, Handler)
+    case when([Int])
+    case race([Int])
+    case cancel(Int)
+    /// The resolver's closure for the case that its promise is cancelled.
+    case onCancel(Int, Handler)
+    /// Reads the result, which counts as being told of an error.
+    case look(Int)
+    /// Runs the loop until it has nothing to do.
+    case turn
+}
+
+enum Operator: String, CaseIterable {
+    case map, get, then, recover, recoverAll, guarantee, tap, ensure, ensureThen, `catch`, pipe
+
+    /// Whether it makes a promise for the program to use.
+    var makesPromise: Bool { self != .catch && self != .pipe }
+    /// Whether the handler's reply may be a promise.
+    var takesPromise: Bool { [.then, .recover, .recoverAll, .ensureThen].contains(self) }
+    /// Whether the handler learns of the outcome.
+    var tellsOutcome: Bool { self != .ensure && self != .ensureThen }
+
+    /// Whether the handler is called at this outcome.
+    func handles(_ outcome: Outcome) -> Bool {
+        switch self {
+        case .map, .get, .then: outcome.isValue
+        case .recover, .catch: !outcome.isValue && outcome != .error(.cancelled)
+        case .recoverAll, .guarantee: !outcome.isValue
+        case .tap, .ensure, .ensureThen, .pipe: true
+        }
+    }
+}
+
+struct Handler {
+    /// What it does before it replies.
+    var steps: [Step] = []
+    var reply: Reply
+    /// Whether it holds the promise of its reply from the beginning, if that exists by then.
+    var captures = false
+}
+
+enum Reply {
+    case value(Int)
+    /// Throws.
+    case failure(Int)
+    /// That promise; or the value, if there is none of that number by then.
+    case promise(Int, otherwise: Int)
+}
+
+enum Outcome: Hashable {
+    case value(Int)
+    case error(Fault)
+
+    var isValue: Bool { if case .value = self { true } else { false } }
+}
+
+enum Fault: Hashable {
+    case flaw(Int)
+    case returnedSelf, abandoned, cancelled, badInput
+    case unknown(String)
+}
+
+// MARK: For people
+
+extension Outcome: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .value(let number): "\(number)"
+        case .error(let fault): "\(fault)"
+        }
+    }
+}
+
+extension Fault: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .flaw(let number): "flaw\(number)"
+        case .returnedSelf: "returnedSelf"
+        case .abandoned: "abandoned"
+        case .cancelled: "cancelled"
+        case .badInput: "badInput"
+        case .unknown(let text): "unknown \(text)"
+        }
+    }
+}
+
+extension Program: CustomStringConvertible {
+    var description: String { steps.flatMap { $0.lines }.joined(separator: "\n") }
+
+    /// The number of steps, those of handlers included.
+    var count: Int { steps.reduce(0) { $0 + $1.count } }
+}
+
+extension Step {
+    var count: Int { 1 + (handler?.steps.reduce(0) { $0 + $1.count } ?? 0) }
+
+    var handler: Handler? {
+        switch action {
+        case .attach(_, _, let handler), .onCancel(_, let handler): handler
+        default: nil
+        }
+    }
+
+    fileprivate var lines: [String] {
+        switch action {
+        case .make: ["p\(name) = pending"]
+        case .settled(let outcome): ["p\(name) = settled \(outcome)"]
+        case .settle(let number, let outcome): ["r\(number).settle \(outcome)"]
+        case .copyResolver(let number): ["r\(name) = r\(number)"]
+        case .dropResolver(let number): ["drop r\(number)"]
+        case .dropPromise(let number): ["drop p\(number)"]
+        case .attach(let op, let number, let handler): handler.lines("p\(name) = p\(number).\(op.rawValue)")
+        case .when(let numbers): ["p\(name) = when \(numbers.map { "p\($0)" }.joined(separator: ", "))"]
+        case .race(let numbers): ["p\(name) = race \(numbers.map { "p\($0)" }.joined(separator: ", "))"]
+        case .cancel(let number): ["cancel p\(number)"]
+        case .onCancel(let number, let handler): handler.lines("c\(name): r\(number).onCancel")
+        case .look(let number): ["look p\(number)"]
+        case .turn: ["turn"]
+        }
+    }
+}
+
+extension Handler {
+    fileprivate func lines(_ head: String) -> [String] {
+        let last =
+            switch reply {
+            case .value(let number): "\(number)"
+            case .failure(let number): "throw flaw\(number)"
+            case .promise(let number, let other): "p\(number) ?? \(other)"
+            }
+        let head = captures ? head + " [holds it]" : head
+        if steps.isEmpty { return ["\(head) { \(last) }"] }
+        return ["\(head) {"] + (steps.flatMap { $0.lines } + [last]).map { "    " + $0 } + ["}"]
+    }
+}
