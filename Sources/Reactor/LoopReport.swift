@@ -6,10 +6,17 @@ package enum LoopReport: Sendable {
     /// A loop ended while so many jobs and handlers still waited to run on it; they never will.
     case undelivered(Int)
 
-    package static let handler = Mutex<@Sendable (LoopReport) -> Void>({ report in
+    package static let handler = Mutex(Handler { report in
         guard case .undelivered(let count) = report else { return }
         LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
     })
+
+    /// A struct, because a closure that is read from a generic place by itself leaves one that is wrapped once more.
+    package struct Handler: Sendable {
+        let call: @Sendable (LoopReport) -> Void
+
+        package init(_ call: @escaping @Sendable (LoopReport) -> Void) { self.call = call }
+    }
 
     /// One line on standard error, in one write(2) so that the lines of several threads do not mix.
     package static func print(_ message: String) {
@@ -17,5 +24,5 @@ package enum LoopReport: Sendable {
         line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
-    static func send(_ report: LoopReport) { handler.withLock { $0 }(report) }
+    static func send(_ report: LoopReport) { handler.withLock { $0 }.call(report) }
 }

@@ -99,9 +99,8 @@ import Testing
     /// The reports that come while `body` runs.
     private static func reports(during body: () -> Void) -> [Int] {
         let counts = SharedList<Int>()
-        LoopReport.handler.withLock {
-            $0 = { if case .undelivered(let count) = $0 { counts.append(count) } }
-        }
+        let handler = LoopReport.Handler { if case .undelivered(let count) = $0 { counts.append(count) } }
+        LoopReport.handler.withLock { $0 = handler }
         body()
         return counts.value
     }

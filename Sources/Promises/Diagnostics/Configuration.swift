@@ -8,15 +8,22 @@ public let conf = Configuration()
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let abandonment = Atomic<UInt8>(AbandonPolicy.reject.rawValue)
-    private let handler = Mutex<@Sendable (LogEvent) -> Void>({ LoopReport.print($0.description) })
+    private let handler = Mutex(Handler { LoopReport.print($0.description) })
+
+    // A struct, because a mutex of a closure by itself wraps the closure once more with each reading, and each call then
+    // goes through all of the wrappings.
+    private struct Handler: Sendable {
+        let call: @Sendable (LogEvent) -> Void
+
+        init(_ call: @escaping @Sendable (LogEvent) -> Void) { self.call = call }
+    }
 
     init() {
-        LoopReport.handler.withLock {
-            $0 = { report in
-                guard case .undelivered(let count) = report else { return }
-                conf.log(.undeliveredHandlers(count))
-            }
+        let handler = LoopReport.Handler { report in
+            guard case .undelivered(let count) = report else { return }
+            conf.log(.undeliveredHandlers(count))
         }
+        LoopReport.handler.withLock { $0 = handler }
     }
 
     /// The policy of `catch` and `recover` where none is given.
@@ -34,11 +41,12 @@ public final class Configuration: Sendable {
     /// Receives what the library has to report; by default one line on standard error each. Called on whichever
     /// thread it happens on, and must be quick.
     public var logHandler: @Sendable (LogEvent) -> Void {
-        get { handler.withLock { $0 } }
+        get { handler.withLock { $0 }.call }
         set {
+            let new = Handler(newValue)
             // The old one goes outside the lock: what it captured may have something to log.
             let old = handler.withLock { handler in
-                defer { handler = newValue }
+                defer { handler = new }
                 return handler
             }
             withExtendedLifetime(old) {}

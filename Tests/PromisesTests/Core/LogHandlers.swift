@@ -12,4 +12,18 @@ import Testing
             conf.logHandler = { _ in }
         }
     }
+
+    @Test func theThousandthEventTakesNoMoreStackThanTheSecond() async {
+        await #expect(processExitsWith: .success) {
+            let stack = Shared<[UInt]>([])
+            conf.logHandler = { _ in
+                var local = 0
+                let address = withUnsafeMutablePointer(to: &local) { UInt(bitPattern: $0) }
+                stack.change { $0.append(address) }
+            }
+            for _ in 0..<1000 { _ = Promise<Int>(error: PromiseError.timedOut) }
+            let seen = stack.value
+            precondition(seen.count == 1000 && seen[1] == seen[999], "\(seen[1]) \(seen[999])")
+        }
+    }
 }
