@@ -36,7 +36,7 @@ class Core: Job, @unchecked Sendable {
     /// What the node waits for, and how far that has come: see `Upstream`.
     @usableFromInline final let upstream = Atomic<UInt>(0)
     final let role: Role
-    /// Whether it waits to become as its source, without a link. Of the loop's thread.
+    /// Whether it, or a core that is linked to it, waits to become as its source, without a link. Of the loop's thread.
     @exclusivity(unchecked) final var isForwarding = false
     /// Whether the loop counts it among the handlers that wait on it. Of the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false

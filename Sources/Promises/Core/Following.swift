@@ -45,6 +45,10 @@ extension Core {
             if source._withUnsafeGuaranteedRef({ $0.exchange(seen, link) }) {
                 let word = UInt(bitPattern: source.toOpaque()) | Upstream.adopted
                 root._withUnsafeGuaranteedRef { $0.upstream.store(word, ordering: .relaxed) }
+                // What `source` waited for, the root waits for from now on.
+                if source._withUnsafeGuaranteedRef({ $0.isForwarding }) {
+                    root._withUnsafeGuaranteedRef { $0.isForwarding = true }
+                }
                 return Unmanaged.passUnretained(self).release()
             }
             root.release()
@@ -52,6 +56,8 @@ extension Core {
         // In the room that the operation has left.
         store(Follower(become: code))
         isForwarding = true
+        // The root, to which only a core of this thread can be linked, so waits for `inner` too.
+        root._withUnsafeGuaranteedRef { $0.isForwarding = true }
         inner.attach(self)
         Unmanaged.passUnretained(self).release()
     }

@@ -214,6 +214,42 @@ import Testing
         }
     }
 
+    @Test func throughOneThatWaitsAndIsLinked() throws {
+        try inLoop { loop throws in
+            let (gate, resolver) = Promise<Int>.pending()
+            var last: Promise<Int>?
+            let first = gate.then { _ in last! }
+            first.ignoringErrors()
+            let second = Promise.value(1).then { _ in first }
+            try loop.run()
+            // `second` waits for `first`, which has a handler; now it is linked.
+            last = Promise.value(1).then { _ in second }
+            try loop.run()
+            resolver.fulfill(1)
+            try loop.run()
+            for promise in [first, second, last!] { #expect(promise.error as? PromiseError == .returnedSelf) }
+        }
+    }
+
+    @Test func throughOneThatIsLinkedAndThenWaits() throws {
+        try inLoop { loop throws in
+            let (gate, resolver) = Promise<Int>.pending()
+            var last: Promise<Int>?
+            let first = gate.then { _ in last! }
+            first.ignoringErrors()
+            let (other, otherResolver) = Promise<Int>.pending()
+            let second = other.then { _ in first }
+            last = Promise.value(1).then { _ in second }
+            try loop.run()
+            // `second` is linked to `last`; now it waits for `first`, which has a handler.
+            otherResolver.fulfill(1)
+            try loop.run()
+            resolver.fulfill(1)
+            try loop.run()
+            for promise in [first, second, last!] { #expect(promise.error as? PromiseError == .returnedSelf) }
+        }
+    }
+
     @Test func nothingIsLeaked() throws {
         let tally = Tally()
         inLoop { _ in
