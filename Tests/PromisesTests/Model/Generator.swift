@@ -28,6 +28,9 @@ struct Generator {
     /// Those that some step before makes, whether or not it has run by then.
     private var promises: [Int] = []
     private var resolvers: [Int] = []
+    /// Of some programs most promises come from `then`, and return any other, so that they follow one another in long
+    /// chains and in circles.
+    private let returnsMuch: Bool
 
     static func program(seed: UInt64) -> Program {
         var generator = Generator(random: SplitMix64(seed))
@@ -35,7 +38,10 @@ struct Generator {
         return Program(steps: generator.steps(count, depth: 0))
     }
 
-    private init(random: SplitMix64) { self.random = random }
+    private init(random: SplitMix64) {
+        self.random = random
+        returnsMuch = self.random.once(in: 3)
+    }
 
     private mutating func steps(_ count: Int, depth: Int) -> [Step] { (0..<count).map { _ in step(depth) } }
 
@@ -48,7 +54,18 @@ struct Generator {
     }
 
     private mutating func action(_ name: Int, _ depth: Int) -> Action {
+        if returnsMuch {
+            // A settled promise, two gates, and then mostly promises that come from one of these and return each other.
+            switch name {
+            case 1:
+                promises.append(name)
+                return .settled(.value(name))
+            case 2, 3: return make(name)
+            default: if !random.once(in: 2) { return attach(name, depth) }
+            }
+        }
         if promises.isEmpty { return make(name) }
+        if returnsMuch && !random.once(in: 3) { return attach(name, depth) }
         switch random.below(100) {
         case ..<12: return make(name)
         case ..<15:
@@ -81,8 +98,8 @@ struct Generator {
 
     private mutating func attach(_ name: Int, _ depth: Int) -> Action {
         // Returning a promise is where most can go wrong.
-        let op = random.once(in: 3) ? .then : random.pick(Operator.allCases)
-        let source = promise()
+        let op = returnsMuch && !random.once(in: 4) || random.once(in: 3) ? .then : random.pick(Operator.allCases)
+        let source = returnsMuch && op == .then ? 1 + random.below(3) : promise()
         if op.makesPromise { promises.append(name) }
         return .attach(op, to: source, handler(op, name, depth))
     }
@@ -93,7 +110,7 @@ struct Generator {
         var handler = Handler(reply: .value(name))
         if depth < 2 && random.once(in: 3) { handler.steps = steps(1 + random.below(3), depth: depth + 1) }
         if op.takesPromise && !random.once(in: 4) {
-            handler.reply = .promise(promise(), otherwise: name)
+            handler.reply = .promise(returnsMuch ? 1 + random.below(lastName + 4) : promise(), otherwise: name)
             handler.captures = random.once(in: 4)
         } else if op != .guarantee && random.once(in: 4) {
             handler.reply = .failure(name)
