@@ -6,10 +6,11 @@ package enum LoopReport: Sendable {
     /// A loop ended while so many jobs and handlers still waited to run on it; they never will.
     case undelivered(Int)
 
-    package static let handler = Mutex(Handler { report in
-        guard case .undelivered(let count) = report else { return }
-        LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
-    })
+    package static let handler = Mutex(
+        Handler { report in
+            guard case .undelivered(let count) = report else { return }
+            LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
+        })
 
     /// A struct, because a closure that is read from a generic place by itself leaves one that is wrapped once more.
     package struct Handler: Sendable {
