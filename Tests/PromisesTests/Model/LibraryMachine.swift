@@ -59,8 +59,10 @@ final class Census: Sendable {
             census.alive.subtract(1, ordering: .releasing)
         }
 
-        /// For a closure that only has to hold it.
-        func use() {}
+        /// For the closure that holds it, where it runs.
+        func use() {
+            if let home, pthread_equal(home, pthread_self()) == 0 { census.strayed.add(1, ordering: .relaxed) }
+        }
     }
 }
 
@@ -104,6 +106,9 @@ final class LibraryMachine<Value: ModelValue>: Machine {
     let census: Census
     private let loop: EventLoop
     var onAbandoned: (Int) -> Void = { _ in }
+    /// Whether inline handlers only keep a record each, since any thread may run them.
+    var keepsPipes = false
+    private(set) var pipes: [PipeRecord] = []
 
     init(_ loop: EventLoop, _ census: Census) {
         self.loop = loop
@@ -164,9 +169,15 @@ final class LibraryMachine<Value: ModelValue>: Machine {
         case .ensureThen: return promise.ensureThen { self.guarantee(of: told(.value(0))) }
         case .catch: promise.catch(policy: .allErrorsExceptCancellation) { _ = told(Outcome($0)) }
         case .pipe:
-            // Runs on this thread in the programs of one thread; in those of several it touches atomics only.
-            nonisolated(unsafe) let unsafeTold = told
-            promise.pipe { _ = unsafeTold(Outcome($0)) }
+            if keepsPipes {
+                let record = PipeRecord()
+                pipes.append(record)
+                promise.pipe { record.take(Outcome($0)) }
+            } else {
+                // There is but this thread.
+                nonisolated(unsafe) let unsafeTold = told
+                promise.pipe { _ = unsafeTold(Outcome($0)) }
+            }
         }
         return nil
     }

@@ -14,7 +14,7 @@ import Testing
 ///
 /// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` begins elsewhere. If the library traps, `MODEL_VERBOSE=1` prints each
 /// seed before it runs.
-@Suite struct ModelChecking {
+@Suite(.serialized) struct ModelChecking {
     @Test func programsOfOneThread() {
         if let seed = Setting.seed {
             let program = Generator.program(seed: seed)
@@ -27,6 +27,16 @@ import Testing
         for seed in first..<first + UInt64(Setting.seeds ?? scaled(30_000)) where failures < 3 {
             if !check(seed) { failures += 1 }
         }
+    }
+
+    /// Threads attach, settle, return and let go of the same promises at once. What then happens is one of the things
+    /// that the model allows; see `ThreadVerdict`.
+    @Test(arguments: [2, 3, 4]) func programsOfSeveralThreads(_ threads: Int) {
+        let first = UInt64(Setting.firstSeed ?? 1)
+        let count = Setting.seeds ?? scaled(threads == 2 ? 6000 : 2000)
+        // The same seed a thousand times: threads never meet in the same way twice.
+        let seeds = Setting.seed.map { Array(repeating: $0, count: 1000) } ?? Array(first..<first + UInt64(count))
+        if let complaint = Crew(threads).run(seeds) { Issue.record("\(complaint)") }
     }
 
     /// Answers whether all was as it should be.

@@ -1,0 +1,194 @@
+import Glibc
+import Promises
+import Reactor
+import Synchronization
+
+/// Lets a number of threads wait for one another, as often as they like. They spin: so they set off together.
+final class Barrier: Sendable {
+    private let size: Int
+    private let arrived = Atomic<Int>(0)
+    private let generation = Atomic<Int>(0)
+
+    init(_ size: Int) { self.size = size }
+
+    func wait() {
+        let mine = generation.load(ordering: .acquiring)
+        if arrived.add(1, ordering: .acquiringAndReleasing).newValue == size {
+            arrived.store(0, ordering: .relaxed)
+            generation.store(mine + 1, ordering: .releasing)
+            return
+        }
+        var spins = 0
+        while generation.load(ordering: .acquiring) == mine {
+            spins += 1
+            if spins > 200 { sched_yield() }
+        }
+    }
+}
+
+/// One inline handler of a thread program, which any thread may run.
+final class PipeRecord: Sendable {
+    private let calls = Atomic<Int>(0)
+    private let code = Atomic<Int>(0)
+
+    func take(_ outcome: Outcome) {
+        calls.add(1, ordering: .relaxed)
+        code.store(Self.code(outcome), ordering: .relaxed)
+    }
+
+    var count: Int { calls.load(ordering: .relaxed) }
+    func saw(_ outcome: Outcome) -> Bool { code.load(ordering: .relaxed) == Self.code(outcome) }
+
+    private static func code(_ outcome: Outcome) -> Int {
+        switch outcome {
+        case .value(let number): number << 4
+        case .error(.flaw(let number)): number << 4 | 1
+        case .error(.returnedSelf): 2
+        case .error(.abandoned): 3
+        case .error(.cancelled): 4
+        case .error: 5
+        }
+    }
+}
+
+/// What one thread has seen in a round.
+struct ThreadLog {
+    var trace: [Event] = []
+    var states: [Int: String] = [:]
+    var pipes: [PipeRecord] = []
+    var unhandled: [Fault] = []
+    var otherReports: [String] = []
+    var waitingHandlers = 0
+}
+
+/// Threads that go through rounds together.
+// @unchecked: a member's `seat` is written by its thread alone, and read by others only on the far side of a barrier.
+final class Crew: @unchecked Sendable {
+    let size: Int
+    private let barrier: Barrier
+    private let isBusy = Atomic<Bool>(false)
+    private let seats: [Seat]
+    /// What was wrong; written by the first member only, and read after all have been joined.
+    private var complaint: String?
+    private let isOver = Atomic<Bool>(false)
+
+    private final class Seat {
+        /// Asked for by any thread that logs something.
+        let thread = Atomic<UInt>(0)
+        var log = ThreadLog()
+        var board: [(name: Int, promise: any Sendable, resolver: (any Sendable)?)] = []
+        var onAbandoned: (Int) -> Void = { _ in }
+    }
+
+    init(_ size: Int) {
+        self.size = size
+        barrier = Barrier(size)
+        seats = (0..<size).map { _ in Seat() }
+    }
+
+    /// Runs the rounds of `seeds`; what was wrong with the first that failed.
+    func run(_ seeds: [UInt64]) -> String? {
+        let recorder = LogRecorder(where: { [self] event in
+            // Claimed and done with: the recorder's own list would be shared.
+            guard let seat = seatOfThisThread else { return false }
+            note(event, seat)
+            return true
+        })
+        let strands = (0..<size).map { member in
+            Strand { [self] in
+                seats[member].thread.store(UInt(pthread_self()), ordering: .relaxed)
+                barrier.wait()
+                for seed in seeds where !isOver.load(ordering: .acquiring) {
+                    switch seed % 3 {
+                    case 0: round(seed, member, PlainValue.self)
+                    case 1: round(seed, member, CountedValue.self)
+                    default: round(seed, member, WideValue.self)
+                    }
+                }
+            }
+        }
+        for strand in strands { strand.join() }
+        recorder.stop()
+        return complaint
+    }
+
+    private var seatOfThisThread: Seat? {
+        let here = UInt(pthread_self())
+        return seats.first { $0.thread.load(ordering: .relaxed) == here }
+    }
+
+    private func note(_ event: LogEvent, _ seat: Seat) {
+        switch event {
+        case .abandoned(let origin): seat.onAbandoned(Int(origin?.line ?? 0))
+        case .unhandledRejection(let error, _): seat.log.unhandled.append(Fault(error))
+        default: seat.log.otherReports.append(event.description)
+        }
+    }
+
+    /// The round's; set by the first member between two barriers.
+    private var census = Census()
+
+    private func round<Value: ModelValue>(_ seed: UInt64, _ member: Int, _ type: Value.Type) {
+        let plans = ThreadPlan.plans(seed: seed, threads: size)
+        let plan = plans[member]
+        let seat = seats[member]
+        seat.log = ThreadLog()
+        if member == 0 { census = Census() }
+        barrier.wait()
+        let census = census
+        inLoop { loop in
+            let machine = LibraryMachine<Value>(loop, census)
+            machine.keepsPipes = true
+            let execution = Execution(machine)
+            seat.onAbandoned = { [unowned machine] in machine.onAbandoned($0) }
+            execution.run(plan.prelude)
+            seat.board = execution.promises.map { ($0.key, $0.value, execution.key($0.key)) }
+            barrier.wait()
+            for other in seats where other !== seat {
+                for (name, promise, resolver) in other.board {
+                    execution.adopt(promise as! Promise<Value>, key: resolver as! Resolver<Value>?, as: name)
+                }
+            }
+            barrier.wait()
+            seat.board = []
+            execution.run(plan.script)
+            execution.letGoOfResolvers()
+            comeToRest(loop)
+            seat.log.states = execution.states
+            barrier.wait()
+            execution.letGoOfPromises()
+            comeToRest(loop)
+            seat.log.trace = execution.trace
+            seat.log.pipes = machine.pipes
+            seat.log.waitingHandlers = loop.waitingHandlers
+            seat.onAbandoned = { seat.log.otherReports.append("p\($0) is abandoned too late") }
+        }
+        barrier.wait()
+        if member == 0 {
+            var verdict = ThreadVerdict(plans, seats.map(\.log))
+            verdict.judge()
+            if census.count != 0 { verdict.complain("\(census.count) witnesses are alive") }
+            if census.strays != 0 { verdict.complain("\(census.strays) handlers ran or were let go on another thread") }
+            if !verdict.complaints.isEmpty {
+                complaint = "MODEL_SEED=\(seed) on \(size) threads, with \(type)s:\n\(verdict)"
+                isOver.store(true, ordering: .releasing)
+            }
+        }
+        barrier.wait()
+    }
+
+    /// Turns until no loop of the crew has anything left to do.
+    private func comeToRest(_ loop: EventLoop) {
+        while true {
+            do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }
+            // Nobody runs anything between these, so nothing can be on its way that nobody has seen.
+            barrier.wait()
+            if loop.isAlive { isBusy.store(true, ordering: .relaxed) }
+            barrier.wait()
+            let goesOn = isBusy.load(ordering: .relaxed)
+            barrier.wait()
+            if !goesOn { return }
+            isBusy.store(false, ordering: .relaxed)
+        }
+    }
+}

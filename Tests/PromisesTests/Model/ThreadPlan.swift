@@ -1,0 +1,119 @@
+/// What the threads of one round do.
+///
+/// Each makes some promises first, which all then know; after that all begin at once. A promise is known by
+/// `thread * 1000 + number`.
+///
+/// Nothing may come to wait for itself, save in ways that the library promises to find: a handler that is attached in
+/// the prelude returns a promise of a lower thread, or of its own thread's prelude, so circles go through `then` and
+/// its kin and stay on one thread. One that is attached later returns what is older than it is.
+struct ThreadPlan {
+    var prelude: [Step] = []
+    var script: [Step] = []
+
+    /// The plans of all threads.
+    static func plans(seed: UInt64, threads: Int) -> [ThreadPlan] {
+        var drafter = Drafter(SplitMix64(seed), threads)
+        return drafter.plans()
+    }
+}
+
+private struct Drafter {
+    private var random: SplitMix64
+    private let threads: Int
+    private var lastName = 0
+    /// All that the preludes make, and those of them that have resolvers.
+    private var shared: [Int] = []
+    private var resolvers: [Int] = []
+    /// What the thread at hand has made beside.
+    private var local: [Int] = []
+    /// Many handlers for one promise, so that some are attached in the middle of its settlement.
+    private let isBurst: Bool
+
+    init(_ random: SplitMix64, _ threads: Int) {
+        self.random = random
+        self.threads = threads
+        isBurst = self.random.once(in: 3)
+    }
+
+    mutating func plans() -> [ThreadPlan] {
+        var plans = (0..<threads).map { ThreadPlan(prelude: prelude($0)) }
+        for thread in plans.indices {
+            lastName = thread * 1000 + 100
+            local = []
+            let count = isBurst ? 16 + random.below(32) : 3 + random.below(12)
+            plans[thread].script = (0..<count).map { _ in step(depth: 0) }
+        }
+        return plans
+    }
+
+    private mutating func prelude(_ thread: Int) -> [Step] {
+        let lower = shared
+        lastName = thread * 1000
+        let gates = 1 + random.below(isBurst ? 1 : 3)
+        let followers = random.below(isBurst ? 2 : 5)
+        let own = lastName + 1...lastName + gates + followers
+        shared += own
+        var steps: [Step] = []
+        for name in own {
+            lastName = name
+            if steps.count < gates {
+                resolvers.append(name)
+                steps.append(Step(name: name, action: .make))
+                continue
+            }
+            let op = random.pick([Operator.then, .then, .then, .recoverAll, .recover, .map, .tap])
+            var handler = Handler(reply: .value(name))
+            if op.takesPromise {
+                handler.reply = .promise(random.pick(random.once(in: 3) ? shared : lower + own), otherwise: name)
+            } else if random.once(in: 4) {
+                handler.reply = .failure(name)
+            }
+            steps.append(Step(name: name, action: .attach(op, to: own.lowerBound + random.below(gates), handler)))
+        }
+        return steps
+    }
+
+    private mutating func step(depth: Int) -> Step {
+        lastName += 1
+        let name = lastName
+        switch random.below(100) {
+        case ..<(isBurst ? 6 : 15): return Step(name: name, action: .settle(random.pick(resolvers), outcome(name)))
+        case ..<20: return Step(name: name, action: .dropResolver(random.pick(resolvers)))
+        case ..<23: return Step(name: name, action: .dropPromise(promise()))
+        case ..<30:
+            let sources = (0..<1 + random.below(3)).map { _ in promise() }
+            if depth == 0 { local.append(name) }
+            return Step(name: name, action: random.once(in: 2) ? .when(sources) : .race(sources))
+        case ..<38 where depth == 0: return Step(name: name, action: .turn)
+        case ..<42 where Feature.cancellation: return Step(name: name, action: .cancel(promise()))
+        default: return attach(name, depth)
+        }
+    }
+
+    private mutating func attach(_ name: Int, _ depth: Int) -> Step {
+        let op = random.once(in: 3) ? .tap : random.pick(Operator.allCases)
+        let source = promise()
+        var handler = Handler(reply: .value(name))
+        if op.takesPromise && !random.once(in: 3) {
+            handler.reply = .promise(promise(), otherwise: name)
+            handler.captures = random.once(in: 3)
+        } else if ![.guarantee, .ensureThen].contains(op) && random.once(in: 4) {
+            handler.reply = .failure(name)
+        }
+        if depth == 0 {
+            if random.once(in: 4) { handler.steps = (0..<1 + random.below(2)).map { _ in step(depth: 1) } }
+            // What a handler makes is known to nobody else.
+            if op.makesPromise { local.append(name) }
+        }
+        return Step(name: name, action: .attach(op, to: source, handler))
+    }
+
+    private mutating func outcome(_ name: Int) -> Outcome {
+        random.once(in: 3) ? .error(.flaw(name)) : .value(name)
+    }
+
+    private mutating func promise() -> Int {
+        if isBurst && !random.once(in: 4) { return shared[0] }
+        return local.isEmpty || !random.once(in: 3) ? random.pick(shared) : random.pick(local)
+    }
+}

@@ -1,0 +1,268 @@
+/// Judges a round of several threads: what the model allows, whichever way the threads have met.
+struct ThreadVerdict: CustomStringConvertible {
+    private let plans: [ThreadPlan]
+    private let logs: [ThreadLog]
+    private(set) var complaints: [String] = []
+
+    /// What is known of each promise: how it came about, and how it has ended.
+    private var handlers: [Int: Handler] = [:]
+    private var sources: [Int: (op: Operator, source: Int)] = [:]
+    private var gathered: [Int: (sources: [Int], isRace: Bool)] = [:]
+    private var replies: [Int: Int] = [:]
+    private var told: Set<Int> = []
+    private var adopted: Set<Int> = []
+    private var outcomes: [Int: String] = [:]
+    private var runs: [Int: [Outcome]] = [:]
+    private var made: Set<Int> = []
+    private var cancelled = false
+
+    init(_ plans: [ThreadPlan], _ logs: [ThreadLog]) {
+        self.plans = plans
+        self.logs = logs
+    }
+
+    mutating func complain(_ text: String) { complaints.append(text) }
+
+    mutating func judge() {
+        collect()
+        judgeHandlers()
+        judgeOrder()
+        judgeOffers()
+        for name in sources.keys { judgeChild(name) }
+        for name in gathered.keys { judgeGathered(name) }
+        judgeReports()
+        for log in logs {
+            if log.waitingHandlers != 0 { complain("\(log.waitingHandlers) handlers wait in the end") }
+            for report in log.otherReports { complain("reported: \(report)") }
+        }
+    }
+
+    // MARK: What is known
+
+    private mutating func collect() {
+        for plan in plans { collect(plan.prelude + plan.script) }
+        for log in logs {
+            for event in log.trace {
+                switch event {
+                case .attached(let name, let op, let source):
+                    sources[name] = (op, source)
+                    told.insert(source)
+                case .gathered(let name, let sources, let isRace):
+                    gathered[name] = (sources, isRace)
+                    told.formUnion(sources)
+                case .replied(let name, let promise): replies[name] = promise
+                case .ran(let name, let outcome): runs[name, default: []].append(outcome)
+                case .asked: cancelled = true
+                default: break
+                }
+            }
+            for (name, state) in log.states { learn(name, state, "a state") }
+        }
+        for (name, promise) in replies {
+            if sources[name]!.op == .ensureThen { told.insert(promise) } else { adopted.insert(promise) }
+        }
+        for (name, outcomes) in runs where sources[name]!.op.tellsOutcome {
+            for outcome in outcomes { learn(sources[name]!.source, outcome.description, "handler \(name)") }
+        }
+    }
+
+    private mutating func collect(_ steps: [Step]) {
+        for step in steps {
+            if case .make = step.action { made.insert(step.name) }
+            guard let handler = step.handler else { continue }
+            handlers[step.name] = handler
+            collect(handler.steps)
+        }
+    }
+
+    private mutating func learn(_ name: Int, _ outcome: String, _ by: String) {
+        if outcome == "pending" { complain("p\(name) is pending in the end") }
+        if let known = outcomes[name], known != outcome { complain("p\(name) is \(known), but by \(by) \(outcome)") }
+        outcomes[name] = outcome
+    }
+
+    private static func isValue(_ outcome: String) -> Bool { Int(outcome) != nil }
+
+    // MARK: Each handler once, and in order
+
+    private mutating func judgeHandlers() {
+        for (name, attachment) in sources where attachment.op != .pipe {
+            let count = runs[name]?.count ?? 0
+            guard let outcome = outcomes[attachment.source] else {
+                if count > 1 { complain("handler \(name) ran \(count) times") }
+                continue
+            }
+            // A cancelled child never runs, so then it is at most once.
+            let expected = attachment.op.handles(Outcome(text: outcome)) ? 1 : 0
+            if count != expected && !(cancelled && count == 0) {
+                complain("handler \(name) of p\(attachment.source), which is \(outcome), ran \(count) times")
+            }
+        }
+        for log in logs {
+            let pipes = log.trace.compactMap { event -> (name: Int, source: Int)? in
+                guard case .attached(let name, .pipe, let source) = event else { return nil }
+                return (name, source)
+            }
+            for (pipe, record) in zip(pipes, log.pipes) {
+                if record.count != 1 { complain("pipe \(pipe.name) of p\(pipe.source) ran \(record.count) times") }
+                if let outcome = outcomes[pipe.source], !record.saw(Outcome(text: outcome)) {
+                    complain("pipe \(pipe.name) of p\(pipe.source), which is \(outcome), saw something else")
+                }
+            }
+        }
+    }
+
+    /// Those that one thread has attached to one promise run in the order of attaching.
+    private mutating func judgeOrder() {
+        for log in logs {
+            var place: [Int: Int] = [:]
+            for (index, event) in log.trace.enumerated() {
+                if case .ran(let name, _) = event { place[name] = index }
+            }
+            var last: [Int: (name: Int, place: Int)] = [:]
+            for event in log.trace {
+                guard case .attached(let name, _, let source) = event, let place = place[name] else { continue }
+                if let last = last[source], last.place > place {
+                    complain("handlers \(last.name) and \(name) of p\(source) ran in the wrong order")
+                }
+                last[source] = (name, place)
+            }
+        }
+    }
+
+    // MARK: The right outcome
+
+    /// A promise made by hand ends as the first of some thread's offers, or is abandoned for want of them.
+    private mutating func judgeOffers() {
+        var offers: [Int: Set<String>] = [:]
+        var abandoned: [Int: Int] = [:]
+        for log in logs {
+            var seen: Set<Int> = []
+            for event in log.trace {
+                if case .settled(let name, let outcome) = event, seen.insert(name).inserted {
+                    offers[name, default: []].insert(outcome.description)
+                }
+                if case .abandoned(let name) = event { abandoned[name, default: 0] += 1 }
+            }
+        }
+        for name in made {
+            let reports = abandoned[name] ?? 0
+            if let offered = offers[name] {
+                if reports != 0 { complain("p\(name) was settled, and is reported as abandoned") }
+                guard let outcome = outcomes[name], !offered.contains(outcome) else { continue }
+                if !(cancelled && outcome == "cancelled") { complain("p\(name) is \(outcome), which nobody offered") }
+            } else {
+                let outcome = outcomes[name] ?? "abandoned"
+                if outcome == "cancelled" && cancelled && reports == 0 { continue }
+                if outcome != "abandoned" { complain("p\(name) is \(outcome), although nobody settled it") }
+                if reports != 1 { complain("p\(name) is reported as abandoned \(reports) times") }
+            }
+        }
+    }
+
+    private mutating func judgeChild(_ name: Int) {
+        guard let (op, source) = sources[name], op.makesPromise, let outcome = outcomes[name],
+            let sourceOutcome = outcomes[source], !(cancelled && outcome == "cancelled")
+        else { return }
+        let handler = handlers[name]!
+        var expected = sourceOutcome
+        if op.handles(Outcome(text: sourceOutcome)), ![.tap, .ensure, .ensureThen].contains(op) {
+            switch handler.reply {
+            case .value(let number), .promise(_, let number): if op != .get { expected = "\(number)" }
+            case .failure(let number): expected = "flaw\(number)"
+            }
+            if let inner = replies[name] {
+                guard let innerOutcome = outcomes[inner] else { return }
+                expected = isInCircle(name) ? "returnedSelf" : innerOutcome
+            }
+        }
+        if outcome != expected { complain("p\(name) is \(outcome), and should be \(expected)") }
+    }
+
+    /// Whether it returned a promise that returned another, and so on, back to it.
+    private func isInCircle(_ name: Int) -> Bool {
+        var next = replies[name]
+        for _ in 0..<replies.count {
+            guard let promise = next, promise != name else { break }
+            next = sources[promise]?.op == .ensureThen ? nil : replies[promise]
+        }
+        return next == name
+    }
+
+    private mutating func judgeGathered(_ name: Int) {
+        guard let (sources, isRace) = gathered[name], let outcome = outcomes[name] else { return }
+        if cancelled && outcome == "cancelled" { return }
+        let ends = sources.compactMap { outcomes[$0] }
+        guard ends.count == sources.count else { return }
+        let errors = ends.filter { !Self.isValue($0) }
+        var allowed = isRace ? ends : errors
+        if sources.isEmpty { allowed = [isRace ? "badInput" : "0"] }
+        if !isRace && errors.isEmpty { allowed = ["\(ends.reduce(0) { $0 + Int($1)! })"] }
+        if !allowed.contains(outcome) { complain("p\(name) is \(outcome), and should be of \(allowed)") }
+    }
+
+    // MARK: What is reported
+
+    /// A rejection that nobody was told of is reported once. Of promises that follow one another it depends on the
+    /// threads how many become one, and whether a handler of one came before that.
+    private mutating func judgeReports() {
+        let all = Array(sources.keys.filter { sources[$0]!.op.makesPromise }) + Array(gathered.keys) + Array(made)
+        // With a promise that nobody held to the end it is not known what to expect.
+        guard all.allSatisfy({ outcomes[$0] != nil }), !cancelled else { return }
+        var leader: [Int: Int] = [:]
+        func lead(_ name: Int) -> Int { leader[name].map { $0 == name ? name : lead($0) } ?? name }
+        for (name, promise) in replies where sources[name]!.op != .ensureThen { leader[lead(name)] = lead(promise) }
+        var groups: [Int: [Int]] = [:]
+        for name in all where !Self.isValue(outcomes[name]!) && outcomes[name] != "abandoned" {
+            groups[lead(name), default: []].append(name)
+        }
+        var least: [String: Int] = [:]
+        var most: [String: Int] = [:]
+        for group in groups.values {
+            let error = outcomes[group[0]]!
+            let ends = group.filter { !told.contains($0) && !adopted.contains($0) }.count
+            let isRound = group.contains { isInCircle($0) }
+            if group.allSatisfy({ !told.contains($0) }) { least[error, default: 0] += isRound ? 0 : 1 }
+            most[error, default: 0] += isRound ? group.count : ends
+        }
+        var seen: [String: Int] = [:]
+        for fault in logs.flatMap(\.unhandled) { seen[fault.description, default: 0] += 1 }
+        for error in Set(seen.keys).union(most.keys) {
+            let count = seen[error] ?? 0
+            if count < least[error] ?? 0 || count > most[error] ?? 0 {
+                complain("\(error) is reported \(count) times, not \(least[error] ?? 0) to \(most[error] ?? 0)")
+            }
+        }
+    }
+
+    // MARK: For people
+
+    var description: String {
+        var lines = complaints
+        for (thread, plan) in plans.enumerated() {
+            lines.append("--- thread \(thread) makes:\n\(Program(steps: plan.prelude))")
+            lines.append("and then, together with the others:\n\(Program(steps: plan.script))")
+        }
+        for (thread, log) in logs.enumerated() {
+            lines.append("--- what happened on thread \(thread):")
+            lines += log.trace.map(\.description)
+        }
+        lines.append("--- in the end:")
+        lines += outcomes.sorted { $0.key < $1.key }.map { "p\($0.key) is \($0.value)" }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension Outcome {
+    /// As `description` has it.
+    fileprivate init(text: String) {
+        if let number = Int(text) {
+            self = .value(number)
+        } else if text.hasPrefix("flaw"), let number = Int(text.dropFirst(4)) {
+            self = .error(.flaw(number))
+        } else {
+            let known: [Fault] = [.returnedSelf, .abandoned, .cancelled, .badInput]
+            self = .error(known.first { $0.description == text } ?? .unknown(text))
+        }
+    }
+}
