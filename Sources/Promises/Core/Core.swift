@@ -69,6 +69,8 @@ class Core: Job, @unchecked Sendable {
         static var notListening: Role { Role(rawValue: 4) }
         /// Both.
         static var watching: Role { [.onlyWatching, .notListening] }
+        /// What a promise that is settled with it as the only waiter must look at.
+        static var unusual: Role { [.inlineAtHome, .onlyWatching] }
         /// Resolvers settle it, from any thread.
         @usableFromInline static var madeByHand: Role { Role(rawValue: 8) }
     }

@@ -90,7 +90,7 @@ extension Core {
             seen = now
         }
         if seen & State.kindMask == State.link { return attachToRoot(waiter, node, here) }
-        markHandled()
+        if !waiter.role.contains(.onlyWatching) { markHandled() }
         retain()
         waiter.upstream.store(address | seen & State.kindMask, ordering: .relaxed)
         if waiter.loop == nil || waiter.role.contains(.inlineAtHome) {
@@ -148,11 +148,11 @@ extension Core {
         let here = EventLoop.addressOfThisThread
         let source = address
         let isDone = node._withUnsafeGuaranteedRef {
-            // One waiter, of this thread, that is queued and has not been withdrawn.
+            // One waiter, of this thread, that is queued, is told, and has not been withdrawn.
             let waiter = unsafeDowncast($0, to: Core.self)
             let isUsual =
                 waiter.next == nil && waiter.loop == here && waiter.upstream.load(ordering: .relaxed) == source
-                && !waiter.role.contains(.inlineAtHome)
+                && waiter.role.isDisjoint(with: .unusual)
             guard isUsual && exchange(seen, State.handled(outcome)) else { return false }
             waiter.upstream.store(source | outcome & State.kindMask, ordering: .relaxed)
             return true

@@ -265,6 +265,21 @@ import Testing
         }
     }
 
+    @Test func onCancelHandlesNoError() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                for isFirst in [true, false] {
+                    let (_, resolver) = Promise<Int>.pending()
+                    if isFirst { resolver.onCancel {} }
+                    resolver.reject(Flaw())
+                    if !isFirst { resolver.onCancel {} }
+                    try loop.run()
+                }
+            }
+        }
+        #expect(lines.count { $0.hasPrefix("unhandled rejection") } == 2)
+    }
+
     @Test func withdrawnHandlersDoNotPileUp() throws {
         try inLoop { loop throws in
             let (source, resolver) = Promise<Int>.pending()
