@@ -27,6 +27,8 @@ final class Gathering: Core, @unchecked Sendable {
     private let outstanding = Atomic<Int>(1)
     /// Sources whose value is there.
     private var values = 0
+    /// It has brought its outcome. If it is linked, its own state does not tell.
+    private var hasEnded = false
     // One for each source, in their order: its node, not owned, until it runs; then the source, owned.
     private let slots: UnsafeMutablePointer<Slot>
     private let complete: (Gathering, Int) -> Void
@@ -93,10 +95,14 @@ final class Gathering: Core, @unchecked Sendable {
         if kind == State.fulfilled {
             slots[index] = .fulfilled(source)
             values += 1
-            if isOpen && (rule == .all ? values == count : values == 1) { complete(self, index) }
+            if isOpen && !hasEnded && (rule == .all ? values == count : values == 1) {
+                hasEnded = true
+                complete(self, index)
+            }
         } else {
             slots[index] = .empty
-            if isOpen && rule != .firstValue {
+            if isOpen && !hasEnded && rule != .firstValue {
+                hasEnded = true
                 source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
                 retain()
                 settle(State.rejected)
@@ -108,7 +114,8 @@ final class Gathering: Core, @unchecked Sendable {
 
     /// A source has settled, or never will.
     fileprivate func lose() {
-        if outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { producerIsGone() }
+        let isLast = outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0
+        if isLast && !hasEnded { producerIsGone() }
     }
 
     /// Cancels what it waits for, as far as nobody else does.

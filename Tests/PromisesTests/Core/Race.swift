@@ -69,4 +69,29 @@ import Testing
             #expect(calls.value == 1)
         }
     }
+
+    @Test func oneThatAHandlerReturnsEndsOnce() throws {
+        try inLoop { loop throws in
+            for outcomes in 0..<4 {
+                let pairs = (0..<2).map { _ in Promise<Int>.pending() }
+                let raced = Promise.value(()).then { race(pairs.map(\.promise)) }
+                let gathered = Promise.value(()).then { when(fulfilled: pairs.map(\.promise)) }
+                // Both are linked to what the handlers made.
+                try loop.run()
+                for (index, pair) in pairs.enumerated() {
+                    if outcomes & (1 << index) == 0 {
+                        pair.resolver.reject(Flaw(index))
+                    } else {
+                        pair.resolver.fulfill(index)
+                    }
+                }
+                #expect(outcomes & 1 == 0 ? raced.flaw == Flaw(0) : raced.value == 0)
+                switch outcomes {
+                case 3: #expect(gathered.value == [0, 1])
+                case 1: #expect(gathered.flaw == Flaw(1))
+                default: #expect(gathered.flaw == Flaw(0))
+                }
+            }
+        }
+    }
 }
