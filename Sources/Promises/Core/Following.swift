@@ -43,7 +43,10 @@ extension Core {
             guard canLink else { break }
             let link = UInt(bitPattern: root.retain().toOpaque()) | State.link | seen & State.isClaimed
             if source._withUnsafeGuaranteedRef({ $0.exchange(seen, link) }) {
-                let word = UInt(bitPattern: source.toOpaque()) | Upstream.adopted
+                // Who settles `source` in its place settles the root from now on.
+                let upstream = source._withUnsafeGuaranteedRef { $0.upstream.load(ordering: .relaxed) }
+                let isAdopted = upstream & Upstream.mark == Upstream.adopted
+                let word = isAdopted ? upstream : UInt(bitPattern: source.toOpaque()) | Upstream.adopted
                 root._withUnsafeGuaranteedRef { $0.upstream.store(word, ordering: .relaxed) }
                 // What `source` waited for, the root waits for from now on.
                 if source._withUnsafeGuaranteedRef({ $0.isForwarding }) {

@@ -130,6 +130,26 @@ import Testing
         }
     }
 
+    @Test func itReachesWhatWasReturnedBeforeThatWasReturnedInTurn() throws {
+        try inLoop { loop throws in
+            let (gate, resolver) = Promise<Int>.pending()
+            var ran = false
+            let inner = gate.map { value in
+                ran = true
+                return value
+            }
+            let middle = Promise.value(1).then { _ in inner }
+            try loop.run()
+            let outer = Promise.value(1).then { _ in middle }
+            try loop.run()
+            outer.cancel()
+            #expect(outer.error as? PromiseError == .cancelled && gate.error as? PromiseError == .cancelled)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(!ran)
+        }
+    }
+
     @Test func aHandlerCancelsItsOwnPromise() throws {
         try inLoop { loop throws in
             var promise: Promise<Int>?
