@@ -31,6 +31,7 @@ struct Generator {
     /// Of some programs most promises come from `then`, and return any other, so that they follow one another in long
     /// chains and in circles.
     private let returnsMuch: Bool
+    private let cancels: Bool
 
     static func program(seed: UInt64) -> Program {
         var generator = Generator(random: SplitMix64(seed))
@@ -41,6 +42,7 @@ struct Generator {
     private init(random: SplitMix64) {
         self.random = random
         returnsMuch = self.random.once(in: 3)
+        cancels = !self.random.once(in: 4)
     }
 
     private mutating func steps(_ count: Int, depth: Int) -> [Step] { (0..<count).map { _ in step(depth) } }
@@ -83,9 +85,9 @@ struct Generator {
             promises.append(name)
             return random.once(in: 2) ? .when(sources) : .race(sources)
         case ..<46: return .look(promise())
-        case ..<54 where depth == 0: return .turn
         case ..<47: return .turn
-        case ..<54 where Feature.cancellation: return random.once(in: 4) ? onCancel(depth) : .cancel(promise())
+        case ..<54 where depth == 0: return .turn
+        case ..<66 where cancels: return random.once(in: 4) ? onCancel(depth) : .cancel(promise())
         default: return attach(name, depth)
         }
     }
@@ -134,9 +136,4 @@ struct Generator {
     }
 
     private mutating func resolver() -> Int { random.pick(resolvers) }
-}
-
-/// What the library can do.
-enum Feature {
-    static let cancellation = false
 }

@@ -206,9 +206,15 @@ final class LibraryMachine<Value: ModelValue>: Machine {
 
     func race(_ promises: [Promise<Value>]) -> Promise<Value> { Promises.race(promises) }
 
-    func cancel(_ promise: Promise<Value>) {}
+    func cancel(_ promise: Promise<Value>) { promise.cancel() }
 
-    func onCancel(_ resolver: Resolver<Value>, _ body: @escaping () -> Void) {}
+    func onCancel(_ resolver: Resolver<Value>, _ body: @escaping () -> Void) {
+        let witness = Census.Witness(census, staysHome: true)
+        resolver.onCancel {
+            witness.use()
+            body()
+        }
+    }
 
     func look(_ promise: Promise<Value>) -> Outcome? { promise.result.map { Outcome($0) } }
 

@@ -168,6 +168,13 @@ final class Execution<M: Machine> {
     /// The state of every promise that is still held.
     var states: [Int: String] { promises.mapValues(machine.peek) }
 
+    /// What waits for itself is pending until it is cancelled.
+    func cancelAll() {
+        for name in promises.keys.sorted() { run([Step(name: 0, action: .cancel(name))]) }
+        machine.turn()
+        letGoOfResolvers()
+    }
+
     func letGoOfPromises() {
         for name in promises.keys.sorted() { run([Step(name: 0, action: .dropPromise(name))]) }
         machine.turn()

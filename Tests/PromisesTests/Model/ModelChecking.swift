@@ -12,8 +12,8 @@ import Testing
 ///     MODEL_SEED=1234 swift test --filter ModelChecking
 ///     MODEL_SEEDS=1000000 swift test --filter ModelChecking
 ///
-/// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` begins elsewhere. If the library traps, `MODEL_VERBOSE=1` prints each
-/// seed before it runs.
+/// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` begins elsewhere. If the library traps, `MODEL_FORK=1` runs each
+/// program of one thread in a process of its own, and `MODEL_VERBOSE=1` prints each seed before it runs.
 @Suite(.serialized) struct ModelChecking {
     @Test func programsOfOneThread() {
         if let seed = Setting.seed {
@@ -52,6 +52,7 @@ import Testing
 
     private func check<Value: ModelValue>(_ seed: UInt64, _ type: Value.Type) -> Bool {
         let program = Generator.program(seed: seed)
+        if Setting.forks { return checkInChild(seed, program, type) }
         guard Comparison(program, type).difference != nil else { return true }
         let small = program.minimized { Comparison($0, type).difference != nil }
         let comparison = Comparison(small, type)
@@ -66,6 +67,21 @@ import Testing
             """)
         return false
     }
+
+    /// For a library that traps: each program has a process of its own.
+    private func checkInChild<Value: ModelValue>(_ seed: UInt64, _ program: Program, _ type: Value.Type) -> Bool {
+        func fails(_ program: Program) -> Bool {
+            let child = fork()
+            if child == 0 { _exit(Comparison(program, type).difference == nil ? 0 : 1) }
+            var status: CInt = 0
+            waitpid(child, &status, 0)
+            return status != 0
+        }
+        guard fails(program) else { return true }
+        let small = program.minimized(whileItFails: fails)
+        Issue.record("MODEL_SEED=\(seed), with \(type)s:\n\(small)\n--- the model:\n\(Observation(modelOf: small))")
+        return false
+    }
 }
 
 /// The environment's wishes.
@@ -73,6 +89,7 @@ enum Setting {
     static let seed = number("MODEL_SEED").map(UInt64.init)
     static let seeds = number("MODEL_SEEDS")
     static let firstSeed = number("MODEL_FIRST_SEED")
+    static let forks = getenv("MODEL_FORK") != nil
     static let isVerbose = getenv("MODEL_VERBOSE") != nil
 
     private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
@@ -163,6 +180,7 @@ struct Observation: CustomStringConvertible {
         execution.machine.turn()
         execution.letGoOfResolvers()
         states = execution.states
+        execution.cancelAll()
         execution.letGoOfPromises()
         trace = execution.trace
     }

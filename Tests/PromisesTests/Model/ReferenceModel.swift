@@ -2,30 +2,53 @@
 /// waiters, the loop is a list of jobs.
 final class ReferenceModel: Machine {
     final class Promise {
+        /// Its number, if it was made by hand.
         let origin: Int?
         /// How it has settled, and the origin of the error.
         var settlement: (outcome: Outcome, origin: Int?)?
         var waiters: [Waiter] = []
         /// Waiters are being sent on their way; those that come now go behind them.
         var isSettling = false
-        /// A resolver has won.
+        /// A resolver has won; or what a handler will bring comes too late.
         var isClaimed = false
         /// Somebody waits or has waited for it, or has looked.
         var isTold = false
         /// A handler returned this promise, and it has become one with the one of that handler.
         var link: Promise?
+        /// The other way round: the one that will settle this one.
+        var producer: Promise?
         /// A handler returned that promise, and this one waits to settle likewise.
         var follows: Promise?
+        /// What it waits with for others.
+        var waits: [Waiter] = []
+        /// Whether that is a `when` or `race`.
+        var isGathering = false
+        var wasCancelled = false
 
         init(origin: Int? = nil) { self.origin = origin }
 
         var root: Promise { link?.root ?? self }
+        var isOpen: Bool { settlement == nil && !isClaimed }
+        var isWanted: Bool { waiters.contains { !$0.isDone && !$0.isWatching } }
     }
 
-    struct Waiter {
+    final class Waiter {
         let isInline: Bool
+        /// Neither told nor a reason to go on.
+        let isWatching: Bool
+        /// In whose list it stands.
+        var source: Promise?
+        /// It has run, or was withdrawn.
+        var isDone = false
         /// With the promise that has settled.
         let run: (Promise) -> Void
+
+        init(_ source: Promise, isInline: Bool, isWatching: Bool, run: @escaping (Promise) -> Void) {
+            self.source = source
+            self.isInline = isInline
+            self.isWatching = isWatching
+            self.run = run
+        }
     }
 
     /// The copies of a resolver.
@@ -48,20 +71,31 @@ final class ReferenceModel: Machine {
 
     // MARK: The core
 
-    private func wait(for promise: Promise, inline isInline: Bool = false, _ run: @escaping (Promise) -> Void) {
+    @discardableResult
+    private func wait(
+        for promise: Promise, inline isInline: Bool = false, watching isWatching: Bool = false,
+        _ run: @escaping (Promise) -> Void
+    ) -> Waiter {
         let promise = promise.root
-        promise.isTold = true
-        let waiter = Waiter(isInline: isInline, run: run)
+        if !isWatching { promise.isTold = true }
+        let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
         if promise.settlement == nil || promise.isSettling {
             promise.waiters.append(waiter)
         } else {
             deliver(waiter, promise)
         }
+        return waiter
     }
 
     private func deliver(_ waiter: Waiter, _ source: Promise) {
-        guard waiter.isInline else { return jobs.append { waiter.run(source) } }
-        inlineJobs.append { waiter.run(source) }
+        waiter.source = nil
+        let job = {
+            if waiter.isDone { return }
+            waiter.isDone = true
+            waiter.run(source)
+        }
+        guard waiter.isInline else { return jobs.append(job) }
+        inlineJobs.append(job)
         if !isInline { runInlineJobs() }
     }
 
@@ -74,12 +108,18 @@ final class ReferenceModel: Machine {
         promise.isSettling = false
     }
 
-    private func settle(_ promise: Promise, as source: Promise) {
-        settle(promise, source.settlement!.outcome, source.settlement!.origin)
+    /// What a handler brings, if that still counts.
+    private func finish(_ promise: Promise, _ outcome: Outcome, _ origin: Int? = nil) {
+        if promise.isOpen && promise.root.settlement == nil { settle(promise, outcome, origin) }
     }
 
-    private func follow(_ outer: Promise, _ inner: Promise) {
-        let (outer, inner) = (outer.root, inner.root)
+    private func finish(_ promise: Promise, as source: Promise) {
+        finish(promise, source.settlement!.outcome, source.settlement!.origin)
+    }
+
+    private func follow(_ child: Promise, _ inner: Promise) {
+        let (outer, inner) = (child.root, inner.root)
+        guard child.isOpen else { return cancel(inner, evenIfWanted: false) }
         var next: Promise? = inner
         while let promise = next {
             if promise === outer { return settle(outer, .error(.returnedSelf)) }
@@ -87,14 +127,42 @@ final class ReferenceModel: Machine {
         }
         if inner.settlement != nil {
             inner.isTold = true
-            settle(outer, as: inner)
-        } else if inner.waiters.isEmpty {
+            finish(child, as: inner)
+        } else if inner.waiters.isEmpty && inner.origin == nil {
             inner.link = outer
+            outer.producer = inner.producer ?? inner
             outer.follows = inner.follows
         } else {
             outer.follows = inner
-            wait(for: inner) { self.settle(outer, as: $0) }
+            child.waits = [wait(for: inner) { self.finish(child, as: $0) }]
         }
+    }
+
+    // MARK: Cancelling
+
+    func cancel(_ promise: Promise) { cancel(promise.root, evenIfWanted: true) }
+
+    private func cancel(_ promise: Promise, evenIfWanted: Bool) {
+        guard promise.isOpen, evenIfWanted || !promise.isWanted else { return }
+        if promise.origin != nil {
+            promise.isClaimed = true
+            promise.wasCancelled = true
+            return settle(promise, .error(.cancelled), promise.origin)
+        }
+        let producer = promise.producer ?? promise
+        var source: Promise?
+        for waiter in producer.waits where !waiter.isDone {
+            waiter.isDone = true
+            source = waiter.source
+            if producer.isGathering, let source { cancel(source, evenIfWanted: false) }
+        }
+        if producer !== promise { producer.isClaimed = true }
+        if promise.isOpen { settle(promise, .error(.cancelled)) }
+        if !producer.isGathering, let source { cancel(source, evenIfWanted: false) }
+    }
+
+    func onCancel(_ token: Token, _ body: @escaping () -> Void) {
+        wait(for: token.promise, watching: true) { if $0.wasCancelled { body() } }
     }
 
     // MARK: The loop
@@ -121,7 +189,7 @@ final class ReferenceModel: Machine {
     }
 
     func settled(_ outcome: Outcome, _ name: Int) -> Promise {
-        let promise = make(name)
+        let promise = make()
         settle(promise, outcome, name)
         return promise
     }
@@ -159,25 +227,26 @@ final class ReferenceModel: Machine {
 
     func attach(_ op: Operator, to source: Promise, _ body: @escaping (Outcome) -> Answer<Promise>) -> Promise? {
         let child = make()
-        wait(for: source, inline: op == .pipe) { source in
+        let waiter = wait(for: source, inline: op == .pipe) { source in
             let outcome = source.settlement!.outcome
-            guard op.handles(outcome) else { return self.settle(child, as: source) }
+            guard op.handles(outcome) else { return self.finish(child, as: source) }
             switch (op, body(op.tellsOutcome ? outcome : .value(0))) {
-            case (.tap, _), (.ensure, _), (.catch, _), (.pipe, _): self.settle(child, as: source)
+            case (.tap, _), (.ensure, _), (.catch, _), (.pipe, _): self.finish(child, as: source)
             case (.ensureThen, let answer):
                 // The outcome is held until the cleanup has ended, whichever way.
                 let held = self.make()
                 let cleanup = if case .promise(let inner) = answer { inner } else { self.settled(.value(0), 0) }
                 let guarantee = self.attach(.map, to: cleanup) { _ in .value(0) }!
                 let end = self.attach(.guarantee, to: guarantee) { _ in .value(0) }!
-                self.wait(for: end) { _ in self.settle(held, as: source) }
+                held.waits = [self.wait(for: end) { _ in self.finish(held, as: source) }]
                 self.follow(child, held)
-            case (.get, .value): self.settle(child, as: source)
-            case (_, .value(let number)): self.settle(child, .value(number))
-            case (_, .failure(let number)): self.settle(child, .error(.flaw(number)))
+            case (.get, .value): self.finish(child, as: source)
+            case (_, .value(let number)): self.finish(child, .value(number))
+            case (_, .failure(let number)): self.finish(child, .error(.flaw(number)))
             case (_, .promise(let inner)): self.follow(child, inner)
             }
         }
+        if child.waits.isEmpty { child.waits = [waiter] }
         if !op.makesPromise { child.isTold = true }
         return op.makesPromise ? child : nil
     }
@@ -187,16 +256,11 @@ final class ReferenceModel: Machine {
         var left = sources.count
         var sum = 0
         if sources.isEmpty { settle(result, .value(0)) }
-        for source in sources {
-            wait(for: source, inline: true) { source in
-                guard case .value(let number) = source.settlement!.outcome else {
-                    if result.root.settlement == nil { self.settle(result, as: source) }
-                    return
-                }
-                left -= 1
-                sum += number
-                if left == 0 { self.settle(result, .value(sum)) }
-            }
+        gather(sources, in: result) { source in
+            guard case .value(let number) = source.settlement!.outcome else { return self.finish(result, as: source) }
+            left -= 1
+            sum += number
+            if left == 0 { self.finish(result, .value(sum)) }
         }
         return attach(.map, to: result) { _ in .value(sum) }!
     }
@@ -204,17 +268,21 @@ final class ReferenceModel: Machine {
     func race(_ sources: [Promise]) -> Promise {
         let result = make()
         if sources.isEmpty { settle(result, .error(.badInput)) }
-        for source in sources {
-            wait(for: source, inline: true) { source in
-                if result.root.settlement == nil { self.settle(result, as: source) }
-            }
-        }
+        gather(sources, in: result) { self.finish(result, as: $0) }
         return result
     }
 
-    func cancel(_ promise: Promise) {}
-
-    func onCancel(_ token: Token, _ body: @escaping () -> Void) {}
+    private func gather(_ sources: [Promise], in result: Promise, _ run: @escaping (Promise) -> Void) {
+        result.isGathering = true
+        for source in sources {
+            if source.root.settlement != nil {
+                source.root.isTold = true
+                run(source.root)
+            } else {
+                result.waits.append(wait(for: source, inline: true, run))
+            }
+        }
+    }
 
     /// The errors that nobody has been told of, with the promises that were rejected first.
     var unhandled: [Rejection] {

@@ -28,11 +28,13 @@ private struct Drafter {
     private var local: [Int] = []
     /// Many handlers for one promise, so that some are attached in the middle of its settlement.
     private let isBurst: Bool
+    private let cancels: Bool
 
     init(_ random: SplitMix64, _ threads: Int) {
         self.random = random
         self.threads = threads
         isBurst = self.random.once(in: 3)
+        cancels = self.random.once(in: 3)
     }
 
     mutating func plans() -> [ThreadPlan] {
@@ -85,7 +87,10 @@ private struct Drafter {
             if depth == 0 { local.append(name) }
             return Step(name: name, action: random.once(in: 2) ? .when(sources) : .race(sources))
         case ..<38 where depth == 0: return Step(name: name, action: .turn)
-        case ..<42 where Feature.cancellation: return Step(name: name, action: .cancel(promise()))
+        case ..<44 where cancels:
+            let isWatch = random.once(in: 4)
+            let watch = Action.onCancel(random.pick(resolvers), Handler(reply: .value(0)))
+            return Step(name: name, action: isWatch ? watch : .cancel(promise()))
         default: return attach(name, depth)
         }
     }

@@ -5,6 +5,7 @@ struct ThreadVerdict: CustomStringConvertible {
     private(set) var complaints: [String] = []
 
     /// What is known of each promise: how it came about, and how it has ended.
+    private var actions: [Int: Action] = [:]
     private var handlers: [Int: Handler] = [:]
     private var sources: [Int: (op: Operator, source: Int)] = [:]
     private var gathered: [Int: (sources: [Int], isRace: Bool)] = [:]
@@ -15,6 +16,7 @@ struct ThreadVerdict: CustomStringConvertible {
     private var runs: [Int: [Outcome]] = [:]
     private var made: Set<Int> = []
     private var cancelled = false
+    private var stops: [Int: Int] = [:]
 
     init(_ plans: [ThreadPlan], _ logs: [ThreadLog]) {
         self.plans = plans
@@ -53,6 +55,7 @@ struct ThreadVerdict: CustomStringConvertible {
                 case .replied(let name, let promise): replies[name] = promise
                 case .ran(let name, let outcome): runs[name, default: []].append(outcome)
                 case .asked: cancelled = true
+                case .cancelled(let name): stops[name, default: 0] += 1
                 default: break
                 }
             }
@@ -68,6 +71,7 @@ struct ThreadVerdict: CustomStringConvertible {
 
     private mutating func collect(_ steps: [Step]) {
         for step in steps {
+            actions[step.name] = step.action
             if case .make = step.action { made.insert(step.name) }
             guard let handler = step.handler else { continue }
             handlers[step.name] = handler
@@ -92,10 +96,18 @@ struct ThreadVerdict: CustomStringConvertible {
                 if count > 1 { complain("handler \(name) ran \(count) times") }
                 continue
             }
-            // A cancelled child never runs, so then it is at most once.
+            // A handler whose own promise was cancelled need not have run.
+            let mayBeSkipped = cancelled && attachment.op.makesPromise && outcomes[name] ?? "cancelled" == "cancelled"
             let expected = attachment.op.handles(Outcome(text: outcome)) ? 1 : 0
-            if count != expected && !(cancelled && count == 0) {
+            if count != expected && !(mayBeSkipped && count == 0) {
                 complain("handler \(name) of p\(attachment.source), which is \(outcome), ran \(count) times")
+            }
+        }
+        for (name, count) in stops {
+            guard case .onCancel(let key, _)? = actions[name] else { continue }
+            if count != 1 { complain("onCancel \(name) ran \(count) times") }
+            if let outcome = outcomes[key], outcome != "cancelled" {
+                complain("onCancel \(name) ran, and p\(key) is \(outcome)")
             }
         }
         for log in logs {
