@@ -1,0 +1,176 @@
+import Promises
+import Reactor
+import Testing
+
+extension APlus {
+    /// 2.2.7
+    @Suite struct ThenResults {
+        @Test(
+            "2.2.7 an operator's promise is another one and pending until its handler has run", arguments: Setting.all)
+        func anotherPromise(setting: Setting) throws {
+            var derived: Promise<Int>?
+            var wasPending: [Bool] = []
+            try setting.run(.success(1)) { promise in
+                derived = promise.map { value in
+                    wasPending.append(derived!.isPending)
+                    return value + 1
+                }
+                wasPending.append(derived!.isPending)
+            }
+            #expect(wasPending == [true, true])
+            #expect(derived?.value == 2)
+        }
+
+        @Test("2.2.7.1 the value that a handler returns is the next promise's", arguments: Setting.all)
+        func aValueReturned(setting: Setting) throws {
+            let thing = Thing()
+            var seen: [Bool] = []
+            try setting.run(.success(1)) { promise in
+                promise.map { _ in thing }.done { seen.append($0 === thing) }.orFail()
+                promise.then { _ in Promise.value(thing) }.done { seen.append($0 === thing) }.orFail()
+            }
+            try setting.run(.failure(Flaw())) { (promise: Promise<Thing>) in
+                promise.recover { _ in Promise.value(thing) }.done { seen.append($0 === thing) }.orFail()
+                promise.recover { _ in Guarantee.value(thing) }.done { seen.append($0 === thing) }
+            }
+            #expect(seen == [true, true, true, true])
+        }
+
+        @Test("2.2.7.1 a promise that a handler returns settles the next one", arguments: Setting.all)
+        func aPromiseReturned(setting: Setting) throws {
+            var results: [Promise<Int>] = []
+            try setting.run(.success(1)) { promise in
+                results.append(promise.then { value in after(.seconds(1)).map { value + 1 } })
+                results.append(promise.then { value in after(.seconds(1)).then { Promise<Int>(error: Flaw(value)) } })
+            }
+            try setting.run(.failure(Flaw(1))) { promise in
+                results.append(promise.recover { _ in after(.seconds(1)).map { 3 } })
+                results.append(promise.recover { _ in after(.seconds(1)).then { Promise<Int>(error: Flaw(4)) } })
+            }
+            let values = results.map(\.value)
+            let flaws = results.map(\.flaw)
+            #expect(values == [2, nil, 3, nil])
+            #expect(flaws == [nil, Flaw(1), nil, Flaw(4)])
+        }
+
+        @Test("2.2.7.2 the error that a handler throws is the next promise's", arguments: Setting.all, Thrower.allCases)
+        func anErrorThrown(setting: Setting, thrower: Thrower) throws {
+            let thing = Thing()
+            for error in [thing, Flaw(3), PromiseError.timedOut, PromiseError.cancelled, CancellationError()]
+                as [any Error]
+            {
+                var results: [Promise<Int>] = []
+                let outcome: Result<Int, any Error> = thrower.isForRejections ? .failure(Flaw(1)) : .success(1)
+                try setting.run(outcome) { promise in results.append(thrower.attach(to: promise, error)) }
+                let seen = results.first?.error
+                #expect(seen.map { "\($0)" } == "\(error)")
+                if error is Thing { #expect(seen as? Thing === thing) }
+            }
+        }
+
+        @Test("2.2.7.3 without onFulfilled the value passes on", arguments: Setting.all)
+        func aValuePassesOn(setting: Setting) throws {
+            let thing = Thing()
+            var seen: [Bool] = []
+            func check(_ promise: Promise<Thing>) { promise.done { seen.append($0 === thing) }.orFail() }
+            try setting.run(.success(thing)) { (promise: Promise<Thing>) in
+                check(promise.recover { _ in Promise.value(Thing()) })
+                check(promise.recover(policy: .allErrors) { _ throws -> Promise<Thing> in throw Flaw() })
+                promise.recover { _ in Guarantee.value(Thing()) }.done { seen.append($0 === thing) }
+                check(promise.ensure {})
+                check(promise.ensureThen { after(.seconds(1)) })
+                check(promise.tap { _ in })
+                check(promise.get { _ in })
+                check(promise.recover { _ in Promise.value(Thing()) }.ensure {}.recover { _ in Promise.value(Thing()) })
+            }
+            #expect(seen == Array(repeating: true, count: 8))
+        }
+
+        @Test("2.2.7.4 without onRejected the error passes on", arguments: Setting.all)
+        func anErrorPassesOn(setting: Setting) throws {
+            let thing = Thing()
+            var seen: [Bool] = []
+            var calls = 0
+            func check(_ promise: Promise<Int>) { promise.catch { seen.append($0 as? Thing === thing) } }
+            try setting.run(.failure(thing)) { (promise: Promise<Int>) in
+                check(
+                    promise.map {
+                        calls += 1
+                        return $0
+                    })
+                check(
+                    promise.then { value -> Promise<Int> in
+                        calls += 1
+                        return .value(value)
+                    })
+                check(promise.get { _ in calls += 1 })
+                check(promise.done { _ in calls += 1 }.map { 0 })
+                check(promise.asVoid().map { 0 })
+                check(promise.ensure {})
+                check(promise.ensureThen { after(.seconds(1)) })
+                check(promise.tap { _ in })
+                check(promise.map { $0 }.then { Promise.value($0) }.get { _ in }.ensure {}.map { $0 })
+            }
+            #expect(calls == 0)
+            #expect(seen == Array(repeating: true, count: 9))
+        }
+
+        @Test("2.2.7.4 an error that the policy does not let through passes on", arguments: Setting.all)
+        func aCancellationPassesOn(setting: Setting) throws {
+            var calls = 0
+            var results: [Promise<Int>] = []
+            try setting.run(.failure(PromiseError.cancelled)) { promise in
+                results.append(
+                    promise.recover { _ -> Promise<Int> in
+                        calls += 1
+                        return .value(1)
+                    })
+                promise.catch { _ in calls += 1 }
+            }
+            #expect(calls == 0)
+            #expect(results.first?.promiseError == .cancelled)
+        }
+
+        @Test("2.2.7 a chain goes back and forth between the two outcomes", arguments: Setting.all)
+        func backAndForth(setting: Setting) throws {
+            var steps: [String] = []
+            try setting.run(.success(1)) { promise in
+                promise.map { value -> Int in
+                    steps.append("map \(value)")
+                    throw Flaw(value)
+                }.map { value -> Int in
+                    steps.append("not this")
+                    return value
+                }.recover { error -> Promise<Int> in
+                    steps.append("recover \(error)")
+                    return .value(2)
+                }.recover { _ -> Promise<Int> in
+                    steps.append("nor this")
+                    return .value(0)
+                }.then { value -> Promise<Int> in
+                    steps.append("then \(value)")
+                    return Promise(error: Flaw(value))
+                }.catch { steps.append("catch \($0)") }.finally { steps.append("finally") }
+            }
+            #expect(steps == ["map 1", "recover Flaw(number: 1)", "then 2", "catch Flaw(number: 2)", "finally"])
+        }
+    }
+
+    /// The operators whose handlers may throw.
+    enum Thrower: CaseIterable {
+        case map, then, done, get, recover, recoverOfVoid
+
+        var isForRejections: Bool { self == .recover || self == .recoverOfVoid }
+
+        func attach(to promise: Promise<Int>, _ error: any Error) -> Promise<Int> {
+            switch self {
+            case .map: promise.map { _ in throw error }
+            case .then: promise.then { _ -> Promise<Int> in throw error }
+            case .done: promise.done { _ in throw error }.map { 0 }
+            case .get: promise.get { _ in throw error }
+            case .recover: promise.recover { _ -> Promise<Int> in throw error }
+            case .recoverOfVoid: promise.asVoid().recover { _ throws -> Void in throw error }.map { 0 }
+            }
+        }
+    }
+}
