@@ -250,6 +250,22 @@ import Testing
         }
     }
 
+    @Test func throughThreeOfWhichOneIsLinkedAndWaitsForOneWithHandlers() throws {
+        try inLoop { loop throws in
+            let starts = (0..<3).map { _ in Promise<Void>.pending() }
+            var promises: [Promise<Int>] = []
+            promises = (0..<3).map { index in starts[index].promise.then { promises[(index + 1) % 3] } }
+            promises[2].ignoringErrors()
+            for start in starts {
+                start.resolver.fulfill()
+                try loop.run()
+            }
+            let errors = promises.map { $0.error as? PromiseError }
+            #expect(errors == [.returnedSelf, .returnedSelf, .returnedSelf])
+            promises = []
+        }
+    }
+
     @Test func nothingIsLeaked() throws {
         let tally = Tally()
         inLoop { _ in
