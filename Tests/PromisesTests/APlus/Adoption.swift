@@ -1,0 +1,212 @@
+import Promises
+import Reactor
+import Testing
+
+extension APlus {
+    /// 2.3.2
+    @Suite struct Adoption {
+        @Test(
+            "2.3.2.1, 2.3.2.2 pending until the promise that was returned is fulfilled, then with its value",
+            arguments: Setting.all, Adopter.allCases)
+        func fulfilled(setting: Setting, adopter: Adopter) throws {
+            let thing = Thing()
+            var outer: Promise<Thing>?
+            var wasPending = setting.settling == .already
+            try setting.run(.success(thing), beforeSettling: { wasPending = outer!.isPending }) { inner in
+                outer = adopter.adopt(inner)
+            }
+            #expect(wasPending)
+            #expect(outer?.value === thing)
+        }
+
+        @Test(
+            "2.3.2.1, 2.3.2.3 pending until the promise that was returned is rejected, then with its reason",
+            arguments: Setting.all, Adopter.allCases)
+        func rejected(setting: Setting, adopter: Adopter) throws {
+            let thing = Thing()
+            var outer: Promise<Thing>?
+            var wasPending = setting.settling == .already
+            try setting.run(.failure(thing), beforeSettling: { wasPending = outer!.isPending }) { inner in
+                outer = adopter.adopt(inner)
+            }
+            #expect(wasPending)
+            #expect(outer?.error as? Thing === thing)
+        }
+
+        @Test("2.3.2.1 pending as long as the promise that was returned", arguments: Kind.allCases, Adopter.allCases)
+        func pending(kind: Kind, adopter: Adopter) throws {
+            try inLoop { loop throws in
+                let (inner, resolver) = try kind.make(loop) as (Promise<Thing>, Resolver<Thing>)
+                let outer = adopter.adopt(inner)
+                var calls = 0
+                outer.ensure { calls += 1 }.ignoringErrors()
+                loop.schedule(after: .seconds(1)) {}
+                for _ in 0..<3 { try loop.turn(.poll) }
+                #expect(outer.isPending && calls == 0)
+                resolver.fulfill(Thing())
+                try loop.run()
+                #expect(outer.isFulfilled && calls == 1)
+            }
+        }
+
+        @Test("2.3.2 handlers are called once, whoever adopts", arguments: Setting.all, Adopter.allCases)
+        func handlersOnce(setting: Setting, adopter: Adopter) throws {
+            for outcome in [Result<Thing, any Error>.success(Thing()), .failure(Flaw())] {
+                var calls: [String] = []
+                try setting.run(outcome) { inner in
+                    inner.ensure { calls.append("inner") }.ignoringErrors()
+                    let outer = adopter.adopt(inner)
+                    outer.ensure { calls.append("outer") }.ignoringErrors()
+                    outer.ensure { calls.append("outer") }.ignoringErrors()
+                    inner.ensure { calls.append("inner") }.ignoringErrors()
+                }
+                calls.sort()
+                #expect(calls == ["inner", "inner", "outer", "outer"])
+            }
+        }
+
+        @Test("2.3.2 adopting through several promises", arguments: Setting.all, [2, 3, 10, 100])
+        func nested(setting: Setting, depth: Int) throws {
+            for outcome in [Result<Thing, any Error>.success(Thing()), .failure(Flaw(5))] {
+                var outers: [Promise<Thing>] = []
+                try setting.run(outcome) { inner in
+                    outers = [inner]
+                    for level in 0..<depth {
+                        let adopter = Adopter.allCases[level % Adopter.allCases.count]
+                        outers.append(adopter.adopt(outers[level]))
+                    }
+                }
+                check(outers, outcome)
+            }
+        }
+
+        @Test("2.3.2 adopting from the outside in", arguments: Setting.all, [2, 3, 10, 100])
+        func nestedFromOutside(setting: Setting, depth: Int) throws {
+            // The outermost follows the next before that one follows anything.
+            for outcome in [Result<Thing, any Error>.success(Thing()), .failure(Flaw(5))] {
+                var outers: [Promise<Thing>] = []
+                try setting.run(outcome) { inner in
+                    var starts: [Resolver<Void>] = []
+                    outers = [inner]
+                    for level in 0..<depth {
+                        let (start, resolver) = Promise<Void>.pending()
+                        starts.append(resolver)
+                        outers.append(start.then { [next = outers[level]] in next })
+                    }
+                    for (index, start) in starts.reversed().enumerated() {
+                        EventLoop.current.schedule(after: .milliseconds(index * 100)) { start.fulfill() }
+                    }
+                }
+                check(outers, outcome)
+            }
+        }
+
+        @Test("2.3.2 adopting a promise that others have adopted", arguments: Setting.all)
+        func several(setting: Setting) throws {
+            for outcome in [Result<Thing, any Error>.success(Thing()), .failure(Flaw(5))] {
+                var outers: [Promise<Thing>] = []
+                try setting.run(outcome) { inner in
+                    for adopter in Adopter.allCases + Adopter.allCases { outers.append(adopter.adopt(inner)) }
+                    for index in 0..<4 { outers.append(Adopter.then.adopt(outers[index])) }
+                }
+                check(outers, outcome)
+            }
+        }
+
+        @Test("2.3.2 adopting once more what an adopter returned, inside its handler", arguments: Setting.all)
+        func nestedHandlers(setting: Setting) throws {
+            let thing = Thing()
+            var outer: Promise<Thing>?
+            try setting.run(.success(thing)) { inner in
+                outer = Promise.value(3).then { _ in
+                    after(.seconds(1)).then { () -> Promise<Thing> in
+                        Promise.value(2).then { _ in
+                            Promise.value(1).ensureThen { after(.seconds(1)) }.then { _ in inner }
+                        }
+                    }
+                }
+            }
+            #expect(outer?.value === thing)
+        }
+
+        @Test("2.3.2 a promise of a promise", arguments: Setting.all)
+        func aPromiseOfAPromise(setting: Setting) throws {
+            let thing = Thing()
+            var outer: Promise<Thing>?
+            try setting.run(.success(thing)) { inner in
+                outer = Promise.value(Promise.value(inner)).then { $0 }.then { $0 }
+            }
+            #expect(outer?.value === thing)
+        }
+
+        @Test("2.3.2.1, 2.3.2.2 a guarantee that is returned", arguments: Setting.all)
+        func aGuarantee(setting: Setting) throws {
+            let thing = Thing()
+            var outers: [Guarantee<Thing>] = []
+            var promises: [Promise<Thing>] = []
+            var wasPending = true
+            try setting.run(thing) { inner in
+                if setting.settling != .already { wasPending = inner.isPending }
+                outers = [
+                    Guarantee.value(()).then { inner },
+                    Promise<Thing>(error: Flaw()).recover { _ in inner },
+                    after(.milliseconds(10)).then { Guarantee.value(()).then { inner } },
+                ]
+                outers.append(Guarantee.value(()).then { [last = outers[2]] in last })
+                promises = [
+                    Promise.value(()).then { inner },
+                    Promise.value(()).then { Promise(inner) },
+                    firstly { inner }.asPromise(),
+                ]
+            }
+            #expect(wasPending)
+            let all = outers.map(\.value) + promises.map(\.value)
+            let right = all.filter { $0 === thing }.count
+            #expect(right == 7 && all.count == 7)
+        }
+
+        @Test("2.3.2 a guarantee waits as long as the one that was returned", arguments: Kind.allCases)
+        func aGuaranteePending(kind: Kind) throws {
+            try inLoop { loop throws in
+                let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)
+                let inner = promise.recover { _ -> Guarantee<Int> in fatalError("it is never rejected") }
+                let outer = Guarantee.value(()).then { inner }
+                var seen: [Int] = []
+                outer.done { seen.append($0) }
+                loop.schedule(after: .seconds(1)) {}
+                for _ in 0..<3 { try loop.turn(.poll) }
+                #expect(outer.isPending && seen == [])
+                resolver.fulfill(8)
+                try loop.run()
+                #expect(outer.value == 8 && seen == [8])
+            }
+        }
+
+        private func check(_ promises: [Promise<Thing>], _ outcome: Result<Thing, any Error>) {
+            switch outcome {
+            case .success(let thing):
+                let right = promises.filter { $0.value === thing }.count
+                #expect(right == promises.count)
+            case .failure:
+                let right = promises.filter { $0.flaw == Flaw(5) }.count
+                #expect(right == promises.count)
+            }
+        }
+    }
+
+    /// The operators by which a promise comes to settle as the one that a handler returns.
+    enum Adopter: CaseIterable {
+        case then, thenOfAGuarantee, recover, thenLater, recoverLater
+
+        func adopt<Value>(_ inner: Promise<Value>) -> Promise<Value> {
+            switch self {
+            case .then: Promise.value(()).then { inner }
+            case .thenOfAGuarantee: Guarantee.value(()).then { inner }
+            case .recover: Promise<Value>(error: Flaw()).recover { _ in inner }
+            case .thenLater: after(.milliseconds(500)).then { inner }
+            case .recoverLater:
+                after(.seconds(2)).then { Promise<Value>(error: Flaw()) }.recover { _ in inner }
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+import Promises
+import Reactor
+import Synchronization
+import Testing
+
+extension APlus {
+    /// 2.3.3, of which the protocol `Thenable` is what is left in a language with types: `pipe` is the foreign `then`, and
+    /// the handler that it is given is resolvePromise and rejectPromise in one.
+    @Suite struct ForeignThenables {
+        @Test("2.3.3.3 pipe is called once, at once, with a handler", arguments: Way.allCases)
+        func pipeIsCalledOnce(way: Way) throws {
+            try inLoop { loop throws in
+                let foreign = Foreign<Int>([])
+                var calls: [Int] = []
+                let outer = way.adopt(foreign)
+                loop.enqueue { calls.append(foreign.count) }
+                try loop.turn(.poll)
+                foreign.call(.success(1))
+                try loop.run()
+                #expect(calls == [1])
+                #expect(foreign.count == 1)
+                #expect(outer.value == 1)
+            }
+        }
+
+        @Test("2.3.3.3.1 the value that a foreign thenable calls with", arguments: Way.allCases, Manner.allCases)
+        func fulfills(way: Way, manner: Manner) throws {
+            let outer = try run(way, manner, [.success(3)])
+            #expect(outer.value == 3)
+        }
+
+        @Test("2.3.3.3.2 the error that a foreign thenable calls with", arguments: Way.allCases, Manner.allCases)
+        func rejects(way: Way, manner: Manner) throws {
+            let outer = try run(way, manner, [.failure(Flaw(3))])
+            #expect(outer.flaw == Flaw(3))
+        }
+
+        @Test("2.3.3.3.3 of several calls the first counts", arguments: Way.allCases, Manner.allCases)
+        func callsTwice(way: Way, manner: Manner) throws {
+            let outcomes: [Result<Int, any Error>] = [.success(1), .success(2), .failure(Flaw(1)), .failure(Flaw(2))]
+            for first in outcomes {
+                for second in outcomes {
+                    let outer = try run(way, manner, [first, second, .success(9)])
+                    #expect(isSame(outer, first), "\(first), then \(second)")
+                }
+            }
+        }
+
+        @Test("2.3.3.3.3 a call that comes much later does not count", arguments: Way.allCases)
+        func callsAgainMuchLater(way: Way) throws {
+            try inLoop { loop throws in
+                let foreign = Foreign<Int>([.success(1)])
+                let outer = way.adopt(foreign)
+                var seen: [Int] = []
+                outer.done { seen.append($0) }.orFail()
+                try loop.run()
+                foreign.call(.success(2))
+                foreign.call(.failure(Flaw()))
+                try loop.run()
+                #expect(seen == [1] && outer.value == 1)
+            }
+        }
+
+        @Test(
+            "2.3.3.3.1 a thenable that settles with what another one has", arguments: Manner.allCases, Manner.allCases)
+        func withAnother(outer: Manner, inner: Manner) throws {
+            for outcome in [Result<Int, any Error>.success(4), .failure(Flaw(4))] {
+                try inLoop { loop throws in
+                    // A thenable of a thenable: `then` takes the layers off one by one.
+                    let nested = Foreign<Foreign<Int>>([])
+                    let core = Foreign<Int>([])
+                    let promise = Promise.value(()).then { nested }.then { $0 }
+                    try outer.run(loop) { nested.call(.success(core)) }
+                    try inner.run(loop) { core.call(outcome) }
+                    try loop.run()
+                    #expect(isSame(promise, outcome))
+                }
+            }
+        }
+
+        @Test("2.3.3.3.1 a thenable that hands its handler on to a promise or thenable", arguments: Setting.all)
+        func thatHandsOn(setting: Setting) throws {
+            for outcome in [Result<Int, any Error>.success(4), .failure(Flaw(4))] {
+                var outers: [Promise<Int>] = []
+                try setting.run(outcome) { promise in
+                    let wrapped = Wrapped(Wrapped(promise))
+                    for way in Way.allCases { outers.append(way.adopt(wrapped)) }
+                }
+                let right = outers.filter { isSame($0, outcome) }.count
+                #expect(right == Way.allCases.count)
+            }
+        }
+
+        @Test("2.3.3.3 a thenable that is adopted by several, and adopts")
+        func severalAdopt() throws {
+            try inLoop { loop throws in
+                let foreign = Foreign<Int>([])
+                let first = Promise.value(()).then { foreign }
+                let second = Promise.value(()).then { Wrapped(first) }
+                let third = Promise(foreign)
+                try loop.run()
+                foreign.call(.success(6))
+                try loop.run()
+                #expect(first.value == 6 && second.value == 6 && third.value == 6)
+            }
+        }
+
+        @Test("2.3.3.3 handlers run on a clean stack, although the thenable calls inline", arguments: Way.allCases)
+        func onACleanStack(way: Way) throws {
+            try inLoop { loop throws in
+                var isInside = false
+                var seen: [Bool] = []
+                let foreign = Foreign<Int>([])
+                way.adopt(foreign).done { _ in seen.append(isInside) }.orFail()
+                try loop.turn(.poll)
+                isInside = true
+                foreign.call(.success(1))
+                isInside = false
+                try loop.run()
+                #expect(seen == [false])
+            }
+        }
+
+        @Test("2.3.3.3 a thenable that lets the handler go uncalled has abandoned the promise")
+        func thatNeverCalls() throws {
+            let lines = try logged {
+                try inLoop { loop throws in
+                    let foreign = Foreign<Int>([])
+                    let outer = Promise.value(()).then { foreign }
+                    try loop.run()
+                    #expect(outer.isPending)
+                    foreign.forget()
+                    try loop.run()
+                    #expect(outer.promiseError == .abandoned)
+                }
+            }
+            #expect(lines.count == 1)
+        }
+
+        @Test("2.3.3.3.4.1 an error thrown after settling is ignored", arguments: Settling.allCases)
+        func throwsAfterSettling(settling: Settling) throws {
+            try inLoop { loop throws in
+                let fulfilled = Promise<Int> { resolver in
+                    resolver.fulfill(1)
+                    throw Flaw(2)
+                }
+                let rejected = Promise<Int> { resolver in
+                    resolver.reject(Flaw(1))
+                    throw Flaw(2)
+                }
+                var seen: [String] = []
+                try settling.run(loop, settle: {}) {
+                    fulfilled.tap { if case .success(let value) = $0 { seen.append("\(value)") } }.orFail()
+                    rejected.catch { seen.append("\($0)") }
+                }
+                #expect(seen == ["1", "Flaw(number: 1)"])
+            }
+        }
+
+        @Test("2.3.3.3.4.2 an error thrown before settling rejects", arguments: Settling.allCases)
+        func throwsBeforeSettling(settling: Settling) throws {
+            try inLoop { loop throws in
+                var resolvers: [Resolver<Int>] = []
+                let promise = Promise<Int> { resolver in
+                    resolvers.append(resolver)
+                    throw Flaw(2)
+                }
+                let step = firstly { () throws -> Promise<Int> in throw Flaw(3) }
+                var seen: [String] = []
+                try settling.run(loop, settle: { resolvers[0].fulfill(1) }) {
+                    promise.catch { seen.append("\($0)") }
+                    step.catch { seen.append("\($0)") }
+                }
+                #expect(seen == ["Flaw(number: 2)", "Flaw(number: 3)"])
+                #expect(promise.flaw == Flaw(2))
+            }
+        }
+
+        /// Lets a foreign thenable be adopted in one way, and call in some manner with each of `outcomes`.
+        private func run(_ way: Way, _ manner: Manner, _ outcomes: [Result<Int, any Error>]) throws -> Promise<Int> {
+            try inLoop { loop throws in
+                let foreign = Foreign<Int>(manner == .inline ? outcomes : [])
+                let outer = way.adopt(foreign)
+                try loop.turn(.poll)
+                try manner.run(loop) { for outcome in outcomes { foreign.call(outcome) } }
+                try loop.run()
+                return outer
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import Promises
+import Reactor
+import Testing
+
+extension APlus {
+    /// 2.3.1
+    @Suite struct ReturnedSelf {
+        @Test("2.3.1 a handler that returns its own promise", arguments: Settling.allCases, Member.allCases)
+        func directly(settling: Settling, member: Member) throws {
+            try checkCircle([member], settling)
+        }
+
+        @Test("2.3.1 a circle of two, of every make", arguments: Settling.allCases, Member.allCases)
+        func ofTwo(settling: Settling, first: Member) throws {
+            for second in Member.allCases { try checkCircle([first, second], settling) }
+        }
+
+        @Test("2.3.1 a circle of three, of every make", arguments: Settling.allCases, Member.allCases)
+        func ofThree(settling: Settling, first: Member) throws {
+            for second in Member.allCases {
+                for third in Member.allCases { try checkCircle([first, second, third], settling) }
+            }
+        }
+
+        @Test("2.3.1 a long circle", arguments: Settling.allCases, [4, 5, 16, 100])
+        func long(settling: Settling, length: Int) throws {
+            let makes = Member.allCases
+            try checkCircle((0..<length).map { makes[$0 % makes.count] }, settling)
+        }
+
+        @Test("2.3.1 a circle of four that is closed in any order", arguments: orders(of: 4))
+        func closedInAnyOrder(order: [Int]) throws {
+            // Which of them have handlers decides which are linked and which wait for one another.
+            for withHandlers in 0..<16 {
+                try inLoop { loop throws in
+                    let pairs = order.map { _ in Promise<Void>.pending() }
+                    var members: [Promise<Int>] = []
+                    for (index, pair) in pairs.enumerated() {
+                        members.append(pair.promise.then { members[(index + 1) % 4] })
+                    }
+                    var errors: [PromiseError?] = []
+                    for (index, member) in members.enumerated() where withHandlers >> index & 1 == 1 {
+                        member.catch { errors.append($0 as? PromiseError) }
+                    }
+                    for index in order {
+                        pairs[index].resolver.fulfill()
+                        try loop.run()
+                    }
+                    let seen = members.map(\.promiseError)
+                    #expect(seen == Array(repeating: .returnedSelf, count: 4), "handlers: \(withHandlers)")
+                    #expect(errors == Array(repeating: .returnedSelf, count: withHandlers.nonzeroBitCount))
+                    members = []
+                }
+            }
+        }
+
+        @Test("2.3.1 a circle that others lead into", arguments: Settling.allCases)
+        func withATail(settling: Settling) throws {
+            try inLoop { loop throws in
+                let (start, resolver) = Promise<Void>.pending()
+                var circle: [Promise<Int>] = []
+                var tail: [Promise<Int>] = []
+                try settling.run(loop, settle: { resolver.fulfill() }) {
+                    circle = (0..<3).map { index in start.then { circle[(index + 1) % 3] } }
+                    tail = (0..<3).map { index in start.then { index == 0 ? circle[0] : tail[index - 1] } }
+                }
+                let seen = (circle + tail).map(\.promiseError)
+                #expect(seen == Array(repeating: .returnedSelf, count: 6))
+                circle = []
+                tail = []
+            }
+        }
+
+        @Test("2.3.1 a copy, and the promise that is made of a promise, are the promise itself")
+        func inDisguise() throws {
+            try inLoop { loop throws in
+                var promise: Promise<Int>?
+                promise = Promise.value(1).then { _ -> Promise<Int> in
+                    let copy = promise!
+                    return Promise(copy.asPromise())
+                }
+                try loop.run()
+                #expect(promise?.promiseError == .returnedSelf)
+                promise = nil
+            }
+        }
+
+        @Test("2.3.1 nothing of a circle is leaked", arguments: Settling.allCases, 1...4)
+        func nothingIsLeaked(settling: Settling, length: Int) throws {
+            let tally = Tally()
+            try inLoop { loop throws in
+                let (start, resolver) = Promise<Void>.pending()
+                var circle: [Promise<Int>] = []
+                try settling.run(loop, settle: { resolver.fulfill() }) {
+                    circle = (0..<length).map { index in
+                        let token = tally.token()
+                        let member = start.then { () -> Promise<Int> in
+                            token.use()
+                            return circle[(index + 1) % length]
+                        }
+                        member.catch { _ in token.use() }
+                        return member
+                    }
+                }
+                let seen = circle.map(\.promiseError)
+                #expect(seen == Array(repeating: .returnedSelf, count: length))
+                #expect(tally.alive == 0)
+                circle = []
+            }
+        }
+
+        @Test("2.3.1 returning the promise that the handler is attached to is no circle", arguments: Setting.all)
+        func theOneBefore(setting: Setting) throws {
+            var results: [Promise<Int>] = []
+            try setting.run(.success(1)) { promise in
+                results.append(promise.then { _ in promise })
+                results.append(results[0].then { _ in promise })
+                results.append(results[1].then { [first = results[0]] _ in first })
+            }
+            let values = results.map(\.value)
+            #expect(values == [1, 1, 1])
+        }
+
+        /// Makes a circle of promises, each settling as the next, and expects all of them to be told so.
+        private func checkCircle(_ makes: [Member], _ settling: Settling) throws {
+            try inLoop { loop throws in
+                let (start, resolver) = Promise<Int>.pending()
+                var circle: [Promise<Int>] = []
+                try settling.run(loop, settle: { resolver.fulfill(1) }) {
+                    circle = makes.enumerated().map { index, member in
+                        member.make(start) { circle[(index + 1) % makes.count] }
+                    }
+                }
+                let seen = circle.map(\.promiseError)
+                #expect(seen == Array(repeating: .returnedSelf, count: makes.count), "\(makes)")
+                circle = []
+            }
+        }
+    }
+
+    /// The ways in which a promise can come to settle as another.
+    enum Member: CaseIterable {
+        case then, thenAfterMap, thenAfterEnsureThen, thenWithAHandler, recover, recoverAfterARejectedThen
+
+        /// A promise that, once `start` is fulfilled, follows the one that `next` returns.
+        func make(_ start: Promise<Int>, _ next: @escaping () -> Promise<Int>) -> Promise<Int> {
+            switch self {
+            case .then: return start.then { _ in next() }
+            case .thenAfterMap: return start.map { $0 + 1 }.map { $0 + 1 }.then { _ in next() }
+            case .thenAfterEnsureThen: return start.ensureThen { after(.milliseconds(1)) }.then { _ in next() }
+            case .thenWithAHandler:
+                let promise = start.then { _ in next() }
+                promise.ignoringErrors()
+                return promise
+            case .recover: return start.map { _ -> Int in throw Flaw() }.recover { _ in next() }
+            case .recoverAfterARejectedThen:
+                return start.then { _ in Promise<Int>(error: Flaw()) }.ensure {}.recover { _ in next() }
+            }
+        }
+    }
+}
+
+/// All orders of the numbers below `count`.
+func orders(of count: Int) -> [[Int]] {
+    guard count > 0 else { return [[]] }
+    return orders(of: count - 1).flatMap { order in
+        (0...order.count).map { place in
+            var longer = order
+            longer.insert(count - 1, at: place)
+            return longer
+        }
+    }
+}
