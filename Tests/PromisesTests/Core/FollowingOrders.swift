@@ -1,0 +1,283 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A promise that follows another, `outer = source.then { inner }`: what can happen to the two happens in every order, on
+/// this thread and on another, and a model of a few lines says what must come of it.
+@Suite struct FollowingOrders {
+    @Test(arguments: Event.orders) func everyOrder(events: [Event]) throws {
+        let other = OtherThread()
+        var failures: [String] = []
+        try inLoop { loop throws in
+            for play in Play.all(events) { failures += try play.run(loop, other).map { "\(play): \($0)" } }
+        }
+        other.stop()
+        #expect(failures.isEmpty, "the first of \(failures.count): \(failures.first ?? "")")
+    }
+}
+
+/// What happens once in each play.
+enum Event: CaseIterable {
+    /// The source and the inner promise are fulfilled, rejected or abandoned.
+    case source, inner
+    /// Somebody attaches a handler.
+    case attachToOuter, attachToInner
+    /// The promises themselves are let go.
+    case dropOuter, dropInner
+
+    /// All orders in which handlers are attached to promises that are still there.
+    static let orders = PromisesTests.orders(of: allCases.count).map { $0.map { allCases[$0] } }.filter { order in
+        func place(_ event: Event) -> Int { order.firstIndex(of: event)! }
+        return place(.attachToOuter) < place(.dropOuter) && place(.attachToInner) < place(.dropInner)
+    }
+}
+
+/// One way in which the events happen.
+private struct Play {
+    enum Outcome: CaseIterable { case fulfilled, rejected, abandoned }
+    enum Shape: CaseIterable { case then, recover, nested }
+
+    let events: [Event]
+    let source: Outcome
+    let inner: Outcome
+    /// What happens on the other thread.
+    let elsewhere: Set<Event>
+    /// Whether the loop is driven after each event, and not only at the end.
+    let isDriven: Bool
+    let shape: Shape
+    let hasHandlers: (ofOuter: Bool, ofInner: Bool)
+
+    /// All combinations of outcomes, threads and driving; shapes and handlers take turns.
+    static func all(_ events: [Event]) -> [Play] {
+        let places: [Set<Event>] = [
+            [], [.source], [.inner], [.source, .inner], [.dropOuter, .dropInner],
+            [.source, .inner, .dropOuter, .dropInner],
+        ]
+        let handlers = [(true, true), (true, false), (false, true), (false, false)]
+        var turn = Event.orders.firstIndex(of: events)!
+        var plays: [Play] = []
+        for source in Outcome.allCases {
+            for inner in Outcome.allCases {
+                for elsewhere in places {
+                    for isDriven in [true, false] {
+                        turn += 1
+                        if isSanitized && turn % 4 != 0 { continue }
+                        plays.append(
+                            Play(
+                                events: events, source: source, inner: inner, elsewhere: elsewhere, isDriven: isDriven,
+                                shape: Shape.allCases[turn % 3], hasHandlers: handlers[turn / 3 % 4]))
+                    }
+                }
+            }
+        }
+        return plays
+    }
+}
+
+// MARK: - The model
+
+extension Play {
+    /// Whether the handler runs that returns the inner promise.
+    private var follows: Bool { (source == .fulfilled) == (shape != .recover) }
+
+    private var expectedOfInner: String { text(inner, "2") }
+
+    private var expectedOfOuter: String { follows ? expectedOfInner : text(source, "1") }
+
+    private func text(_ outcome: Outcome, _ number: String) -> String {
+        switch outcome {
+        case .fulfilled: number
+        case .rejected: "\(Flaw(Int(number)!))"
+        case .abandoned: "\(PromiseError.abandoned)"
+        }
+    }
+
+    /// Whether the outer promise has settled when these have happened and the loop has been driven.
+    private func outerHasSettled(after events: ArraySlice<Event>) -> Bool {
+        events.contains(.source) && (!follows || events.contains(.inner))
+    }
+
+    /// How many promises are reported as abandoned. Nothing else is.
+    var expectedReports: Int { [source, inner].filter { $0 == .abandoned }.count }
+}
+
+// MARK: - The play
+
+extension Play {
+    /// Lets it all happen; answers with what was not as expected.
+    func run(_ loop: EventLoop, _ other: OtherThread) throws -> [String] {
+        let tally = Tally(keepsEnders: true)
+        let told = Told()
+        var faults: [String] = []
+        let threads = [pthread_self(), other.thread]
+        let recorder = LogRecorder(where: { _ in
+            let here = pthread_self()
+            return threads.contains { pthread_equal($0, here) != 0 }
+        })
+        defer { recorder.stop() }
+        let props = Props(shape, tally)
+        for (index, event) in events.enumerated() {
+            let act = act(event, props, told, tally)
+            if elsewhere.contains(event) { other.run(act) } else { act() }
+            guard isDriven else { continue }
+            try loop.run()
+            if let isPending = props.outer.value?.isPending {
+                let shouldBePending = !outerHasSettled(after: events[...index])
+                if isPending != shouldBePending { faults.append("pending: \(isPending) after \(event)") }
+            }
+        }
+        try loop.run()
+        let ofOuter = hasHandlers.ofOuter ? [expectedOfOuter] : []
+        let ofInner = hasHandlers.ofInner ? [expectedOfInner] : []
+        if told.ofOuter != ofOuter { faults.append("outer: \(told.ofOuter), not \(ofOuter)") }
+        if told.ofInner != ofInner { faults.append("inner: \(told.ofInner), not \(ofInner)") }
+        if tally.alive != 0 { faults.append("\(tally.alive) closures are left") }
+        let log = recorder.lines
+        let isRight = log.count == expectedReports && log.allSatisfy { $0.hasPrefix("the promise made at") }
+        if !isRight { faults.append("logged: \(log)") }
+        let here = pthread_self()
+        let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
+        if strangers != 0 { faults.append("\(strangers) closures were let go elsewhere") }
+        return faults
+    }
+
+    private func act(_ event: Event, _ props: Props, _ told: Told, _ tally: Tally) -> @Sendable () -> Void {
+        let (source, inner) = (source, inner)
+        switch event {
+        case .source: return { settle(props.sourceResolver, source, 1) }
+        case .inner: return { settle(props.innerResolver, inner, 2) }
+        case .dropOuter: return { props.outer.clear() }
+        case .dropInner: return { props.inner.clear() }
+        case .attachToOuter:
+            let token = hasHandlers.ofOuter ? tally.token() : nil
+            return {
+                guard let token, let outer = props.outer.value else { return hush(props.outer.value) }
+                outer.tap {
+                    token.use(); told.outer($0)
+                }.ignoringErrors()
+            }
+        case .attachToInner:
+            let token = hasHandlers.ofInner ? tally.token() : nil
+            return {
+                guard let token, let inner = props.inner.value else { return hush(props.inner.value) }
+                inner.tap {
+                    token.use(); told.inner($0)
+                }.ignoringErrors()
+            }
+        }
+    }
+}
+
+/// Sees to it that a rejection is not reported, without a handler in the way.
+private func hush(_ promise: Promise<Int>?) {
+    promise?.pipe { _ in }
+}
+
+private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: Play.Outcome, _ number: Int) {
+    switch outcome {
+    case .fulfilled: resolver.value?.fulfill(number)
+    case .rejected: resolver.value?.reject(Flaw(number))
+    case .abandoned: break
+    }
+    resolver.clear()
+}
+
+/// The promises of a play, each where any thread can let go of it.
+private final class Props: Sendable {
+    let outer: Shared<Promise<Int>?>
+    let inner: Shared<Promise<Int>?>
+    let sourceResolver: Shared<Resolver<Int>?>
+    let innerResolver: Shared<Resolver<Int>?>
+
+    init(_ shape: Play.Shape, _ tally: Tally) {
+        let (source, sourceResolver) = Promise<Int>.pending()
+        let (inner, innerResolver) = Promise<Int>.pending()
+        let token = tally.token()
+        let body = { () -> Promise<Int> in
+            token.use()
+            return inner
+        }
+        let outer =
+            switch shape {
+            case .then: source.then { _ in body() }
+            case .recover: source.recover { _ in body() }
+            case .nested: source.then { _ in Promise.value(()).then { Promise.value(()).then { body() } } }
+            }
+        self.outer = Shared(outer)
+        self.inner = Shared(inner)
+        self.sourceResolver = Shared(sourceResolver)
+        self.innerResolver = Shared(innerResolver)
+    }
+}
+
+/// What the handlers were told; of the thread of the play.
+private final class Told: @unchecked Sendable {
+    // The handlers run on the thread that attached them, which is the one that asks.
+    private(set) var ofOuter: [String] = []
+    private(set) var ofInner: [String] = []
+
+    func outer(_ result: Result<Int, any Error>) { ofOuter.append(text(result)) }
+    func inner(_ result: Result<Int, any Error>) { ofInner.append(text(result)) }
+
+    private func text(_ result: Result<Int, any Error>) -> String {
+        switch result {
+        case .success(let value): "\(value)"
+        case .failure(let error): "\(error)"
+        }
+    }
+}
+
+extension Shared {
+    /// Lets go of what it holds, on this thread and outside the lock.
+    func clear<Wrapped: Sendable>() where Value == Wrapped? {
+        let old = change { value in
+            defer { value = nil }
+            return value
+        }
+        withExtendedLifetime(old) {}
+    }
+}
+
+/// A thread that does one thing after the other for this one, which waits meanwhile.
+final class OtherThread: Sendable {
+    private let work = Shared<(@Sendable () -> Void)?>(nil)
+    private let isAsked = Gate()
+    private let isDone = Gate()
+    private let strand: Shared<Strand?> = Shared(nil)
+    private let identity = Shared<pthread_t?>(nil)
+
+    /// Which one it is.
+    var thread: pthread_t { identity.value! }
+
+    init() {
+        let (work, isAsked, isDone, identity) = (work, isAsked, isDone, identity)
+        let strand = Strand {
+            let here = pthread_self()
+            identity.change { $0 = here }
+            isDone.open()
+            while true {
+                isAsked.wait()
+                guard work.value != nil else { return }
+                work.value?()
+                work.clear()
+                isDone.open()
+            }
+        }
+        self.strand.change { $0 = strand }
+        isDone.wait()
+    }
+
+    /// Runs `body` there and waits for it; what it holds is let go there too.
+    func run(_ body: @escaping @Sendable () -> Void) {
+        work.change { $0 = body }
+        isAsked.open()
+        isDone.wait()
+    }
+
+    /// Ends the thread.
+    func stop() {
+        isAsked.open()
+        strand.value?.join()
+    }
+}
