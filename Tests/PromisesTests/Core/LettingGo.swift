@@ -1,0 +1,224 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// When the closure of an operator is let go, and on which thread, whichever branch was taken.
+@Suite struct LettingGo {
+    enum Outcome: CaseIterable {
+        case fulfilled, rejected, abandoned
+    }
+
+    @Test("when its handler has run or been passed by, before the next one runs", arguments: Operator.allCases)
+    func atOnce(operation: Operator) throws {
+        for outcome in Outcome.allCases {
+            let lines = try logged {
+                try inLoop { loop throws in
+                    let tally = Tally()
+                    let (promise, resolver) = pair()
+                    let derived = operation.attach(to: promise, tally.token())
+                    var leftForTheNext: [Int] = []
+                    derived.ensure { leftForTheNext.append(tally.alive) }.ignoringErrors()
+                    try loop.run()
+                    #expect(tally.alive == 1)
+                    settle(resolver, outcome)
+                    // The promise that has settled and the one that was derived both live on.
+                    try loop.run()
+                    #expect(leftForTheNext == [0], "\(outcome)")
+                    #expect(tally.alive == 0, "\(outcome)")
+                    withExtendedLifetime((promise, derived)) {}
+                }
+            }
+            #expect(lines.count == (outcome == .abandoned ? 1 : 0))
+        }
+    }
+
+    @Test("while the promise that it returned is still pending", arguments: [Operator.then, .recover, .ensureThen])
+    func beforeWhatItReturnedSettles(operation: Operator) throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let (promise, resolver) = pair()
+            let (inner, innerResolver) = Promise<Int>.pending()
+            let token = tally.token()
+            let derived =
+                switch operation {
+                case .then:
+                    promise.then { [token] _ -> Promise<Int> in
+                        token.use()
+                        return inner
+                    }
+                case .recover:
+                    promise.recover { [token] _ -> Promise<Int> in
+                        token.use()
+                        return inner
+                    }
+                default:
+                    promise.ensureThen { [token] in
+                        token.use()
+                        return inner.asVoid().recover { _ in }
+                    }
+                }
+            _ = consume token
+            settle(resolver, operation == .recover ? .rejected : .fulfilled)
+            try loop.run()
+            #expect(derived.isPending)
+            #expect(tally.alive == 0)
+            innerResolver.fulfill(2)
+            try loop.run()
+            #expect(derived.isFulfilled)
+        }
+    }
+
+    @Test("the handlers of both branches of one promise", arguments: Outcome.allCases)
+    func bothBranches(outcome: Outcome) throws {
+        _ = try logged {
+            try inLoop { loop throws in
+                let tally = Tally()
+                let (promise, resolver) = pair()
+                var calls: [String] = []
+                let held = {
+                    let (first, second, third) = (tally.token(), tally.token(), tally.token())
+                    return promise.map { value -> Int in
+                        first.use()
+                        calls.append("fulfilled")
+                        return value
+                    }.recover { error -> Promise<Int> in
+                        second.use()
+                        calls.append("rejected")
+                        throw error
+                    }.ensure {
+                        third.use()
+                        calls.append("either")
+                    }
+                }()
+                held.ignoringErrors()
+                #expect(tally.alive == 3)
+                settle(resolver, outcome)
+                try loop.run()
+                #expect(calls == [outcome == .fulfilled ? "fulfilled" : "rejected", "either"])
+                #expect(tally.alive == 0)
+                withExtendedLifetime((promise, held)) {}
+            }
+        }
+    }
+
+    @Test("on the thread that attached, whoever settles the promise", arguments: Operator.allCases)
+    func onItsThread(operation: Operator) throws {
+        let other = OtherThread()
+        defer { other.stop() }
+        for outcome in Outcome.allCases {
+            let tally = Tally(keepsEnders: true)
+            let recorder = recorder(of: other)
+            try inLoop { loop throws in
+                let (promise, resolver) = pair()
+                // Behind others, which pass the rejection on: at every place of a chain.
+                let first = operation.attach(to: promise, tally.token())
+                let second = operation.attach(to: first, tally.token())
+                operation.attach(to: second, tally.token()).ignoringErrors()
+                let box = Shared<Resolver<Int>?>(resolver.value)
+                resolver.clear()
+                other.run { settle(box, outcome) }
+                try loop.run()
+                withExtendedLifetime(promise) {}
+            }
+            recorder.stop()
+            let here = pthread_self()
+            let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
+            #expect(tally.enders.count == 3 && strangers == 0, "\(outcome)")
+        }
+    }
+
+    @Test("on its thread also when the last promise of a chain is let go elsewhere", arguments: Operator.allCases)
+    func ofPromisesLetGoElsewhere(operation: Operator) throws {
+        let other = OtherThread()
+        defer { other.stop() }
+        for outcome in Outcome.allCases {
+            let tally = Tally(keepsEnders: true)
+            let recorder = recorder(of: other)
+            try inLoop { loop throws in
+                let box = Shared<Promise<Int>?>(nil)
+                let resolver = {
+                    let (promise, resolver) = pair()
+                    let derived = operation.attach(to: promise, tally.token())
+                    derived.ignoringErrors()
+                    box.change { $0 = derived }
+                    return resolver
+                }()
+                other.run { box.clear() }
+                #expect(tally.alive == 1)
+                other.run { settle(resolver, outcome) }
+                try loop.run()
+            }
+            recorder.stop()
+            let here = pthread_self()
+            let strangers = tally.enders.filter { pthread_equal($0, here) == 0 }.count
+            #expect(tally.enders.count == 1 && strangers == 0, "\(outcome)")
+        }
+    }
+
+    private func pair() -> (Promise<Int>, Shared<Resolver<Int>?>) {
+        let (promise, resolver) = Promise<Int>.pending()
+        return (promise, Shared(resolver))
+    }
+
+    /// Keeps the reports of abandoned promises out of the output.
+    private func recorder(of other: OtherThread) -> LogRecorder {
+        let thread = other.thread
+        return LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 })
+    }
+}
+
+private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: LettingGo.Outcome) {
+    switch outcome {
+    case .fulfilled: resolver.value?.fulfill(1)
+    case .rejected: resolver.value?.reject(Flaw(1))
+    case .abandoned: break
+    }
+    resolver.clear()
+}
+
+/// The operators, by what they can hold.
+enum Operator: CaseIterable {
+    case map, then, done, get, tap, ensure, ensureThen, recover, recoverToAGuarantee, `catch`, finally
+
+    /// Attaches a closure that holds `token`.
+    func attach(to promise: Promise<Int>, _ token: Tally.Token) -> Promise<Int> {
+        switch self {
+        case .map:
+            return promise.map { value in
+                token.use()
+                return value
+            }
+        case .then:
+            return promise.then { value -> Promise<Int> in
+                token.use()
+                return .value(value)
+            }
+        case .done: return promise.done { _ in token.use() }.map { 1 }
+        case .get: return promise.get { _ in token.use() }
+        case .tap: return promise.tap { _ in token.use() }
+        case .ensure: return promise.ensure { token.use() }
+        case .ensureThen:
+            return promise.ensureThen {
+                token.use()
+                return .value
+            }
+        case .recover:
+            return promise.recover { error -> Promise<Int> in
+                token.use()
+                return Promise(error: error)
+            }
+        case .recoverToAGuarantee:
+            return promise.recover { _ -> Guarantee<Int> in
+                token.use()
+                return .value(1)
+            }.asPromise()
+        case .catch:
+            promise.catch { _ in token.use() }
+            return promise.tap { _ in }
+        case .finally:
+            promise.catch { _ in }.finally { token.use() }
+            return promise.tap { _ in }.tap { _ in }.tap { _ in }
+        }
+    }
+}
