@@ -44,14 +44,19 @@ extension Catchable {
 final class Strand: Sendable {
     private let handle: pthread_t
 
-    init(_ body: @escaping @Sendable () -> Void) {
+    /// - Parameter stackSize: in bytes; without it, the system's.
+    init(stackSize: Int? = nil, _ body: @escaping @Sendable () -> Void) {
         final class Box {
             let body: @Sendable () -> Void
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }
         }
         var handle = pthread_t()
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        if let stackSize { pthread_attr_setstacksize(&attributes, stackSize) }
         let code = pthread_create(
-            &handle, nil,
+            &handle, &attributes,
             {
                 Unmanaged<Box>.fromOpaque($0!).takeRetainedValue().body()
                 return nil
