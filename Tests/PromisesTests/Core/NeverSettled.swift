@@ -1,0 +1,145 @@
+import Promises
+import Reactor
+import Testing
+
+/// A promise that nobody ever settles keeps what waits for it, and nothing else; and is let go with it.
+@Suite struct NeverSettled {
+    @Test("its handlers and what they hold go when its resolver goes", arguments: Operator.allCases)
+    func goesWithItsResolver(operation: Operator) throws {
+        let tally = Tally()
+        let lines = try logged {
+            try inLoop { loop throws in
+                do {
+                    let (promise, resolver) = Promise<Int>.pending()
+                    for _ in 0..<3 { operation.attach(to: promise, tally.token()).ignoringErrors() }
+                    try loop.run()
+                    #expect(tally.alive == 3)
+                    withExtendedLifetime((promise, resolver)) {}
+                }
+                try loop.run()
+                #expect(tally.alive == 0)
+            }
+        }
+        #expect(lines.count == 1)
+    }
+
+    @Test("it does not keep its loop from coming to an end", arguments: Operator.allCases)
+    func doesNotKeepTheLoop(operation: Operator) throws {
+        let tally = Tally()
+        let lines = try logged {
+            let (promise, resolver) = Promise<Int>.pending()
+            try inLoop { loop throws in
+                _ = operation.attach(to: promise, tally.token())
+                try loop.run()
+                #expect(!loop.isAlive)
+                #expect(tally.alive == 1)
+            }
+            // Held by the promise, which lives on.
+            #expect(tally.alive == 1)
+            withExtendedLifetime((promise, resolver)) {}
+        }
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasPrefix("an event loop ended with") == true)
+        #expect(lines.last?.contains("was abandoned") == true)
+        #expect(tally.alive == 0)
+    }
+
+    @Test("the source that has settled is not kept by what follows a promise that never does")
+    func theSourceIsNotKept() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = {
+                let source = Promise.value(tally.token())
+                return source.then { token -> Promise<Int> in
+                    token.use()
+                    return inner
+                }
+            }()
+            try loop.run()
+            #expect(outer.isPending)
+            #expect(tally.alive == 0)
+            resolver.fulfill(1)
+            #expect(outer.value == 1)
+        }
+    }
+
+    @Test("those that follow it are let go, each as it is let go", arguments: [false, true])
+    func followersAreLetGo(hasHandlers: Bool) throws {
+        let tally = Tally()
+        try inLoop { loop throws in
+            let (inner, resolver) = Promise<Int>.pending()
+            if hasHandlers { inner.tap { _ in }.ignoringErrors() }
+            for _ in 0..<100 {
+                let token = tally.token()
+                // It waits for the end of a row of links that itself is let go.
+                _ = Promise.value(()).then {
+                    Promise.value(()).then { () -> Promise<Int> in
+                        token.use()
+                        return inner
+                    }
+                }
+                try loop.run()
+            }
+            #expect(inner.isPending)
+            #expect(tally.alive == 0)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(inner.value == 1)
+        }
+    }
+
+    @Test("a value of its type was never there, and none is destroyed")
+    func ofATypeWithReferences() throws {
+        struct Large {
+            let tokens: [Tally.Token]
+            let words = (1, 2, 3, 4, 5)
+        }
+        let tally = Tally()
+        let lines = try logged {
+            try inLoop { loop throws in
+                let tokens = [tally.token(), tally.token()]
+                do {
+                    let (promise, resolver) = Promise<Large>.pending()
+                    let derived = promise.map { large in large.tokens.count + large.words.0 }
+                    let second = promise.map { _ in Large(tokens: tokens) }
+                    derived.ignoringErrors()
+                    second.ignoringErrors()
+                    withExtendedLifetime(resolver) {}
+                }
+                try loop.run()
+                #expect(tally.alive == 2)
+                withExtendedLifetime(tokens) {}
+            }
+        }
+        #expect(lines.count == 1)
+        #expect(tally.alive == 0)
+    }
+
+    // In a process of its own: other tests allocate too.
+    @Test("a great many of them leave no memory behind", .disabled(if: isSanitized))
+    func leaveNoMemoryBehind() async {
+        await #expect(processExitsWith: .success) {
+            conf.abandoned = .log
+            conf.logHandler = { _ in }
+            inLoop { loop in
+                NeverSettled.makeAndLetGo(10_000, loop)
+                let before = residentBytes()
+                NeverSettled.makeAndLetGo(scaled(500_000), loop)
+                let growth = residentBytes() - before
+                precondition(growth < 2 << 20, "\(growth) bytes are left")
+            }
+        }
+    }
+
+    /// Promises that stay pending for ever, and chains that wait for them.
+    fileprivate static func makeAndLetGo(_ count: Int, _ loop: EventLoop) {
+        for _ in 0..<count {
+            let promise = Promise<Int>.pending().promise
+            promise.map { $0 + 1 }.then { Promise.value($0) }.ensure {}.catch { _ in }
+            _ = Promise.value(()).then { promise }
+            guard case .success = Result(catching: { try loop.run() }) else { preconditionFailure() }
+            precondition(promise.isPending)
+        }
+    }
+}
