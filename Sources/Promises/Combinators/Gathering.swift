@@ -27,9 +27,9 @@ final class Gathering: Core, @unchecked Sendable {
     private let outstanding = Atomic<Int>(1)
     /// Sources whose value is there.
     private var values = 0
-    /// It has brought its outcome. If it is linked, its own state does not tell.
-    private var hasEnded = false
-    // One for each source, in their order: its node, not owned, until it runs; then the source, owned.
+    // One for each source, in their order: its node, not owned, until it runs; then the source, owned until the result
+    // has settled. Were they kept for longer, so would be the values of losers; and a row of combinators, each of which
+    // has the one before as its source, would be freed by one deinit inside another.
     private let slots: UnsafeMutablePointer<Slot>
     private let complete: (Gathering, Int) -> Void
 
@@ -56,10 +56,16 @@ final class Gathering: Core, @unchecked Sendable {
     }
 
     deinit {
-        for index in 0..<count {
-            if case .fulfilled(let source) = slots[index] { source.release() }
-        }
+        letGoOfSources()
         slots.deallocate()
+    }
+
+    private func letGoOfSources() {
+        for index in 0..<count {
+            guard case .fulfilled(let source) = slots[index] else { continue }
+            slots[index] = .empty
+            source.release()
+        }
     }
 
     /// The value of a source that has been fulfilled.
@@ -95,17 +101,15 @@ final class Gathering: Core, @unchecked Sendable {
         if kind == State.fulfilled {
             slots[index] = .fulfilled(source)
             values += 1
-            if isOpen && !hasEnded && (rule == .all ? values == count : values == 1) {
-                hasEnded = true
-                complete(self, index)
-            }
+            if isOpen && (rule == .all ? values == count : values == 1) { complete(self, index) }
+            if !isOpen { letGoOfSources() }
         } else {
             slots[index] = .empty
-            if isOpen && !hasEnded && rule != .firstValue {
-                hasEnded = true
+            if isOpen && rule != .firstValue {
                 source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
                 retain()
                 settle(State.rejected)
+                letGoOfSources()
             }
             source.release()
         }
@@ -114,8 +118,7 @@ final class Gathering: Core, @unchecked Sendable {
 
     /// A source has settled, or never will.
     fileprivate func lose() {
-        let isLast = outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0
-        if isLast && !hasEnded { producerIsGone() }
+        if outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { producerIsGone() }
     }
 
     /// Cancels what it waits for, as far as nobody else does.

@@ -155,6 +155,23 @@ import Testing
         }
     }
 
+    @Test func combinatorsThatHaveSettledKeepNoSource() throws {
+        try inLoop { loop throws in
+            let race = Promises.race(Promise.value(tally.token()), Promise.value(tally.token()))
+            #expect(tally.alive == 1, "the winner's value")
+            let (late, resolver) = Promise<Tally.Token>.pending()
+            let other = { Promises.race(late, Promise.value(tally.token())) }()
+            resolver.fulfill(tally.token())
+            try loop.run()
+            #expect(tally.alive == 3, "another winner's, and that of the loser, which is held here")
+            let failed = when(fulfilled: [Promise.value(tally.token()), Promise(error: Flaw())])
+            #expect(failed.flaw == Flaw())
+            #expect(tally.alive == 3)
+            withExtendedLifetime((race, other, failed, late)) {}
+        }
+        #expect(tally.alive == 0)
+    }
+
     @Test func aLoserOfWhenDoesNotKeepTheResult() throws {
         try inLoop { _ throws in
             let (loser, resolver) = Promise<Tally.Token>.pending()
