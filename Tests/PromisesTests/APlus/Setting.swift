@@ -48,21 +48,27 @@ extension APlus {
         case handMade
         /// The result of an operator.
         case derived
-        /// Equal to another promise, which a handler has returned.
+        /// Equal to the result of an operator, which a handler has returned.
         case linked
-        /// The same, where the other one has handlers already and keeps them.
-        case forwarded
+        /// Waits for the promise that a handler has returned.
+        case following
+        /// The same, where that one has handlers of its own.
+        case followingWithOthers
 
         /// A pending promise of this kind, and the resolver that makes it settle in the end.
         func make<Value>(_ loop: EventLoop) throws -> (Promise<Value>, Resolver<Value>) {
             let (promise, resolver) = Promise<Value>.pending()
+            let inner: Promise<Value>
             switch self {
             case .handMade: return (promise, resolver)
             case .derived: return (promise.tap { _ in }, resolver)
-            case .linked: break
-            case .forwarded: promise.ignoringErrors()
+            case .linked: inner = promise.tap { _ in }
+            case .following: inner = promise
+            case .followingWithOthers:
+                inner = promise
+                inner.ignoringErrors()
             }
-            let outer = Promise.value(()).then { promise }
+            let outer = Promise.value(()).then { inner }
             try loop.run()
             return (outer, resolver)
         }

@@ -60,6 +60,7 @@ import Testing
             #expect(outer.isPending)
             #expect(tally.alive == 0)
             resolver.fulfill(1)
+            try loop.run()
             #expect(outer.value == 1)
         }
     }
