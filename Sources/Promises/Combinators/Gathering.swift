@@ -98,19 +98,23 @@ final class Gathering: Core, @unchecked Sendable {
 
     /// Takes over the reference to `source`.
     fileprivate func settled(_ index: Int, _ source: Unmanaged<Core>, _ kind: UInt) {
-        if kind == State.fulfilled {
+        let isWanted = isOpen && (kind == State.fulfilled || rule != .firstValue)
+        if !isWanted {
+            slots[index] = .empty
+            source.release()
+        } else if kind == State.fulfilled {
             slots[index] = .fulfilled(source)
             values += 1
-            if isOpen && (rule == .all ? values == count : values == 1) { complete(self, index) }
-            if !isOpen { letGoOfSources() }
-        } else {
-            slots[index] = .empty
-            if isOpen && rule != .firstValue {
-                source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
-                retain()
-                settle(State.rejected)
+            if rule != .all || values == count {
+                complete(self, index)
                 letGoOfSources()
             }
+        } else {
+            slots[index] = .empty
+            source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
+            retain()
+            settle(State.rejected)
+            letGoOfSources()
             source.release()
         }
         lose()

@@ -168,6 +168,8 @@ extension Core {
             if seen & State.kindMask == State.link {
                 // Linked since: the right to settle is the root's now. The links between may be a million.
                 let root = self.root
+                // A combinator has other sources, which must find that they come too late.
+                state.bitwiseOr(State.isClaimed, ordering: .relaxed)
                 root.movePayload(from: self)
                 root.retain()
                 root.settle(outcome)

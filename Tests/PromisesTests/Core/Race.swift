@@ -94,4 +94,22 @@ import Testing
             }
         }
     }
+
+    @Test(arguments: [false, true]) func oneThatAHandlerReturnedSettlesOnce(isRejected: Bool) throws {
+        try inLoop { loop throws in
+            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+            let outer = Promise.value(()).then { race(pairs.map(\.promise)) }
+            var calls: [String] = []
+            outer.tap { outcome in
+                if case .failure(let error) = outcome { calls.append("\(error)") } else { calls.append("fulfilled") }
+            }.ignoringErrors()
+            try loop.run()
+            isRejected ? pairs[0].resolver.reject(Flaw(1)) : pairs[0].resolver.fulfill(1)
+            pairs[1].resolver.reject(Flaw(2))
+            pairs[2].resolver.fulfill(3)
+            try loop.run()
+            #expect(outer.value == (isRejected ? nil : 1) && outer.flaw == (isRejected ? Flaw(1) : nil))
+            #expect(calls == [isRejected ? "Flaw(number: 1)" : "fulfilled"])
+        }
+    }
 }

@@ -181,4 +181,20 @@ import Testing
         let (a, b, c, d, e, f, g, h) = try #require(all.value)
         #expect([a, b, c, d, e, f, g] == [1, 2, 3, 4, 5, 6, 7] && h == "8")
     }
+
+    @Test func oneThatAHandlerReturnedSettlesOnce() throws {
+        try inLoop { loop throws in
+            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+            let outer = Promise.value(()).then { when(fulfilled: pairs.map(\.promise)) }
+            var calls: [Flaw?] = []
+            outer.catch { calls.append($0 as? Flaw) }
+            try loop.run()
+            pairs[0].resolver.reject(Flaw(1))
+            pairs[1].resolver.reject(Flaw(2))
+            pairs[2].resolver.fulfill(3)
+            try loop.run()
+            #expect(outer.flaw == Flaw(1))
+            #expect(calls == [Flaw(1)])
+        }
+    }
 }
