@@ -47,7 +47,7 @@ extension DeepShapes {
         case holdingThePrevious, holdingTheNext
         case combinators
 
-        var length: Int { scaled(25_000) }
+        var length: Int { scaled(12_500) }
 
         /// How many tokens it holds.
         var tokens: Int { self == .links ? 1 : length }

@@ -17,7 +17,7 @@ import Testing
 
     private static var depth: Int {
         #if DEBUG
-            100_000
+            50_000
         #else
             10_000_000
         #endif
@@ -28,11 +28,11 @@ import Testing
         let tally = Tally()
         let rounds = Rounds(tally)
         inLoop { _ in
-            let short = rounds.run(shape, 10_000)
+            let short = rounds.run(shape, 5_000)
             let before = residentBytes()
             let long = rounds.run(shape, depth)
             let growth = residentBytes() - before
-            precondition(short == 10_000 && long == depth, "\(shape): \(short) and \(long) rounds")
+            precondition(short == 5_000 && long == depth, "\(shape): \(short) and \(long) rounds")
             // A page a thousand rounds would be more than this, a single word a round many times more.
             precondition(growth < 2 << 20 || growth < depth / 8, "\(shape): \(growth) bytes for \(depth) rounds")
         }

@@ -124,9 +124,9 @@ import Testing
             conf.abandoned = .log
             conf.logHandler = { _ in }
             inLoop { loop in
-                NeverSettled.makeAndLetGo(10_000, loop)
+                NeverSettled.makeAndLetGo(5_000, loop)
                 let before = residentBytes()
-                NeverSettled.makeAndLetGo(scaled(500_000), loop)
+                NeverSettled.makeAndLetGo(scaled(150_000), loop)
                 let growth = residentBytes() - before
                 precondition(growth < 2 << 20, "\(growth) bytes are left")
             }
