@@ -34,6 +34,14 @@ let package = Package(
         .target(name: "FloorRows", dependencies: ["Workload"]),
         .executableTarget(
             name: "counts", dependencies: ["Workload", "CSupport", "OurRows", "NIORows", "TaskRows", "FloorRows"]),
+        .executableTarget(
+            name: "Promises-Benchmark",
+            dependencies: [
+                "Workload", "OurRows", "NIORows", "TaskRows", "FloorRows",
+                .product(name: "Benchmark", package: "benchmark"),
+            ],
+            path: "Benchmarks/Promises-Benchmark",
+            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]),
     ],
     swiftLanguageModes: [.v6]
 )

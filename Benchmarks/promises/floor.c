@@ -18,16 +18,21 @@ static void call(int64_t n) {
     require(sum == n, "call");
 }
 
-// A thread's epoll, with its eventfd registered edge-triggered: every write is a new edge, so that nothing need be
-// read. Two system calls each way are the least there is.
+// A thread's epoll and its eventfd. Registered edge-triggered, every write is a new edge, so that nothing need be
+// read: two system calls each way are the least there is. With READS it is the usual form, which reads what was written.
 struct side {
     int epoll, event;
 };
 
 static struct side sides[2];
-static int is_read;
 
-static void open_side(struct side *side, uint32_t events) {
+#ifdef READS
+enum { is_read = 1, events = EPOLLIN };
+#else
+enum { is_read = 0, events = EPOLLIN | EPOLLET };
+#endif
+
+static void open_side(struct side *side) {
     side->epoll = epoll_create1(EPOLL_CLOEXEC);
     side->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     require(side->epoll >= 0 && side->event >= 0, "open");
@@ -55,9 +60,9 @@ static void *answer(void *argument) {
     return NULL;
 }
 
-static void ping_pong(int64_t n, uint32_t events) {
+static void ping_pong(int64_t n) {
     pthread_t other;
-    for (int i = 0; i < 2; i++) open_side(&sides[i], events);
+    for (int i = 0; i < 2; i++) open_side(&sides[i]);
     require(pthread_create(&other, NULL, answer, &n) == 0, "pthread_create");
     for (int64_t i = 0; i < n; i++) {
         wake(&sides[1]);
@@ -70,16 +75,6 @@ static void ping_pong(int64_t n, uint32_t events) {
     }
 }
 
-static void hop(int64_t n) {
-    is_read = 0;
-    ping_pong(n, EPOLLIN | EPOLLET);
-}
-
-static void hop_with_read(int64_t n) {
-    is_read = 1;
-    ping_pong(n, EPOLLIN);
-}
-
 static void pin(void) {
     static int pinned;
     if (!pinned) require(bench_pin() == 0, "sched_setaffinity");
@@ -89,8 +84,8 @@ static void pin(void) {
 int main(int count, char **arguments) {
     static const struct workload rows[] = {
         {"hang-settled", NULL, call},
-        {"hop", pin, hop},
-        {"hop-read", pin, hop_with_read},
+        {"hop", pin, ping_pong},
+        {"hop-handlers", pin, ping_pong},
         {NULL, NULL, NULL},
     };
     return serve(rows, count, arguments);

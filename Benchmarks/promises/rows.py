@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 NIO = "nio"  # the faster of its two forms, see FORMS
 TASKS = "tasks"
 FLOOR = "floor"
+UNNESTED = "ours-unnested"
 C = "c"
+C_READS = "c-reads"
 UV = "uv"
 
 # Contestants as the table calls them.
@@ -14,7 +16,9 @@ NAMES = {
     "nio-isolated": "SwiftNIO, isolated",
     "tasks": "Swift Concurrency",
     "floor": "class + closure",
+    "ours-unnested": "queueing alone",
     "c": "C",
+    "c-reads": "C, reading the eventfd",
     "uv": "libuv",
 }
 
@@ -24,7 +28,8 @@ FORMS = {NIO: ("nio", "nio-isolated")}
 
 @dataclass(frozen=True)
 class Target:
-    """At most `limit`: of `ratio` to a peer, or of our own `allocations`, `instructions`, `ns` a step."""
+    """At most `limit`: of `ratio` to a peer, or of one of our own figures: `ns`, `allocations`, `instructions`,
+    `system_calls` a step; `growth_kib`, by which a long stretch's peak memory is above a short one's."""
     what: str
     limit: float
     peer: str = ""
@@ -40,25 +45,46 @@ class Row:
     count: int = 200  # units in a counted stretch
     alone: bool = False  # in processes of its own, since it leaves something behind that would show in other rows
     counted: bool = True  # whether instructions and allocations mean anything
+    long: int = 0  # units of a stretch for memory, time as well if it is so long; its tenth is the short one
 
 
 def ratio(limit, peer):
     return Target("ratio", limit, peer)
 
 
+def allocations(limit):
+    return Target("allocations", limit)
+
+
 ROWS = (
-    Row("make-settle", "make a pending promise, fulfill it", 1, (NIO, TASKS, FLOOR), (Target("allocations", 1),)),
-    Row("value", "make a fulfilled promise", 1, (NIO, FLOOR), (Target("allocations", 1),)),
+    Row("make-settle", "make a pending promise, fulfill it", 1, (NIO, TASKS, FLOOR), (allocations(1),)),
+    Row("make-keep-settle", "the same, the resolver kept elsewhere", 1, (NIO,), (allocations(1),)),
+    Row("value", "make a fulfilled promise", 1, (NIO, FLOOR), (allocations(1),)),
     Row("map-pending-1", "map on a pending promise, chain of 1", 1, (NIO, TASKS, FLOOR)),
     Row("map-pending-10", "map on a pending promise, chain of 10, a hop", 10, (NIO, TASKS, FLOOR),
-        (ratio(0.45, NIO), Target("allocations", 2.2), Target("instructions", 1050))),
+        (ratio(0.45, NIO), allocations(2.2), Target("instructions", 1050))),
     Row("map-pending-1000", "map on a pending promise, chain of 1000, a hop", 1000, (NIO, TASKS, FLOOR), count=5),
     Row("map-settled", "map on a fulfilled promise", 1, (NIO, TASKS, FLOOR), (ratio(0.6, NIO),)),
+    Row("map-settled-100", "the same, hung on once for a hundred, each", 100, (NIO,), count=20),
     Row("then-settled", "then, returning a settled promise", 1, (NIO, FLOOR), (ratio(0.5, NIO),)),
+    Row("then-settled-100", "the same, hung on once for a hundred, each", 100, (NIO,), count=20),
     Row("then-pending", "then, returning a pending promise", 1, (NIO,)),
     Row("reject-10", "rejection through 10 links to a catch", 1, (NIO, TASKS), (ratio(0.6, NIO),)),
     Row("when-10", "when of 10", 1, (NIO, TASKS)),
     Row("when-1000", "when of 1000", 1, (NIO, TASKS), (ratio(0.5, NIO),), count=5),
     Row("race-2", "race of 2", 1, (NIO, TASKS)),
     Row("race-10", "race of 10", 1, (NIO, TASKS)),
+    Row("hang-settled", "hang on a settled promise", 1, (FLOOR, C),
+        (Target("ns", 30), allocations(0), Target("system_calls", 0)), count=2000),
+    Row("hang-timer", "hang on a timer that is due", 1, (NIO, TASKS, UV), counted=False),
+    Row("timer-0", "start a timer, cancel it", 1, (NIO, TASKS, UV)),
+    Row("timer-200000", "the same with 200,000 outstanding", 1, (NIO, UV), (ratio(0.01, NIO), ratio(1.5, UV)),
+        count=50, alone=True),
+    Row("hop", "to another thread and back, one processor", 1, (NIO, C, C_READS), (ratio(1.10, C),),
+        alone=True, counted=False),
+    Row("hop-handlers", "the same with handlers instead of hang", 1, (NIO, C, C_READS), alone=True, counted=False),
+    Row("recursion", "recursion through then, a step", 1, (UNNESTED,),
+        (Target("ns", 250), ratio(1.2, UNNESTED), Target("growth_kib", 1024)), count=2000, long=10_000_000),
+    Row("recursion-after", "recursion through after and then, a step", 1, (UNNESTED,),
+        (ratio(1.2, UNNESTED), Target("growth_kib", 1024)), count=2000, long=1_000_000),
 )

@@ -96,3 +96,20 @@ def count_instructions(command, rows, folder):
         short, long = stretch(3 * index + 2), stretch(3 * index + 3)
         counts[row.key] = (long - short) / (2 * row.count * row.steps)
     return counts
+
+
+def count_system_calls(command, row):
+    """System calls a step, by the difference of two lengths; None where strace may not do its work."""
+    totals = []
+    for times in (1, 3):
+        with tempfile.NamedTemporaryFile("r") as report:
+            done = subprocess.run(
+                ["strace", "-f", "-c", "-o", report.name, *command, row.key, str(times * row.count)],
+                capture_output=True, text=True, timeout=PATIENCE)
+            # Share, seconds, microseconds a call, calls, perhaps errors, name.
+            lines = [line.split() for line in report.read().splitlines()]
+        calls = [int(words[3]) for words in lines if len(words) > 4 and words[3].isdigit() and words[-1] != "total"]
+        if done.returncode != 0 or not calls:
+            return None
+        totals.append(sum(calls))
+    return (totals[1] - totals[0]) / (2 * row.count * row.steps)

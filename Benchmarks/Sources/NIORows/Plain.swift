@@ -29,6 +29,7 @@ let plainRows: [Workload] = [
         try! loop.submit { startAndCancel(loop, n) }.wait()
     },
     Workload("hop", prepare: { _ = pinnedLoops }, run: pingPong),
+    Workload("hop-handlers", prepare: { _ = pinnedLoops }, run: pingPong),
 ]
 
 func check(_ future: EventLoopFuture<Int>, _ expected: Int) {

@@ -3,8 +3,12 @@ import Promises
 import Reactor
 import Workload
 
-/// To another thread and back, both on one processor: each settles the promise for which the other waits.
-let hop = Workload("hop", prepare: { _ = pinnedToOneProcessor }, run: pingPong)
+/// To another thread and back, both on one processor: each settles the promise for which the other waits, with `hang`
+/// or with a handler.
+let hops: [Workload] = [
+    Workload("hop", prepare: { _ = pinnedToOneProcessor }, run: pingPongByHang),
+    Workload("hop-handlers", prepare: { _ = pinnedToOneProcessor }, run: pingPongByHandlers),
+]
 
 // @unchecked: each side writes its own resolver, and then settles the other's promise, which orders this before the
 // reading there.
@@ -13,11 +17,11 @@ final class Court: @unchecked Sendable {
     var there: Resolver<Int>?
 }
 
-func pingPong(_ n: Int) {
+func pingPongByHang(_ n: Int) {
     let court = Court()
     let (first, resolver) = Promise<Int>.pending()
     court.there = resolver
-    let other = startThread { answer(first, court, n) }
+    let other = startThread { answerByHang(first, court, n) }
     // What comes back from another thread is not seen by the loop; without this, each `hang` would be logged as one
     // that perhaps waits for ever.
     let hold = EventLoop.current.hold()
@@ -35,7 +39,7 @@ func pingPong(_ n: Int) {
     precondition(sum == n)
 }
 
-func answer(_ first: Promise<Int>, _ court: Court, _ n: Int) {
+func answerByHang(_ first: Promise<Int>, _ court: Court, _ n: Int) {
     let hold = EventLoop.current.hold()
     var ping = first
     for _ in 0..<n {
@@ -46,4 +50,39 @@ func answer(_ first: Promise<Int>, _ court: Court, _ n: Int) {
         court.here!.fulfill(value)
     }
     hold.release()
+}
+
+func pingPongByHandlers(_ n: Int) {
+    let court = Court()
+    let (first, resolver) = Promise<Int>.pending()
+    court.there = resolver
+    let other = startThread {
+        let hold = EventLoop.current.hold()
+        answer(first, court, n, hold)
+        try! EventLoop.current.run()
+    }
+    ask(court, n, EventLoop.current.hold())
+    try! EventLoop.current.run()
+    pthread_join(other, nil)
+}
+
+func ask(_ court: Court, _ left: Int, _ hold: EventLoop.Hold) {
+    guard left > 0 else {
+        court.there!.fulfill(0)
+        return hold.release()
+    }
+    let (pong, resolver) = Promise<Int>.pending()
+    _ = pong.done { _ in ask(court, left - 1, hold) }
+    court.here = resolver
+    court.there!.fulfill(1)
+}
+
+func answer(_ ping: Promise<Int>, _ court: Court, _ left: Int, _ hold: EventLoop.Hold) {
+    _ = ping.done { value in
+        guard left > 0 else { return hold.release() }
+        let (next, resolver) = Promise<Int>.pending()
+        court.there = resolver
+        answer(next, court, left - 1, hold)
+        court.here!.fulfill(value)
+    }
 }

@@ -16,10 +16,12 @@ private final class Body {
 public func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
     var thread = pthread_t()
     let body = Unmanaged.passRetained(Body(run)).toOpaque()
-    let error = pthread_create(&thread, nil, {
-        Unmanaged<Body>.fromOpaque($0!).takeRetainedValue().run()
-        return nil
-    }, body)
+    let error = pthread_create(
+        &thread, nil,
+        {
+            Unmanaged<Body>.fromOpaque($0!).takeRetainedValue().run()
+            return nil
+        }, body)
     precondition(error == 0, "pthread_create: \(error)")
     return thread
 }
