@@ -18,8 +18,8 @@ MARGIN = 24
 NAMES_END = 190  # peers' names end here
 LEFT, RIGHT = 204, 800  # the scale
 VALUES = 812
-LOWEST, HIGHEST = 0.02, 20.0  # what lies beyond is cut off, and marked so
-TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+LOWEST, HIGHEST = 0.005, 20.0  # what lies beyond is cut off, and marked so
+TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 TITLE, BAR, GAP = 20, 17, 12
 
 INK, FAINT, GRID = "#1f2328", "#656d76", "#e4e7eb"

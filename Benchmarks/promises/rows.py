@@ -45,6 +45,7 @@ class Row:
     count: int = 200  # units in a counted stretch
     alone: bool = False  # in processes of its own, since it leaves something behind that would show in other rows
     counted: bool = True  # whether instructions and allocations mean anything
+    names: dict = field(default_factory=dict)  # of contestants that are something else here than NAMES says
     long: int = 0  # units of a stretch for memory, time as well if it is so long; its tenth is the short one
 
 
@@ -75,7 +76,8 @@ ROWS = (
     Row("race-2", "race of 2", 1, (NIO, TASKS)),
     Row("race-10", "race of 10", 1, (NIO, TASKS)),
     Row("hang-settled", "hang on a settled promise", 1, (FLOOR, C),
-        (Target("ns", 30), allocations(0), Target("system_calls", 0)), count=2000),
+        (Target("ns", 30), allocations(0), Target("system_calls", 0)), count=2000,
+        names={"floor": "a call, in Swift", "c": "a call, in C"}),
     Row("hang-timer", "hang on a timer that is due", 1, (NIO, TASKS, UV), counted=False),
     Row("timer-0", "start a timer, cancel it", 1, (NIO, TASKS, UV)),
     Row("timer-200000", "the same with 200,000 outstanding", 1, (NIO, UV), (ratio(0.01, NIO), ratio(1.5, UV)),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Races the promises of this package against their peers and prints ratios, all taken in this one run.
+"""Races the promises of this repository against their peers and prints ratios, all taken in this one run.
 
 See Benchmarks/README.md. The exit status is 0 if everything was measured, whatever came out; 2 if not.
 """
@@ -68,12 +68,12 @@ def c_contestant(name, source, *options):
     return Contestant([str(binary), "-"], run([str(binary)]).split())
 
 
-def stripped(command):
-    """The same command without debug information, which not every valgrind can read, but with its symbols."""
-    bare = BUILT / f"{Path(command[0]).name}-without-debug-information"
-    if not bare.exists() or bare.stat().st_mtime < Path(command[0]).stat().st_mtime:
-        subprocess.run(["strip", "--strip-debug", "-o", str(bare), command[0]], check=True, timeout=60)
-    return [str(bare), *command[1:]]
+def stripped(binary):
+    """A copy without debug information, which not every valgrind can read, but with its symbols."""
+    copy = BUILT / f"{Path(binary).name}-without-debug-information"
+    if not copy.exists() or copy.stat().st_mtime < Path(binary).stat().st_mtime:
+        subprocess.run(["strip", "--strip-debug", "-o", str(copy), binary], check=True, timeout=60)
+    return str(copy)
 
 
 def preload():
@@ -151,22 +151,33 @@ class Race:
 
 
 def counted(contestants, rows, options):
-    """Instructions and allocations a step: {contestant: {row: number}} each."""
-    jobs = {name: [row for row in rows if row.counted and name in entrants(row, contestants)] for name in contestants}
-    allocations, instructions = {}, {}
+    """Allocations and instructions a step: {contestant: {row: number}} each."""
+    jobs = []
+    for name in contestants:
+        own = [row for row in rows if row.counted and name in entrants(row, contestants)]
+        groups = [[row for row in own if not row.alone], *([row] for row in own if row.alone)]
+        jobs += [(name, group) for group in groups if group]
+    allocations = {name: {} for name in contestants}
+    instructions = {name: {} for name in contestants}
     if options.allocations:
         say("counting allocations ...")
-        for name, own in jobs.items():
-            allocations[name] = count_allocations(contestants[name].command, own, preload())
+        for name, group in jobs:
+            allocations[name] |= count_allocations(contestants[name].command, group, preload())
     if options.instructions and not shutil.which("valgrind"):
         say("skipped: instructions, for which valgrind is needed")
     elif options.instructions:
         say("counting instructions ...")
+        bare = {contestant.command[0]: stripped(contestant.command[0]) for contestant in contestants.values()}
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-            running = {
-                name: pool.submit(count_instructions, stripped(contestants[name].command), own, folder)
-                for name, own in jobs.items()}
-            instructions = {name: future.result() for name, future in running.items()}
+            running = []
+            for name, group in jobs:
+                binary, *rest = contestants[name].command
+                running.append((name, pool.submit(count_instructions, [bare[binary], *rest], group, folder)))
+            for name, future in running:
+                try:
+                    instructions[name] |= future.result()
+                except (Trouble, OSError, subprocess.SubprocessError) as trouble:
+                    say(f"skipped: instructions of {name}: {trouble}")
     return allocations, instructions
 
 
@@ -215,7 +226,7 @@ def summary(row, samples, walls, allocations, instructions, figures):
         form = ranked[0]
         ratios = [mine / theirs for mine, theirs in zip(samples["ours"], samples[form])]
         peers.append({
-            "peer": peer, "form": form, "name": NAMES[form], **facts(form),
+            "peer": peer, "form": form, "name": row.names.get(form, NAMES[form]), **facts(form),
             "ratio": {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)},
             "other_forms": {other: facts(other) for other in ranked[1:]},
         })
@@ -258,10 +269,12 @@ def show(result):
     ours = result["ours"]
     print(result["title"])
     for peer in result["peers"]:
-        spread = f"{peer['ratio']['min']:.2f}-{peer['ratio']['max']:.2f}"
+        # Far from 1, two decimals would be too few or too many.
+        digits = 4 if peer["ratio"]["median"] < 0.05 else 2
+        spread = f"{peer['ratio']['min']:.{digits}f}-{peer['ratio']['max']:.{digits}f}"
         blocks = f"{figure(ours['allocations'])}/{figure(peer['allocations'])}"
         steps = f"{figure(ours['instructions'], 0)}/{figure(peer['instructions'], 0)}"
-        print(f"    {peer['name']:42} {figure(ours['ns']):>9} {figure(peer['ns']):>10} {peer['ratio']['median']:>7.2f}"
+        print(f"    {peer['name']:42} {figure(ours['ns']):>9} {figure(peer['ns']):>10} {peer['ratio']['median']:>7.{digits}f}"
               f" {spread:>14} {blocks:>13} {steps:>17}")
     if "growth_kib" in ours:
         print(f"      {ours['long_steps']:,} steps: {ours['long_ns']:.0f} ns each, at most {ours['peak_kib']:,} KiB"
@@ -269,7 +282,8 @@ def show(result):
     for target in result["targets"]:
         what = f"ratio to {NAMES[target['peer']]}" if target["peer"] else target["what"]
         verdict = {True: "OK", False: "MISS", None: "not measured"}[target["met"]]
-        print(f"      target: {what} <= {target['limit']:g}: {figure(target['value'], 2)}  {verdict}")
+        digits = 4 if target["limit"] < 0.05 and target["peer"] else 2
+        print(f"      target: {what} <= {target['limit']:g}: {figure(target['value'], digits)}  {verdict}")
 
 
 def arguments():
