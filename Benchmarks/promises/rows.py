@@ -44,7 +44,6 @@ class Row:
     targets: tuple = ()
     count: int = 200  # units in a counted stretch
     alone: bool = False  # in processes of its own, since it leaves something behind that would show in other rows
-    counted: bool = True  # whether instructions and allocations mean anything
     names: dict = field(default_factory=dict)  # of contestants that are something else here than NAMES says
     long: int = 0  # units of a stretch for memory, time as well if it is so long; its tenth is the short one
 
@@ -78,13 +77,13 @@ ROWS = (
     Row("hang-settled", "hang on a settled promise", 1, (FLOOR, C),
         (Target("ns", 30), allocations(0), Target("system_calls", 0)), count=2000,
         names={"floor": "a call, in Swift", "c": "a call, in C"}),
-    Row("hang-timer", "hang on a timer that is due", 1, (NIO, TASKS, UV), counted=False),
+    Row("hang-timer", "hang on a timer that is due", 1, (NIO, TASKS, UV)),
     Row("timer-0", "start a timer, cancel it", 1, (NIO, TASKS, UV)),
     Row("timer-200000", "the same with 200,000 outstanding", 1, (NIO, UV), (ratio(0.01, NIO), ratio(1.5, UV)),
         count=50, alone=True),
     Row("hop", "to another thread and back, one processor", 1, (NIO, C, C_READS), (ratio(1.10, C),),
-        alone=True, counted=False),
-    Row("hop-handlers", "the same with handlers instead of hang", 1, (NIO, C, C_READS), alone=True, counted=False),
+        alone=True),
+    Row("hop-handlers", "the same with handlers instead of hang", 1, (NIO, C, C_READS), alone=True),
     Row("recursion", "recursion through then, a step", 1, (UNNESTED,),
         (Target("ns", 250), ratio(1.2, UNNESTED), Target("growth_kib", 1024)), count=2000, long=10_000_000),
     Row("recursion-after", "recursion through after and then, a step", 1, (UNNESTED,),

@@ -154,7 +154,7 @@ def counted(contestants, rows, options):
     """Allocations and instructions a step: {contestant: {row: number}} each."""
     jobs = []
     for name in contestants:
-        own = [row for row in rows if row.counted and name in entrants(row, contestants)]
+        own = [row for row in rows if name in entrants(row, contestants)]
         groups = [[row for row in own if not row.alone], *([row] for row in own if row.alone)]
         jobs += [(name, group) for group in groups if group]
     allocations = {name: {} for name in contestants}
@@ -289,15 +289,15 @@ def show(result):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: under 2 minutes")
-    parser.add_argument("--rounds", type=int, help="rounds a row (11, quick: 5)")
-    parser.add_argument("--milliseconds", type=float, help="length of a sample (40, quick: 15)")
+    parser.add_argument("--rounds", type=int, help="rounds a row (15, quick: 5)")
+    parser.add_argument("--milliseconds", type=float, help="length of a sample (60, quick: 15)")
     parser.add_argument("--only", nargs="+", metavar="ROW", help="these rows, or those that begin so")
     parser.add_argument("--no-instructions", dest="instructions", action="store_false")
     parser.add_argument("--no-allocations", dest="allocations", action="store_false")
     parser.add_argument("--json", type=Path, default=BUILT / "results.json", help="where the results go")
     options = parser.parse_args()
-    options.rounds = options.rounds or (5 if options.quick else 11)
-    options.milliseconds = options.milliseconds or (15 if options.quick else 40)
+    options.rounds = options.rounds or (5 if options.quick else 15)
+    options.milliseconds = options.milliseconds or (15 if options.quick else 60)
     return options
 
 
