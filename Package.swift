@@ -11,7 +11,7 @@ let package = Package(
     targets: [
         .target(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"]),
-        .target(name: "Promises", dependencies: ["Reactor"]),
+        .target(name: "Promises", dependencies: ["CLinux", "Reactor"]),
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux"]),
         .testTarget(name: "PromisesTests", dependencies: ["Promises"]),

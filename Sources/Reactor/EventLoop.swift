@@ -50,6 +50,10 @@ public final class EventLoop {
     private let forkGeneration = Fork.generation
     private var buffer: UnsafeMutableRawBufferPointer?
 
+    /// Tells loops apart where addresses do not: a new one may have the address of one that has ended.
+    package let serial = EventLoop.serials.add(1, ordering: .relaxed).newValue
+    private static let serials = Atomic<Int>(0)
+
     /// How many jobs run before descriptors and timers are looked at again, so that a chain of jobs that feeds
     /// itself starves neither. Each is some 100 ns of work, which makes a batch 0.1 ms.
     private static var jobBudget: Int { 1024 }

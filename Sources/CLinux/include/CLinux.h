@@ -28,6 +28,13 @@ extern _Thread_local void *clinux_current_loop;
 static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
 static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
 
+// Whether promises are traced. Every operator asks, so it must be one load in whatever module it is inlined into; to a
+// global of Swift the way leads through a function.
+extern _Bool clinux_tracing;
+
+static inline _Bool clinux_is_tracing(void) { return __atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED); }
+static inline void clinux_set_tracing(_Bool on) { __atomic_store_n(&clinux_tracing, on, __ATOMIC_RELAXED); }
+
 // epoll_event.data is a union, which Swift reaches through computed accessors; two words are plainer.
 static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t data) {
     struct epoll_event event = {.events = events, .data = {.u64 = data}};

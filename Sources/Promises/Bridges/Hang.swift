@@ -77,16 +77,12 @@ extension Core {
             // With a time-out it is said when the time is up, and the timer, which is ours, has gone.
             if !hasWarned && !loop.canWakeItself {
                 hasWarned = true
-                conf.log(.hangCannotEnd(description(what()), caller))
+                conf.log(.hangCannotEnd(provenance(type: what(), origin: root.placeOfMaking), at: caller))
                 continue
             }
             if timedOut { throw PromiseError.timedOut }
             try loop.turn(.wait)
         }
-    }
-
-    private func description(_ type: String) -> String {
-        root.placeOfMaking.map { "the \(type) made at \($0)" } ?? "a \(type)"
     }
 }
 

@@ -40,6 +40,8 @@ class Core: Job, @unchecked Sendable {
     @exclusivity(unchecked) final var isForwarding = false
     /// Whether the loop counts it among the handlers that wait on it. Of the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
+    /// Whether `Records` knows it. Set under the lock there; atomic since any thread may set it, and another be the last.
+    final let isAnnotated = Atomic(false)
     /// How many waiters have been withdrawn and still stand in the list, and when to sweep it: see `Withdrawal`.
     final let withdrawals = Atomic<UInt32>(0)
 
@@ -202,7 +204,7 @@ class Core: Job, @unchecked Sendable {
     @usableFromInline @inline(__always)
     final func retain() { _ = Unmanaged.passUnretained(self).retain() }
 
-    deinit { end() }
+    deinit { isAnnotated.load(ordering: .relaxed) ? endWithRecord() : end() }
 }
 
 /// A promise that was made by hand, and knows where. Any thread may ask it at any time.

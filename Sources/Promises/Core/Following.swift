@@ -11,6 +11,7 @@ extension Core {
     /// recursion through `then` has one level however long it runs, and each level's promises are freed as it goes.
     @usableFromInline
     func follow(_ inner: Core, by code: @escaping (Core, Phase) -> Void) {
+        if Tracing.isOn { Records.adopt(self, inner) }
         let here = EventLoop.addressOfThisThread
         let root = unmanagedRoot
         guard isOpen else {

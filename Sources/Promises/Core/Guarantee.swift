@@ -13,7 +13,7 @@ public struct Guarantee<T> {
     /// A guarantee that `body` is to fulfill, now or later, by calling `seal`. `body` runs at once, on this thread.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
-        core = HandMadeCore(root: T.self, file, line)
+        core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
@@ -23,7 +23,7 @@ public struct Guarantee<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: (T) -> Void) {
-        let core = HandMadeCore(root: T.self, file, line)
+        let core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }
@@ -39,7 +39,7 @@ extension Guarantee where T: Sendable {
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
     ) {
-        core = HandMadeCore(root: T.self, file, line)
+        core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
@@ -49,7 +49,7 @@ extension Guarantee where T: Sendable {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: @Sendable (T) -> Void) {
-        let core = HandMadeCore(root: T.self, file, line)
+        let core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }
@@ -88,7 +88,15 @@ extension Guarantee: Thenable {
     public func asPromise() -> Promise<T> { Promise(core) }
 }
 
-extension Guarantee: CustomStringConvertible {
-    /// `Guarantee(3)`, or `Guarantee(…Int)` while pending.
-    public var description: String { value.map { "Guarantee(\($0))" } ?? "Guarantee(…\(T.self))" }
+extension Guarantee: CustomStringConvertible, CustomDebugStringConvertible {
+    /// `Guarantee(3)`, or `Guarantee(…Int)` while pending; with its name `Guarantee("idle": 3)`.
+    public var description: String {
+        value.map { "Guarantee(\(core.label)\($0))" } ?? "Guarantee(\(core.label)…\(T.self))"
+    }
+
+    /// As `Promise.debugDescription`.
+    public var debugDescription: String {
+        let outcome = value.map { "fulfilled(\(String(reflecting: $0)))" } ?? "pending"
+        return "Guarantee<\(T.self)>.\(outcome)\(core.remarks)"
+    }
 }

@@ -25,7 +25,7 @@ public struct Promise<T> {
     /// thread. If it throws, the promise is rejected, unless it has been settled already.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
-        core = HandMadeCore(root: T.self, file, line)
+        core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         do { try body(resolver) } catch { resolver.reject(error) }
     }
@@ -35,7 +35,7 @@ public struct Promise<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (promise: Promise<T>, resolver: Resolver<T>) {
-        let core = HandMadeCore(root: T.self, file, line)
+        let core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
         return (Promise(core), Resolver(core))
     }
 
@@ -46,7 +46,7 @@ public struct Promise<T> {
     /// A promise that is rejected with `error`.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
-        core = Core(error: error, origin: Origin(file, line))
+        core = Core(error: error, origin: Origin(file, line)).traced(Self.self, file, line)
     }
 
     /// A promise that settles as `other` does: a guarantee, or a thenable of your own.
@@ -117,22 +117,25 @@ extension Promise: Catchable {
 }
 
 extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
-    /// `Promise(3)`, `Promise(theError)`, `Promise(…Int)` while pending.
+    /// `Promise(3)`, `Promise(theError)`, `Promise(…Int)` while pending; with its name `Promise("login": 3)`.
     public var description: String {
         switch outcome {
-        case nil: "Promise(…\(T.self))"
-        case .success(let value): "Promise(\(value))"
-        case .failure(let error): "Promise(\(error))"
+        case nil: "Promise(\(core.label)…\(T.self))"
+        case .success(let value): "Promise(\(core.label)\(value))"
+        case .failure(let error): "Promise(\(core.label)\(error))"
         }
     }
 
-    /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`.
+    /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`, and what `named` and
+    /// `conf.trace` have to add: `Promise<Int>.pending "login" (made at App/Login.swift:12 → map at App/Login.swift:14)`.
     public var debugDescription: String {
-        switch outcome {
-        case nil: "Promise<\(T.self)>.pending"
-        case .success(let value): "Promise<\(T.self)>.fulfilled(\(String(reflecting: value)))"
-        case .failure(let error): "Promise<\(T.self)>.rejected(\(String(reflecting: error)))"
-        }
+        let outcome =
+            switch outcome {
+            case nil: "pending"
+            case .success(let value): "fulfilled(\(String(reflecting: value)))"
+            case .failure(let error): "rejected(\(String(reflecting: error)))"
+            }
+        return "Promise<\(T.self)>.\(outcome)\(core.remarks)"
     }
 }
 

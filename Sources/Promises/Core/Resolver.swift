@@ -84,7 +84,7 @@ final class ResolverToken: Sendable {
 
     deinit {
         guard core.claim() else { return }
-        Diagnostics.abandoned(core.placeOfMaking)
+        Diagnostics.abandoned(core)
         if conf.abandoned == .log { core.forsake() } else { core.reject(PromiseError.abandoned) }
     }
 }

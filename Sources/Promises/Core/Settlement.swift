@@ -276,14 +276,14 @@ extension Core {
 
     // MARK: The end of a core
 
-    func end() {
+    func end(_ record: Record? = nil) {
         let seen = state.load(ordering: .acquiring)
         switch seen & State.kindMask {
         case State.fulfilled:
             if seen & State.isTrivial == 0 { code(self, .destroy) }
         case State.rejected:
             let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
-            if seen & State.isHandled == 0 { Diagnostics.unhandled(error, origin) }
+            if seen & State.isHandled == 0 { Diagnostics.unhandled(error, origin, record) }
         case State.link:
             dropOperation()
             Self.releaseLinks(seen)

@@ -6,20 +6,25 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// The line.
     public let line: UInt32
 
-    // @unchecked: the characters are constant.
-    private struct StaticName: @unchecked Sendable, Hashable {
-        let characters: UnsafePointer<UInt8>
-    }
-
     /// The place `file`, as `#fileID` names it, and `line`.
     public init(_ file: StaticString, _ line: UInt) {
-        name = StaticName(characters: file.utf8Start)
+        name = StaticName(file)
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
     /// The file as `Module/File.swift`.
-    public var file: String { String(cString: name.characters) }
+    public var file: String { name.text }
 
     /// `Module/File.swift:12`
     public var description: String { "\(file):\(line)" }
+}
+
+/// A `StaticString` in one word.
+// @unchecked: the characters are constant.
+struct StaticName: @unchecked Sendable, Hashable {
+    private let characters: UnsafePointer<UInt8>
+
+    init(_ text: StaticString) { characters = text.utf8Start }
+
+    var text: String { String(cString: characters) }
 }

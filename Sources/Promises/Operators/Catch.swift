@@ -3,12 +3,15 @@ extension Catchable {
     ///
     /// An error that means "cancelled" passes by in silence unless the policy is `.allErrors`.
     /// - Returns: a finalizer, for a `finally` that runs in any case.
-    @inlinable
+    @inlinable @inline(__always)
     @discardableResult
-    public func `catch`(policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void) -> Finalizer {
-        let child = Core(Catch<T>(policy, body))
-        asPromise().core.attach(child)
-        return Finalizer(child)
+    public func `catch`(
+        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Finalizer {
+        let source = asPromise().core
+        let child = source.derive(Catch<T>(policy, body))
+        return Finalizer(child.traced("catch", after: source, Promise<Void>.self, file, line))
     }
 }
 
@@ -21,7 +24,9 @@ public struct Finalizer {
 
     /// Calls `body` when the chain has ended, however it has: after the `catch` handler, after a success, after a
     /// cancellation that the handler did not see. May be called several times.
-    public func finally(_ body: @escaping () -> Void) { Guarantee<Void>(core).done(body) }
+    public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
+        _ = Guarantee<Void>(core).map("finally", body, file, line)
+    }
 }
 
 @usableFromInline

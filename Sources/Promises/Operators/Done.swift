@@ -1,50 +1,67 @@
 extension Thenable {
     /// Calls `body` with the value: the end of a chain's happy path. What follows has no value; an error that `body`
     /// throws rejects it.
-    @inlinable
-    public func done(_ body: @escaping (T) throws -> Void) -> Promise<Void> { map(body) }
+    @inlinable @inline(__always)
+    public func done(
+        _ body: @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> { map("done", body, file, line) }
 
     /// Calls `body` with the value and passes the value on. An error that `body` throws rejects.
-    @inlinable
-    public func get(_ body: @escaping (T) throws -> Void) -> Promise<T> {
-        map {
-            try body($0)
-            return $0
+    @inlinable @inline(__always)
+    public func get(
+        _ body: @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
+        let passOn = { (value: T) in
+            try body(value)
+            return value
         }
+        return map("get", passOn, file, line)
     }
 
     /// Calls `body` with the outcome, whichever it is, and passes it on.
-    @inlinable
-    public func tap(_ body: @escaping (Result<T, any Error>) -> Void) -> Promise<T> {
-        let child = Core(Tap(body))
-        asPromise().core.attach(child)
-        return Promise(child)
+    @inlinable @inline(__always)
+    public func tap(
+        _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> { tap("tap", body, file, line) }
+
+    /// What `tap` and `ensure` have in common.
+    @inlinable @inline(__always)
+    func tap(
+        _ operation: StaticString, _ body: @escaping (Result<T, any Error>) -> Void, _ file: StaticString, _ line: UInt
+    ) -> Promise<T> {
+        let source = asPromise().core
+        return Promise(source.derive(Tap(body)).traced(operation, after: source, Promise<T>.self, file, line))
     }
 }
 
 extension Guarantee {
     /// Calls `body` with the value. What follows has none.
-    @inlinable
+    @inlinable @inline(__always)
     @discardableResult
-    public func done(_ body: @escaping (T) -> Void) -> Guarantee<Void> { map(body) }
+    public func done(
+        _ body: @escaping (T) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Void> { map("done", body, file, line) }
 
     /// Calls `body` with the value and passes the value on.
-    @inlinable
+    @inlinable @inline(__always)
     @discardableResult
-    public func get(_ body: @escaping (T) -> Void) -> Guarantee<T> {
-        map {
-            body($0)
-            return $0
+    public func get(
+        _ body: @escaping (T) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        let passOn = { (value: T) in
+            body(value)
+            return value
         }
+        return map("get", passOn, file, line)
     }
 
     /// As `get`, in the shape that `Promise.tap` has; the result is a failure only if the guarantee was abandoned.
-    @inlinable
+    @inlinable @inline(__always)
     @discardableResult
-    public func tap(_ body: @escaping (Result<T, any Error>) -> Void) -> Guarantee<T> {
-        let child = Core(Tap(body))
-        core.attach(child)
-        return Guarantee(child)
+    public func tap(
+        _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        Guarantee(core.derive(Tap(body)).traced("tap", after: core, Guarantee<T>.self, file, line))
     }
 }
 

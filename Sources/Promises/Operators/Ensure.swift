@@ -1,15 +1,19 @@
 extension Catchable {
     /// Calls `body` when the promise settles, whichever way, and passes the outcome on.
-    @inlinable
-    public func ensure(_ body: @escaping () -> Void) -> Promise<T> { tap { _ in body() } }
+    @inlinable @inline(__always)
+    public func ensure(
+        _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> { tap("ensure", { _ in body() }, file, line) }
 
     /// Calls `body` when the promise settles, whichever way, waits for the guarantee that it returns, and only then passes
     /// the outcome on.
-    @inlinable
-    public func ensureThen(_ body: @escaping () -> Guarantee<Void>) -> Promise<T> {
-        let child = Core(EnsureThen<T>(body))
-        asPromise().core.attach(child)
-        return Promise(child)
+    @inlinable @inline(__always)
+    public func ensureThen(
+        _ body: @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
+        let source = asPromise().core
+        let child = source.derive(EnsureThen<T>(body))
+        return Promise(child.traced("ensureThen", after: source, Promise<T>.self, file, line))
     }
 }
 
@@ -26,7 +30,9 @@ struct EnsureThen<T>: Operation {
         // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
         // long a recursion through here is.
         let held = Core(EnsureHold<T>(source.core))
-        body().core.attach(held)
+        let cleanup = body().core
+        cleanup.attach(held)
+        if Tracing.isOn { Tracing.adopt(core, cleanup) }
         core.finish(following: held, as: T.self)
     }
 }

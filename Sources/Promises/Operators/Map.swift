@@ -1,29 +1,46 @@
 extension Thenable {
     /// The value, transformed. An error that `body` throws rejects; a rejection passes `body` by.
-    @inlinable
-    public func map<U>(_ body: consuming @escaping (T) throws -> U) -> Promise<U> {
-        let child = Core(Map(body))
-        asPromise().core.attach(child)
-        return Promise(child)
-    }
+    @inlinable @inline(__always)
+    public func map<U>(
+        _ body: consuming @escaping (T) throws -> U, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> { map("map", body, file, line) }
 
     /// Without the value.
-    @inlinable
-    public func asVoid() -> Promise<Void> { map { _ in } }
+    @inlinable @inline(__always)
+    public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        map("asVoid", { _ in }, file, line)
+    }
+
+    /// What `map` and its kin have in common.
+    @inlinable @inline(__always)
+    func map<U>(
+        _ operation: StaticString, _ body: consuming @escaping (T) throws -> U, _ file: StaticString, _ line: UInt
+    ) -> Promise<U> {
+        let source = asPromise().core
+        return Promise(source.derive(Map(body)).traced(operation, after: source, Promise<U>.self, file, line))
+    }
 }
 
 extension Guarantee {
     /// The value, transformed.
-    @inlinable
-    public func map<U>(_ body: consuming @escaping (T) -> U) -> Guarantee<U> {
-        let child = Core(Map<T, U>(body))
-        core.attach(child)
-        return Guarantee<U>(child)
-    }
+    @inlinable @inline(__always)
+    public func map<U>(
+        _ body: consuming @escaping (T) -> U, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<U> { map("map", body, file, line) }
 
     /// Without the value.
-    @inlinable
-    public func asVoid() -> Guarantee<Void> { map { _ in } }
+    @inlinable @inline(__always)
+    public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
+        map("asVoid", { _ in }, file, line)
+    }
+
+    /// What `map` and its kin have in common.
+    @inlinable @inline(__always)
+    func map<U>(
+        _ operation: StaticString, _ body: consuming @escaping (T) -> U, _ file: StaticString, _ line: UInt
+    ) -> Guarantee<U> {
+        Guarantee<U>(core.derive(Map<T, U>(body)).traced(operation, after: core, Guarantee<U>.self, file, line))
+    }
 }
 
 @usableFromInline

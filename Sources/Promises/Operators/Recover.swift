@@ -1,46 +1,54 @@
 extension Catchable {
     /// Turns a rejection into whatever `body` returns for the error: another promise of the value. A value passes
     /// `body` by, and so does an error that `policy` does not let it see.
-    @inlinable
+    @inlinable @inline(__always)
     public func recover<Next: Thenable>(
-        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Next
+        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Next,
+        file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> where Next.T == T {
-        let child = Core(Recover(policy, body))
-        asPromise().core.attach(child)
-        return Promise(child)
+        let source = asPromise().core
+        let child = source.derive(Recover(policy, body))
+        return Promise(child.traced("recover", after: source, Promise<T>.self, file, line))
     }
 
     /// Turns every rejection, cancellation among them, into a guarantee: from here on the chain cannot fail. Traps if
     /// `body` returns that very guarantee: it has no error to say so with.
-    @inlinable
+    @inlinable @inline(__always)
     @discardableResult
-    public func recover(_ body: @escaping (any Error) -> Guarantee<T>) -> Guarantee<T> {
-        let child = Core(RecoverAlways(body))
-        asPromise().core.attach(child)
-        return Guarantee(child)
+    public func recover(
+        _ body: @escaping (any Error) -> Guarantee<T>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        let source = asPromise().core
+        let child = source.derive(RecoverAlways(body))
+        return Guarantee(child.traced("recover", after: source, Guarantee<T>.self, file, line))
     }
 }
 
 extension Catchable where T == Void {
     /// Handles every error, cancellation among them: from here on the chain cannot fail.
-    @inlinable
+    @inlinable @inline(__always)
     @discardableResult
-    public func recover(_ body: @escaping (any Error) -> Void) -> Guarantee<Void> {
-        recover { error -> Guarantee<Void> in
+    public func recover(
+        _ body: @escaping (any Error) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Void> {
+        let handle = { (error: any Error) -> Guarantee<Void> in
             body(error)
             return .value
         }
+        return recover(handle, file: file, line: line)
     }
 
     /// Handles an error that `policy` lets it see, or throws one in its place.
-    @inlinable
+    @inlinable @inline(__always)
     public func recover(
-        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Void
+        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Void,
+        file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        recover(policy: policy) { error -> Promise<Void> in
+        let handle = { (error: any Error) -> Promise<Void> in
             try body(error)
             return .value
         }
+        return recover(policy: policy, handle, file: file, line: line)
     }
 }
 

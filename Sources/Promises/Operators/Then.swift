@@ -7,23 +7,24 @@ extension Thenable {
     /// ```swift
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
     /// ```
-    @inlinable
-    public func then<Next: Thenable>(_ body: @escaping (T) throws -> Next) -> Promise<Next.T> {
-        let child = Core(Then(body))
-        asPromise().core.attach(child)
-        return Promise(child)
+    @inlinable @inline(__always)
+    public func then<Next: Thenable>(
+        _ body: @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Next.T> {
+        let source = asPromise().core
+        return Promise(source.derive(Then(body)).traced("then", after: source, Promise<Next.T>.self, file, line))
     }
 }
 
 extension Guarantee {
     /// Calls `body` with the value and is fulfilled as the guarantee that it returns. Traps if that is this very
     /// guarantee: it has no error to say so with.
-    @inlinable
+    @inlinable @inline(__always)
     @discardableResult
-    public func then<Next>(_ body: @escaping (T) -> Guarantee<Next>) -> Guarantee<Next> {
-        let child = Core(GuaranteeThen(body))
-        core.attach(child)
-        return Guarantee<Next>(child)
+    public func then<Next>(
+        _ body: @escaping (T) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Next> {
+        Guarantee<Next>(core.derive(GuaranteeThen(body)).traced("then", after: core, Guarantee<Next>.self, file, line))
     }
 }
 

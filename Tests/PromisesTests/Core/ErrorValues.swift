@@ -43,15 +43,15 @@ private struct Maybe: CancellableError {
         let origin = Origin("Module/File.swift", 12)
         #expect("\(origin)" == "Module/File.swift:12")
         let events: [LogEvent] = [
-            .abandoned(origin), .abandoned(nil),
-            .unhandledRejection(Flaw(1), origin), .unhandledRejection(Flaw(1), nil),
-            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd("a promise", origin),
+            .abandoned(Provenance(origin: origin)), .abandoned(Provenance()),
+            .unhandledRejection(Flaw(1), Provenance(origin: origin)), .unhandledRejection(Flaw(1), Provenance()),
+            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd(Provenance(), at: origin),
             .acceptPaused(Flaw(2)),
         ]
         #expect(
             events.map(\.description) == [
                 "the promise made at Module/File.swift:12 was abandoned: its last resolver went without settling it",
-                "the promise made at an unknown line was abandoned: its last resolver went without settling it",
+                "a promise was abandoned: its last resolver went without settling it",
                 "unhandled rejection: Flaw(number: 1) (promise made at Module/File.swift:12)",
                 "unhandled rejection: Flaw(number: 1)",
                 "an event loop ended with 1 undelivered handler",

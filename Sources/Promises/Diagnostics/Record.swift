@@ -1,0 +1,118 @@
+/// What is known of one promise beside its core: its step in the chain, and its name.
+///
+/// Records of a chain point to those before them, and outlive their promises for as long as a later one needs them. The
+/// list is cut before it is 64 long, so that neither memory nor the depth of a release grows with the chain: the record
+/// that would be the 64th stands on copies of the newest before it, and on the first.
+// @unchecked Sendable: the `let`s are constant, the `var`s are touched under the lock of `Records` only.
+final class Record: @unchecked Sendable {
+    /// What made the promise. `nil`: it was made with tracing off, and only has a name.
+    let step: (operation: StaticName, origin: Origin)?
+    let type: Any.Type?
+    /// The serial number of the loop that it belongs to.
+    let loop: Int
+    /// The order of making.
+    let ordinal: Int
+
+    private let parent: Record?
+    /// The chain's first, where the list of parents no longer leads to it.
+    private let first: Record?
+    /// The steps from the first to this one.
+    private let count: Int
+    /// The same of those that are still there.
+    private let kept: Int32
+
+    var name: String?
+    /// The record of the promise that the handler has returned. Dropped with the core, so a release from here ends at the
+    /// next living one.
+    var awaited: Record?
+    /// The core, as long as it lives; only to be looked at under the lock.
+    var core: Unmanaged<Core>?
+
+    private static var mostKept: Int32 { 64 }
+    private static var mostCopied: Int { 31 }
+    private static var deepest: Int { 8 }
+
+    init(
+        _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, type: Any.Type?, loop: Int, ordinal: Int
+    ) {
+        let parent = parent?.step == nil ? nil : parent?.shortened()
+        self.step = step
+        self.type = type
+        self.loop = loop
+        self.ordinal = ordinal
+        self.parent = parent
+        first = parent?.first
+        count = (parent?.count ?? 0) + 1
+        kept = (parent?.kept ?? 0) + 1
+    }
+
+    private init(copying other: Record, after parent: Record?, first: Record?) {
+        step = other.step
+        type = other.type
+        loop = other.loop
+        ordinal = other.ordinal
+        name = other.name
+        awaited = nil
+        self.parent = parent
+        self.first = first
+        count = other.count
+        kept = (parent?.kept ?? 0) + 1
+    }
+
+    /// `Promise<Int>`
+    var typeName: String? { type.map { "\($0)" } }
+
+    /// Where the promise was made, if that was by hand.
+    var placeOfMaking: Origin? { step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.origin : nil } }
+
+    /// Itself, or a copy with fewer before it, so that one more has room.
+    private func shortened() -> Record {
+        guard kept >= Self.mostKept - 1 else { return self }
+        let chain = chain
+        let first = first ?? chain.first!
+        var copy: Record?
+        for record in chain.suffix(Self.mostCopied) { copy = Record(copying: record, after: copy, first: first) }
+        return copy!
+    }
+
+    /// The records up to this one that are still there, the oldest first.
+    private var chain: [Record] {
+        var records: [Record] = []
+        var next: Record? = self
+        while let record = next {
+            records.append(record)
+            next = record.parent
+        }
+        return records.reversed()
+    }
+
+    /// Under the lock.
+    func trace(depth: Int = 0) -> Trace? {
+        guard step != nil else { return nil }
+        var chain = chain
+        var omitted = 0
+        if let first {
+            omitted = count - chain.count - 1
+            chain.insert(first, at: 0)
+        }
+        let steps = chain.map { record in
+            let step = record.step!
+            // Who has settled awaits nothing. (Promises that wait for each other would be told of without end.)
+            let awaited = depth < Self.deepest && record.isPending ? record.awaited?.trace(depth: depth + 1) : nil
+            return Trace.Step(
+                operation: step.operation.text, origin: step.origin, name: record.name, awaited: awaited)
+        }
+        return Trace(steps: steps, omitted: omitted)
+    }
+
+    /// Whether the promise lives and is pending. Under the lock.
+    var isPending: Bool {
+        // It lives: to end it must take its record out, for which it needs the lock. It may be about to, so it is not
+        // retained.
+        guard let core else { return false }
+        let root = core._withUnsafeGuaranteedRef { $0.unmanagedRoot }
+        let kind = root._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
+        // A link: since we looked.
+        return kind == State.pending || kind == State.link
+    }
+}

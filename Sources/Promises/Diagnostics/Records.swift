@@ -1,0 +1,134 @@
+import Glibc
+import Reactor
+
+/// The records of all promises that have one, by the address of their core. A table beside the cores, so that a promise
+/// without name and trace pays nothing for those that have them.
+///
+/// A core whose `isAnnotated` is set takes its record out before it ends, so a core that is found here may be looked
+/// at under the lock. Nothing foreign runs under the lock.
+enum Records {
+    // nonisolated(unsafe): touched under `lock` only.
+    nonisolated(unsafe) private static var records: [UnsafeMutableRawPointer: Record] = [:]
+    nonisolated(unsafe) private static var ordinal = 0
+
+    // A lock of pthread's and not a Mutex: ThreadSanitizer sees the former. Allocated, since its address must not change.
+    // nonisolated(unsafe): made for any thread.
+    nonisolated(unsafe) private static let lock: UnsafeMutablePointer<pthread_mutex_t> = {
+        let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+        pthread_mutex_init(lock, nil)
+        return lock
+    }()
+
+    static func withLock<Result>(_ body: () -> Result) -> Result {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return body()
+    }
+
+    private static func address(_ core: Core) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(core).toOpaque() }
+
+    private static func record(_ core: Core) -> Record? {
+        core.isAnnotated.load(ordering: .relaxed) ? records[address(core)] : nil
+    }
+
+    private static func insert(
+        _ core: Core, _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, _ type: Any.Type, _ loop: Int
+    ) -> Record {
+        ordinal += 1
+        let record = Record(step, after: parent, type: type, loop: loop, ordinal: ordinal)
+        record.core = .passUnretained(core)
+        records[address(core)] = record
+        core.isAnnotated.store(true, ordering: .relaxed)
+        return record
+    }
+
+    /// Records how `core` was made, out of `source` if it is an operator's.
+    static func add(
+        _ core: Core, after source: Core?, _ operation: StaticString, _ origin: Origin, _ type: Any.Type
+    ) {
+        // The one that all fulfilled promises of Void share has no place.
+        if core === Core.void { return }
+        let loop = EventLoop.ofThisThread.serial
+        withLock {
+            var parent: Record?
+            if let source {
+                parent = record(source)
+                if parent == nil, let place = source.placeOfMaking {
+                    // It was made before tracing was on.
+                    let made = (StaticName(Trace.Step.making), place)
+                    parent = Record(made, after: nil, type: nil, loop: loop, ordinal: 0)
+                }
+            }
+            _ = insert(core, (StaticName(operation), origin), after: parent, type, loop)
+        }
+    }
+
+    /// Names a promise.
+    static func name(_ core: Core, _ name: String, _ type: Any.Type) {
+        if core === Core.void { return }
+        let isHere = core.loop == EventLoop.addressOfThisThread
+        let loop = isHere ? EventLoop.ofThisThread.serial : 0
+        withLock {
+            let made = core.placeOfMaking.map { (operation: StaticName(Trace.Step.making), origin: $0) }
+            let record = record(core) ?? insert(core, made, after: nil, type, loop)
+            record.name = name
+        }
+    }
+
+    /// Records that `core` now waits for `inner`, which its handler has returned.
+    static func adopt(_ core: Core, _ inner: Core) {
+        let root = core.root
+        withLock {
+            guard let adopter = record(root), let adopted = record(inner), adopted.isPending, adopter !== adopted else {
+                return
+            }
+            adopter.awaited = adopted
+        }
+    }
+
+    /// Takes out the record of a core that ends.
+    static func remove(_ core: Core) -> Record? {
+        withLock {
+            let record = records.removeValue(forKey: address(core))
+            record?.core = nil
+            record?.awaited = nil
+            return record
+        }
+    }
+
+    static func provenance(_ core: Core, type: String?, origin: Origin?) -> Provenance {
+        guard core.isAnnotated.load(ordering: .relaxed) else { return Provenance(type: type, origin: origin) }
+        return withLock {
+            let record = record(core)
+            return Provenance(
+                name: record?.name, type: type ?? record?.typeName, origin: origin, trace: record?.trace())
+        }
+    }
+
+    static func provenance(_ record: Record?, origin: Origin?) -> Provenance {
+        guard let record else { return Provenance(origin: origin) }
+        return withLock {
+            Provenance(name: record.name, type: record.typeName, origin: origin, trace: record.trace())
+        }
+    }
+
+    /// The pending promises of a loop, in the order of their making.
+    static func pending(ofLoop loop: Int) -> [Provenance] {
+        withLock {
+            records.values.filter { $0.loop == loop && $0.isPending }.sorted { $0.ordinal < $1.ordinal }.map {
+                Provenance(name: $0.name, type: $0.typeName, origin: $0.placeOfMaking, trace: $0.trace())
+            }
+        }
+    }
+}
+
+extension Core {
+    /// The end of a core that `Records` knows. Out of line, for the sake of those that it does not know.
+    @inline(never)
+    func endWithRecord() { end(Records.remove(self)) }
+
+    /// What is known of this promise. Any thread.
+    func provenance(type: String? = nil, origin: Origin?) -> Provenance {
+        Records.provenance(self, type: type, origin: origin)
+    }
+}

@@ -1,0 +1,50 @@
+import CLinux
+
+// What operators do to be traced. Off, that is one load and a branch which is never taken; so what comes after the
+// branch is kept out of line, and what comes before it is inlined where the call site is a constant.
+
+@usableFromInline
+enum Tracing {
+    @inlinable @inline(__always)
+    static var isOn: Bool { clinux_is_tracing() }
+
+    // The type comes as a function, so that its metadata are not asked for where nobody wants them.
+    @usableFromInline @inline(never)
+    static func record(
+        _ core: Core, after source: Core?, _ operation: StaticString, _ file: StaticString, _ line: UInt,
+        _ type: () -> Any.Type
+    ) {
+        Records.add(core, after: source, operation, Origin(file, line), type())
+    }
+
+    @usableFromInline @inline(never)
+    static func adopt(_ core: Core, _ inner: Core) { Records.adopt(core, inner) }
+}
+
+extension Core {
+    /// Makes a core that waits for this one.
+    @inlinable
+    func derive<Op: Operation>(_ operation: consuming Op) -> Core {
+        let child = Core(operation)
+        attach(child)
+        return child
+    }
+
+    /// Records that `operation` made this core out of `source`, as a promise of type `type`.
+    @inlinable @inline(__always)
+    func traced<Kind>(
+        _ operation: StaticString, after source: Core, _ type: Kind.Type, _ file: StaticString, _ line: UInt
+    ) -> Core {
+        if Tracing.isOn { Tracing.record(self, after: source, operation, file, line) { type } }
+        return self
+    }
+
+    /// Records that this core is the first of its chain.
+    @inlinable @inline(__always)
+    func traced<Kind>(
+        root operation: StaticString = Trace.Step.making, _ type: Kind.Type, _ file: StaticString, _ line: UInt
+    ) -> Core {
+        if Tracing.isOn { Tracing.record(self, after: nil, operation, file, line) { type } }
+        return self
+    }
+}
