@@ -1,7 +1,11 @@
 /// Runs `body` at once, so that a chain's first step reads like the others; what it throws becomes a rejection.
 @inlinable
-public func firstly<Next: Thenable>(_ body: () throws -> Next) -> Promise<Next.T> {
-    do { return try body().asPromise() } catch { return Promise(Core(error: error, origin: nil)) }
+public func firstly<Next: Thenable>(
+    _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Next.T> {
+    do { return try body().asPromise() } catch {
+        return Promise(Core(error: error, origin: nil).traced(root: "firstly", Promise<Next.T>.self, file, line))
+    }
 }
 
 /// Runs `body` at once, so that a chain's first step reads like the others.

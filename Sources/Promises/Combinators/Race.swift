@@ -2,22 +2,31 @@
 /// not reported. An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels those that nobody
 /// else waits for.
 @inlinable
-public func race<Each: Thenable>(_ thenables: [Each]) -> Promise<Each.T> {
+public func race<Each: Thenable>(
+    _ thenables: [Each], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Each.T> {
     guard !thenables.isEmpty else {
-        return Promise(Core(error: PromiseError.badInput("race of an empty list"), origin: nil))
+        let core = Core(error: PromiseError.badInput("race of an empty list"), origin: nil)
+        return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
     }
-    return Promise(Gathering(racing: Each.T.self, .first, thenables.count).wait(for: thenables))
+    let result = Gathering(racing: Each.T.self, .first, thenables.count).wait(for: thenables)
+    return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
 }
 
 /// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array.
 @inlinable
-public func race<Each: Thenable>(_ thenables: Each...) -> Promise<Each.T> { race(thenables) }
+public func race<Each: Thenable>(
+    _ thenables: Each..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Each.T> { race(thenables, file: file, line: line) }
 
 /// Is fulfilled as the first of the guarantees. One that is abandoned does not count.
 @inlinable
-public func race<T>(_ first: Guarantee<T>, _ others: Guarantee<T>...) -> Guarantee<T> {
+public func race<T>(
+    _ first: Guarantee<T>, _ others: Guarantee<T>..., file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<T> {
     let all = [first] + others
-    return Guarantee(Gathering(racing: T.self, .firstValue, all.count).wait(for: all))
+    let result = Gathering(racing: T.self, .firstValue, all.count).wait(for: all)
+    return Guarantee(result.traced(root: "race", Guarantee<T>.self, file, line))
 }
 
 extension Gathering {

@@ -4,27 +4,31 @@
 /// not reported. If several are rejected already, the first in the list counts. Cancelling the result cancels those that
 /// nobody else waits for.
 @inlinable
-public func when<Each: Thenable>(fulfilled thenables: [Each]) -> Promise<[Each.T]> {
+public func when<Each: Thenable>(
+    fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Each.T]> {
     guard !thenables.isEmpty else { return .value([]) }
     let result = Gathering(.all, thenables.count) { result, _ in
         result.fulfill(result.values(as: Each.T.self))
     } code: {
         Core.perform(Follow<[Each.T]>.self, $0, $1)
     }
-    return Promise(result.wait(for: thenables))
+    return Promise(result.wait(for: thenables).traced(root: "when", Promise<[Each.T]>.self, file, line))
 }
 
 /// Waits for all; see the form with values.
 @inlinable
 @_disfavoredOverload
-public func when<Each: Thenable>(fulfilled thenables: [Each]) -> Promise<Void> where Each.T == Void {
+public func when<Each: Thenable>(
+    fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Void> where Each.T == Void {
     guard !thenables.isEmpty else { return .value }
     let result = Gathering(.all, thenables.count) { result, _ in
         result.fulfill(())
     } code: {
         Core.perform(Follow<Void>.self, $0, $1)
     }
-    return Promise(result.wait(for: thenables))
+    return Promise(result.wait(for: thenables).traced(root: "when", Promise<Void>.self, file, line))
 }
 
 /// Waits for all, of whatever types, and gives their values as a tuple.
@@ -35,7 +39,9 @@ public func when<Each: Thenable>(fulfilled thenables: [Each]) -> Promise<Void> w
 ///
 /// The first rejection rejects the result at once; the others run on.
 @inlinable
-public func when<each Each: Thenable>(fulfilled thenable: repeat each Each) -> Promise<(repeat (each Each).T)> {
+public func when<each Each: Thenable>(
+    fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<(repeat (each Each).T)> {
     var count = 0
     for _ in repeat each thenable { count += 1 }
     let complete = { (result: Gathering) in
@@ -58,7 +64,7 @@ public func when<each Each: Thenable>(fulfilled thenable: repeat each Each) -> P
         index += 1
     }
     result.seal()
-    return Promise(result)
+    return Promise(result.traced(root: "when", Promise<(repeat (each Each).T)>.self, file, line))
 }
 
 extension Gathering {

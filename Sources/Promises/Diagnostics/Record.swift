@@ -33,7 +33,8 @@ final class Record: @unchecked Sendable {
     private static var deepest: Int { 8 }
 
     init(
-        _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, type: Any.Type?, loop: Int, ordinal: Int
+        _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, type: Any.Type?, loop: Int,
+        ordinal: Int
     ) {
         let parent = parent?.step == nil ? nil : parent?.shortened()
         self.step = step

@@ -32,10 +32,12 @@ enum Records {
     }
 
     private static func insert(
-        _ core: Core, _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, _ type: Any.Type, _ loop: Int
+        _ core: Core, _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, _ type: Any.Type,
+        _ loop: Int
     ) -> Record {
         ordinal += 1
         let record = Record(step, after: parent, type: type, loop: loop, ordinal: ordinal)
+        if let old = take(core) { record.name = old.name }
         record.core = .passUnretained(core)
         records[address(core)] = record
         core.isAnnotated.store(true, ordering: .relaxed)
@@ -89,11 +91,16 @@ enum Records {
     /// Takes out the record of a core that ends.
     static func remove(_ core: Core) -> Record? {
         withLock {
-            let record = records.removeValue(forKey: address(core))
-            record?.core = nil
-            record?.awaited = nil
-            return record
+            take(core)
         }
+    }
+
+    /// A record without a place in the table no longer knows its core, which may end.
+    private static func take(_ core: Core) -> Record? {
+        let record = records.removeValue(forKey: address(core))
+        record?.core = nil
+        record?.awaited = nil
+        return record
     }
 
     static func provenance(_ core: Core, type: String?, origin: Origin?) -> Provenance {

@@ -7,7 +7,13 @@ import Reactor
 /// `timeout` has passed; the attempt is then given up and its descriptor closed. Without a timeout the kernel gives up
 /// after about two minutes, with `ETIMEDOUT`. See connect(2).
 @available(*, noasync, message: "an async function has no loop of its own")
-public func connect(to address: SocketAddress, timeout: Duration? = nil) -> Promise<Connection> {
+public func connect(
+    to address: SocketAddress, timeout: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Connection> {
+    Promise(startConnect(address, timeout).core.traced(root: "connect", Promise<Connection>.self, file, line))
+}
+
+private func startConnect(_ address: SocketAddress, _ timeout: Duration?) -> Promise<Connection> {
     let attempt = ConnectAttempt(address, on: EventLoop.ofThisThread)
     do throws(SystemError) { try attempt.start(timeout) } catch { return Promise(error: error) }
     return Promise(attempt.promise)
@@ -16,10 +22,12 @@ public func connect(to address: SocketAddress, timeout: Duration? = nil) -> Prom
 /// Opens a TCP connection to `127.0.0.1:7000`, `[::1]:7000` or `localhost:7000`; see the form with an address. Also rejected
 /// with `SocketAddress.ParseError`.
 @available(*, noasync, message: "an async function has no loop of its own")
-public func connect(to address: String, timeout: Duration? = nil) -> Promise<Connection> {
+public func connect(
+    to address: String, timeout: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Connection> {
     do throws(SocketAddress.ParseError) {
-        return connect(to: try SocketAddress(address), timeout: timeout)
-    } catch { return Promise(error: error) }
+        return connect(to: try SocketAddress(address), timeout: timeout, file: file, line: line)
+    } catch { return Promise(error: error, file, line) }
 }
 
 /// A connect that is under way. The poller holds it until it is decided.

@@ -91,7 +91,15 @@ public final class Connection {
     ///
     /// One read at a time: a second one that comes while the first waits fails with `EBUSY`. After `close` or `abort` a
     /// read fails with `EBADF`, one that was waiting with `ECANCELED`. See recv(2).
-    public func read(upTo limit: Int = 65536) -> Guarantee<ReadOutcome> {
+    @inlinable @inline(__always)
+    public func read(
+        upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<ReadOutcome> {
+        Guarantee(startRead(limit).core.traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
+    }
+
+    @usableFromInline
+    func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
         if phase != .open { return .failed(EBADF, "the connection is closed") }
         if limit < 1 { return .failed(EINVAL, "upTo: \(limit)") }
         if pendingRead != nil { return .failed(EBUSY, "another read is waiting") }
@@ -104,9 +112,9 @@ public final class Connection {
 
     /// The next bytes; at the peer's end none, that is, an empty array. Rejected with the `SystemError` that `read` would
     /// report.
-    public func receive(upTo limit: Int = 65536) -> Promise<[UInt8]> {
-        read(upTo: limit).map { try $0.bytesOrEnd ?? [] }
-    }
+    public func receive(
+        upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[UInt8]> { startRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
 
     private func readNow() {
         guard let (promise, limit) = pendingRead else { return }
@@ -198,7 +206,13 @@ public final class Connection {
     /// Ends this side: the peer reads everything that was queued and then the end; reading goes on. Fulfilled when the
     /// end has been handed to the kernel. Again: the same, and nothing happens. See shutdown(2), SHUT_WR.
     @discardableResult
-    public func shutdownWrite() -> Promise<Void> {
+    @inlinable @inline(__always)
+    public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        Promise(startShutdown().core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
+    }
+
+    @usableFromInline
+    func startShutdown() -> Promise<Void> {
         if phase != .open { return Promise(error: SystemError(.shutdown, EBADF, detail: "the connection is closed")) }
         if let failure { return Promise(error: failure) }
         if let ending { return Promise(ending) }
@@ -261,7 +275,13 @@ public final class Connection {
     /// reset, which destroys what the peer has not read yet. A peer that takes nothing and ends nothing for
     /// 5 seconds, or sends another MiB, is reset. Again: the same guarantee of the same end.
     @discardableResult
-    public func close() -> Guarantee<Void> {
+    @inlinable @inline(__always)
+    public func close(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
+        Guarantee(startClosing().core.traced(root: "close", Guarantee<Void>.self, file, line))
+    }
+
+    @usableFromInline
+    func startClosing() -> Guarantee<Void> {
         if phase == .closed { return .value }
         if let closing { return Guarantee(closing) }
         let core = Core(root: Void.self)

@@ -79,7 +79,13 @@ public final class Listener {
     ///
     /// Rejected with a `SystemError` of `accept4`: `EBADF` after `close`, `ECANCELED` if it came while waiting, `EBUSY`
     /// while `serve` is running, or the error that ended the listener.
-    public func accept() -> Promise<Connection> {
+    @inlinable @inline(__always)
+    public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
+        Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))
+    }
+
+    @usableFromInline
+    func startAccept() -> Promise<Connection> {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if service != nil { return Promise(error: SystemError(.accept, EBUSY, detail: "serve is running")) }
         let core = Core(root: Connection.self)
@@ -99,7 +105,15 @@ public final class Listener {
     ///   Rejected at once with `EBADF` after `close`, `EBUSY` if `accept` or `serve` is running, `EINVAL` if
     ///   `maxConnections` is below one.
     public func serve<Done: Thenable>(
-        maxConnections: Int = .max, _ handler: @escaping (Connection) throws -> Done
+        maxConnections: Int = .max, _ handler: @escaping (Connection) throws -> Done,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let core = startService(maxConnections, handler).core
+        return Promise(core.traced(root: "serve", Promise<Void>.self, file, line))
+    }
+
+    private func startService<Done: Thenable>(
+        _ maxConnections: Int, _ handler: @escaping (Connection) throws -> Done
     ) -> Promise<Void> {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if service != nil || !waiting.isEmpty {

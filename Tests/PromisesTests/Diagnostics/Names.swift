@@ -1,0 +1,136 @@
+import Promises
+import Reactor
+import Testing
+
+private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
+
+@Suite struct Names {
+    @Test func areInDescriptions() {
+        let (promise, resolver) = Promise<Int>.pending()
+        promise.named("login")
+        #expect("\(promise)" == "Promise(\"login\": …Int)")
+        #expect(String(reflecting: promise).hasPrefix("Promise<Int>.pending \"login\""))
+        resolver.fulfill(3)
+        #expect("\(promise)" == "Promise(\"login\": 3)")
+        let (guarantee, seal) = Guarantee<Int>.pending()
+        #expect("\(guarantee.named("idle"))" == "Guarantee(\"idle\": …Int)")
+        #expect(String(reflecting: guarantee).hasPrefix("Guarantee<Int>.pending \"idle\""))
+        seal(4)
+        #expect("\(guarantee)" == "Guarantee(\"idle\": 4)")
+    }
+
+    @Test func namingGivesTheSamePromise() throws {
+        try inLoop { _ throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let named = promise.map { $0 + 1 }.named("next")
+            resolver.fulfill(1)
+            expect(named, gives: 2)
+            #expect("\(named)" == "Promise(\"next\": 2)")
+            #expect("\(promise)" == "Promise(1)")
+        }
+    }
+
+    @Test func theLastOneCounts() {
+        let promise = Promise<Int>.value(1).named("first")
+        promise.named("second")
+        #expect("\(promise)" == "Promise(\"second\": 1)")
+    }
+
+    @Test func theSharedPromiseOfVoidKeepsNone() {
+        #expect("\(Promise<Void>.value.named("mine"))" == "\(Promise<Void>.value)")
+        #expect("\(Guarantee<Void>.value.named("mine"))" == "\(Guarantee<Void>.value)")
+        // One of its own keeps its own.
+        #expect("\(Promise.value(()).named("mine"))" == "Promise(\"mine\": ())")
+    }
+
+    @Test func goWithThePromise() {
+        // The next ones have the address of those before, one may expect.
+        for number in 0..<100 {
+            let promise = Promise.value(number)
+            #expect("\(promise)" == "Promise(\(number))")
+            promise.named("n")
+            #expect("\(promise)" == "Promise(\"n\": \(number))")
+        }
+    }
+
+    @Test func areInTheReports() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line + 1
+                _ = Promise<Int>.pending().promise.named("forgotten")
+                _ = Promise<Int>(error: Flaw(1)).named("unseen")
+                _ = Promise.value(1).map { _ in throw Flaw(2) }.named("derived")
+                try loop.run()
+                let (promise, resolver) = Promise<Int>.pending()
+                #expect(throws: PromiseError.timedOut) { try hang(promise.named("slow"), timeout: .seconds(1)) }
+                resolver.fulfill(1)
+            }
+        }
+        #expect(
+            lines == [
+                "the Promise<Int> \"forgotten\" made at \(at(line)) was abandoned: its last resolver went without "
+                    + "settling it",
+                "unhandled rejection: Flaw(number: 1) (Promise<Int> \"unseen\" made at \(at(line + 1)))",
+                "unhandled rejection: Flaw(number: 2) (Promise<Int> \"derived\")",
+                "hang at \(at(line + 5)) waits for the Promise<Int> \"slow\" made at \(at(line + 4)), and nothing on "
+                    + "this loop can settle it; only another thread still can",
+            ])
+    }
+
+    @Test func areInTheDump() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let line: UInt = #line - 1
+            let next = promise.map { "\($0)" }.named("text")
+            promise.named("number")
+            _ = Promise.value(1).named("settled")
+            #expect(EventLoop.pendingPromises.map(\.name) == ["text", "number"])
+            #expect(EventLoop.pendingPromises.map(\.type) == ["Promise<String>", "Promise<Int>"])
+            #expect(
+                EventLoop.pendingPromisesReport == """
+                    2 promises are pending:
+                      Promise<String> "text"
+                      Promise<Int> "number" made at \(at(line))
+                    """)
+            inLoop { _ in #expect(EventLoop.pendingPromisesReport == "no promise is pending") }
+            resolver.fulfill(1)
+            #expect(EventLoop.pendingPromises.map(\.name) == ["text"])
+            try loop.run()
+            #expect(EventLoop.pendingPromises.isEmpty)
+            withExtendedLifetime((promise, next)) {}
+        }
+    }
+
+    @Test func fromAnyThread() {
+        let promises = (0..<scaled(1000)).map { _ in Promise<Int>.pending() }
+        let shared = promises.map(\.promise)
+        let strands = (0..<3).map { strand in
+            Strand {
+                for promise in shared {
+                    promise.named("by \(strand)")
+                    _ = "\(promise)"
+                }
+            }
+        }
+        for (promise, resolver) in promises {
+            resolver.fulfill(1)
+            _ = "\(promise)"
+        }
+        for strand in strands { strand.join() }
+        for promise in shared { #expect("\(promise)".hasPrefix("Promise(\"by ")) }
+    }
+
+    @Test func whoeverIsTheLastToLetGo() {
+        for _ in 0..<scaled(500) {
+            let (promise, resolver) = Promise<Int>.pending()
+            let strand = Strand {
+                promise.named("theirs")
+                resolver.fulfill(1)
+            }
+            promise.named("ours")
+            _ = consume promise
+            strand.join()
+        }
+    }
+}

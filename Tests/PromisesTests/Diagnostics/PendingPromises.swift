@@ -1,0 +1,121 @@
+import Promises
+import Reactor
+import Testing
+
+private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
+
+/// In processes of their own, since tracing is the process's.
+@Suite struct PendingPromises {
+    @Test func inTheOrderOfTheirMaking() async {
+        await #expect(processExitsWith: .success) { try Bodies.inTheOrderOfTheirMaking() }
+    }
+
+    @Test func notTheDead() async {
+        await #expect(processExitsWith: .success) { try Bodies.notTheDead() }
+    }
+
+    @Test func notThoseOfOtherLoops() async {
+        await #expect(processExitsWith: .success) { try Bodies.notThoseOfOtherLoops() }
+    }
+
+    @Test func ofALoopThatOthersSettleMeanwhile() async {
+        await #expect(processExitsWith: .success) { try Bodies.ofALoopThatOthersSettleMeanwhile() }
+    }
+}
+
+// Functions, since what a macro's closure may contain is limited.
+private enum Bodies {
+    static func inTheOrderOfTheirMaking() throws {
+        conf.trace = true
+        try inLoop { loop throws in
+            let line: UInt = #line
+            let (promise, resolver) = Promise<Int>.pending()
+            let text = promise.map { "\($0)" }.named("text")
+            text.catch { _ in }
+            let timer = after(.seconds(1))
+            let promises = EventLoop.pendingPromises
+            #expect(promises.map(\.name) == [nil, "text", nil, nil])
+            #expect(promises.map(\.type) == ["Promise<Int>", "Promise<String>", "Promise<()>", "Guarantee<()>"])
+            #expect(promises.map(\.trace?.steps.count) == [1, 2, 3, 1])
+            #expect(promises.map(\.trace?.steps.last?.operation) == ["made", "map", "catch", "after"])
+            let first = UInt32(line) + 1
+            #expect(promises.map(\.trace?.steps.last?.origin.line) == [first, first + 1, first + 2, first + 3])
+            #expect(
+                EventLoop.pendingPromisesReport == """
+                    4 promises are pending:
+                      Promise<Int> made at \(at(line + 1))
+                      Promise<String> "text" made at \(at(line + 1)) → map at \(at(line + 2))
+                      Promise<()> made at \(at(line + 1)) → map at \(at(line + 2)) "text" → catch at \(at(line + 3))
+                      Guarantee<()> of after at \(at(line + 4))
+                    """)
+            resolver.fulfill(1)
+            #expect(EventLoop.pendingPromises.count == 3)
+            try loop.run()
+            #expect(EventLoop.pendingPromises.isEmpty)
+            withExtendedLifetime(timer) {}
+        }
+    }
+
+    static func notTheDead() throws {
+        conf.trace = true
+        conf.logHandler = { _ in }
+        inLoop { _ in
+            _ = Promise<Int>.pending().promise.map { $0 }
+            #expect(EventLoop.pendingPromises.isEmpty)
+            let (promise, resolver) = Promise<Int>.pending()
+            do { _ = promise.map { $0 } }
+            // It waits, and so it lives.
+            #expect(EventLoop.pendingPromisesReport.hasPrefix("2 promises are pending:\n"))
+            withExtendedLifetime(resolver) {}
+        }
+        inLoop { _ in #expect(EventLoop.pendingPromises.isEmpty) }
+    }
+
+    static func notThoseOfOtherLoops() throws {
+        conf.trace = true
+        conf.logHandler = { _ in }
+        inLoop { _ in
+            let (promise, resolver) = Promise<Int>.pending()
+            inLoop { _ in
+                let here = promise.map { $0 }
+                #expect(EventLoop.pendingPromises.count == 1)
+                withExtendedLifetime(here) {}
+            }
+            Strand.run {
+                #expect(EventLoop.pendingPromises.isEmpty)
+                let there = promise.map { $0 }
+                #expect(EventLoop.pendingPromises.count == 1)
+                withExtendedLifetime(there) {}
+            }
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
+    static func ofALoopThatOthersSettleMeanwhile() throws {
+        conf.trace = true
+        EventLoop.withLoop { _ in
+            for _ in 0..<scaled(200) {
+                let pairs = (0..<10).map { _ in Promise<Int>.pending() }
+                let all = when(
+                    fulfilled: pairs.map { pair in pair.promise.then { Promise.value($0) }.map { $0 + 1 } })
+                let resolvers = Shared(pairs.map(\.resolver))
+                let strand = Strand {
+                    for resolver in resolvers.change({ resolvers in
+                        defer { resolvers = [] }
+                        return resolvers
+                    }) {
+                        resolver.fulfill(1)
+                    }
+                    let own = Promise<Int>.pending().promise.map { $0 }
+                    _ = String(reflecting: own)
+                    _ = EventLoop.pendingPromisesReport
+                }
+                _ = EventLoop.pendingPromisesReport
+                _ = String(reflecting: all)
+                strand.join()
+                expect(all.map(\.count), gives: 10)
+            }
+            #expect(EventLoop.pendingPromises.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,207 @@
+import Promises
+import Reactor
+import Testing
+
+private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
+
+/// Tracing is the process's, and the reports of other tests are compared word by word: so each has one of its own.
+@Suite struct Tracing {
+    @Test func chains() async {
+        await #expect(processExitsWith: .success) { try Bodies.chains() }
+    }
+
+    @Test func guarantees() async {
+        await #expect(processExitsWith: .success) { try Bodies.guarantees() }
+    }
+
+    @Test func roots() async {
+        await #expect(processExitsWith: .success) { try Bodies.roots() }
+    }
+
+    @Test func aPromiseFromBeforeIsKnownByItsOrigin() async {
+        await #expect(processExitsWith: .success) { try Bodies.aPromiseFromBeforeIsKnownByItsOrigin() }
+    }
+
+    @Test func namesOfThoseBefore() async {
+        await #expect(processExitsWith: .success) { try Bodies.namesOfThoseBefore() }
+    }
+
+    @Test func reports() async {
+        await #expect(processExitsWith: .success) { try Bodies.reports() }
+    }
+
+    @Test func longChainsKeepBothEnds() async {
+        await #expect(processExitsWith: .success) { try Bodies.longChainsKeepBothEnds() }
+    }
+
+    @Test func whatItWasNotOnForCostsNothing() {
+        inLoop { _ in
+            #expect(!conf.trace)
+            let (promise, resolver) = Promise<Int>.pending()
+            let next = promise.map { $0 }
+            #expect(String(reflecting: next) == "Promise<Int>.pending")
+            #expect(EventLoop.pendingPromises.isEmpty)
+            resolver.fulfill(1)
+        }
+    }
+}
+
+// Functions, since what a macro's closure may contain is limited.
+private enum Bodies {
+    static func chains() throws {
+        conf.trace = true
+        inLoop { _ in
+            let line: UInt = #line
+            let (promise, resolver) = Promise<Int>.pending()
+            let chain = promise.then { Promise.value($0) }
+                .map { $0 }
+                .get { _ in }
+                .tap { _ in }
+                .ensure {}
+                .ensureThen { after(.zero) }
+                .recover { error -> Promise<Int> in throw error }
+                .done { _ in }
+                .asVoid()
+            let names = ["then", "map", "get", "tap", "ensure", "ensureThen", "recover", "done", "asVoid"]
+            let steps = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
+            let trace = (["made at \(at(line + 1))"] + steps).joined(separator: " → ")
+            #expect(String(reflecting: chain) == "Promise<()>.pending (\(trace))")
+            #expect(String(reflecting: promise) == "Promise<Int>.pending (made at \(at(line + 1)))")
+            resolver.fulfill(1)
+            expect(chain.map { 1 }, gives: 1)
+            #expect(String(reflecting: chain) == "Promise<()>.fulfilled(()) (\(trace))")
+        }
+    }
+
+    static func guarantees() throws {
+        conf.trace = true
+        inLoop { _ in
+            let line: UInt = #line
+            let chain = after(.seconds(1)).map { 1 }
+                .then { Guarantee.value($0) }
+                .get { _ in }
+                .tap { _ in }
+                .done { _ in }
+                .asVoid()
+            let names = ["after", "map", "then", "get", "tap", "done", "asVoid"]
+            let lines = [1, 1, 2, 3, 4, 5, 6].map { at(line + $0) }
+            let trace = zip(names, lines).map { "\($0) at \($1)" }.joined(separator: " → ")
+            #expect(String(reflecting: chain) == "Guarantee<()>.pending (\(trace))")
+        }
+    }
+
+    static func roots() throws {
+        conf.trace = true
+        func root<Value>(_ promise: Promise<Value>) -> String {
+            promise.ignoringErrors()
+            let text = String(reflecting: promise)
+            return text.split(separator: "(").last.map { String($0.dropLast()) } ?? text
+        }
+        inLoop { _ in
+            func pending() -> Promise<Int> { Promise<Int>.pending().promise }
+            let line: UInt = #line
+            let roots = [
+                root(Promise<Int>(error: Flaw())),
+                root(Promise<Int> { $0.fulfill(1) }),
+                root(Guarantee<Int> { $0(1) }.asPromise()),
+                root(firstly { () throws -> Promise<Int> in throw Flaw() }),
+                root(when(fulfilled: [pending()])),
+                root(when(fulfilled: pending(), pending())),
+                root(race(pending(), pending())),
+                root(race([pending()])),
+                root(race([Promise<Int>]())),
+                root(after(seconds: 1).asPromise()),
+                root(Promise.value(1).map { $0 }),
+                root(connect(to: "nowhere")),
+            ]
+            let names = [
+                "made", "made", "made", "firstly", "when", "when", "race", "race", "race", "after", "map", "connect",
+            ]
+            let expected = names.enumerated().map { "\($1) at \(at(line + 2 + UInt($0)))" }
+            #expect(roots == expected)
+        }
+    }
+
+    static func aPromiseFromBeforeIsKnownByItsOrigin() throws {
+        let line: UInt = #line
+        let (promise, resolver) = Promise<Int>.pending()
+        let untraced = promise.map { $0 }
+        conf.trace = true
+        let traced = promise.map { $0 }
+        #expect(String(reflecting: traced).hasSuffix("(made at \(at(line + 1)) → map at \(at(line + 4)))"))
+        #expect(String(reflecting: untraced) == "Promise<Int>.pending")
+        let partly = untraced.map { $0 }
+        #expect(String(reflecting: partly) == "Promise<Int>.pending (map at \(at(line + 7)))")
+        conf.trace = false
+        let off = traced.map { $0 }
+        #expect(String(reflecting: off) == "Promise<Int>.pending")
+        withExtendedLifetime(resolver) {}
+    }
+
+    static func namesOfThoseBefore() throws {
+        conf.trace = true
+        let line: UInt = #line
+        let (promise, resolver) = Promise<Int>.pending()
+        let next = promise.named("login").map { $0 }.named("parsed")
+        #expect(
+            String(reflecting: next)
+                == "Promise<Int>.pending \"parsed\" (made at \(at(line + 1)) \"login\" → map at \(at(line + 2)))")
+        #expect(String(reflecting: promise) == "Promise<Int>.pending \"login\" (made at \(at(line + 1)))")
+        withExtendedLifetime(resolver) {}
+    }
+
+    static func longChainsKeepBothEnds() throws {
+        conf.trace = true
+        let line: UInt = #line
+        let (promise, resolver) = Promise<Int>.pending()
+        var chain = promise
+        for length in 2...1000 {
+            chain = chain.map { $0 }
+            let text = String(reflecting: chain)
+            let steps = text.split(separator: "→").count
+            if length <= 63 {
+                #expect(steps == length)
+            } else {
+                #expect(text.hasPrefix("Promise<Int>.pending (made at \(at(line + 1)) → … "))
+                // The first, the gap and the newest.
+                #expect((34...66).contains(steps))
+                #expect(text.contains("… \(length - steps + 1) steps …"))
+            }
+        }
+        resolver.fulfill(1)
+    }
+
+    static func reports() throws {
+        conf.trace = true
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line
+                _ = Promise<Int>.pending()
+                _ = Promise<Int>(error: Flaw(1)).map { $0 }
+                    .done { _ in }
+                try loop.run()
+                _ = Promise.value(1).done { _ in throw Flaw(2) }
+                try loop.run()
+                _ = Promise.value(1).then { _ in Promise<Int>(error: Flaw(3)) }
+                try loop.run()
+                let (promise, resolver) = Promise<Int>.pending()
+                let next = promise.map { $0 }.named("next")
+                #expect(throws: PromiseError.timedOut) { try hang(next, timeout: .seconds(1)) }
+                resolver.fulfill(1)
+                try loop.run()
+            }
+        }
+        #expect(
+            lines == [
+                "the Promise<Int> made at \(at(line + 1)) was abandoned: its last resolver went without settling it",
+                "unhandled rejection: Flaw(number: 1) "
+                    + "(Promise<()> made at \(at(line + 2)) → map at \(at(line + 2)) → done at \(at(line + 3)))",
+                "unhandled rejection: Flaw(number: 2) (Promise<()> of done at \(at(line + 5)))",
+                "unhandled rejection: Flaw(number: 3) "
+                    + "(Promise<Int> of then at \(at(line + 7)); the promise rejected first was made at \(at(line + 7)))",
+                "hang at \(at(line + 11)) waits for the Promise<Int> \"next\" made at \(at(line + 9)) → "
+                    + "map at \(at(line + 10)), and nothing on this loop can settle it; only another thread still can",
+            ])
+    }
+}
