@@ -7,9 +7,9 @@ import Reactor
 /// A core whose `isAnnotated` is set takes its record out before it ends, so a core that is found here may be looked
 /// at under the lock. Nothing foreign runs under the lock.
 enum Records {
-    // nonisolated(unsafe): touched under `lock` only.
-    nonisolated(unsafe) private static var records: [UnsafeMutableRawPointer: Record] = [:]
-    nonisolated(unsafe) private static var ordinal = 0
+    // nonisolated(unsafe): touched under `lock` only, and so never twice at a time.
+    @exclusivity(unchecked) nonisolated(unsafe) private static var records: [UnsafeMutableRawPointer: Record] = [:]
+    @exclusivity(unchecked) nonisolated(unsafe) private static var ordinal = 0
 
     // A lock of pthread's and not a Mutex: ThreadSanitizer sees the former. Allocated, since its address must not change.
     // nonisolated(unsafe): made for any thread.

@@ -27,7 +27,10 @@ public func connect(
 ) -> Promise<Connection> {
     do throws(SocketAddress.ParseError) {
         return connect(to: try SocketAddress(address), timeout: timeout, file: file, line: line)
-    } catch { return Promise(error: error, file, line) }
+    } catch {
+        let core = Core(error: error, origin: Origin(file, line))
+        return Promise(core.traced(root: "connect", Promise<Connection>.self, file, line))
+    }
 }
 
 /// A connect that is under way. The poller holds it until it is decided.

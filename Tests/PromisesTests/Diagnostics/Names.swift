@@ -58,9 +58,11 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         let lines = try logged {
             try inLoop { loop throws in
                 line = #line + 1
-                _ = Promise<Int>.pending().promise.named("forgotten")
+                let (forgotten, last) = Promise<Int>.pending()
+                forgotten.named("forgotten").ignoringErrors()
+                _ = consume last
                 _ = Promise<Int>(error: Flaw(1)).named("unseen")
-                _ = Promise.value(1).map { _ in throw Flaw(2) }.named("derived")
+                _ = Promise.value(1).map { _ -> Int in throw Flaw(2) }.named("derived")
                 try loop.run()
                 let (promise, resolver) = Promise<Int>.pending()
                 #expect(throws: PromiseError.timedOut) { try hang(promise.named("slow"), timeout: .seconds(1)) }
@@ -71,9 +73,9 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
             lines == [
                 "the Promise<Int> \"forgotten\" made at \(at(line)) was abandoned: its last resolver went without "
                     + "settling it",
-                "unhandled rejection: Flaw(number: 1) (Promise<Int> \"unseen\" made at \(at(line + 1)))",
+                "unhandled rejection: Flaw(number: 1) (Promise<Int> \"unseen\" made at \(at(line + 3)))",
                 "unhandled rejection: Flaw(number: 2) (Promise<Int> \"derived\")",
-                "hang at \(at(line + 5)) waits for the Promise<Int> \"slow\" made at \(at(line + 4)), and nothing on "
+                "hang at \(at(line + 7)) waits for the Promise<Int> \"slow\" made at \(at(line + 6)), and nothing on "
                     + "this loop can settle it; only another thread still can",
             ])
     }

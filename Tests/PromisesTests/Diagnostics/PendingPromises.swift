@@ -59,8 +59,9 @@ private enum Bodies {
     static func notTheDead() throws {
         conf.trace = true
         conf.logHandler = { _ in }
-        inLoop { _ in
+        try inLoop { loop throws in
             _ = Promise<Int>.pending().promise.map { $0 }
+            try loop.run()
             #expect(EventLoop.pendingPromises.isEmpty)
             let (promise, resolver) = Promise<Int>.pending()
             do { _ = promise.map { $0 } }

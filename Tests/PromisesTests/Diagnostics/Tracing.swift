@@ -183,7 +183,9 @@ private enum Bodies {
                 try loop.run()
                 _ = Promise.value(1).done { _ in throw Flaw(2) }
                 try loop.run()
-                _ = Promise.value(1).then { _ in Promise<Int>(error: Flaw(3)) }
+                _ = Promise.value(1).then { _ in
+                    Promise<Int>(error: Flaw(3))
+                }
                 try loop.run()
                 let (promise, resolver) = Promise<Int>.pending()
                 let next = promise.map { $0 }.named("next")
@@ -199,9 +201,9 @@ private enum Bodies {
                     + "(Promise<()> made at \(at(line + 2)) → map at \(at(line + 2)) → done at \(at(line + 3)))",
                 "unhandled rejection: Flaw(number: 2) (Promise<()> of done at \(at(line + 5)))",
                 "unhandled rejection: Flaw(number: 3) "
-                    + "(Promise<Int> of then at \(at(line + 7)); the promise rejected first was made at \(at(line + 7)))",
-                "hang at \(at(line + 11)) waits for the Promise<Int> \"next\" made at \(at(line + 9)) → "
-                    + "map at \(at(line + 10)), and nothing on this loop can settle it; only another thread still can",
+                    + "(Promise<Int> of then at \(at(line + 7)); the promise rejected first was made at \(at(line + 8)))",
+                "hang at \(at(line + 13)) waits for the Promise<Int> \"next\" made at \(at(line + 11)) → "
+                    + "map at \(at(line + 12)), and nothing on this loop can settle it; only another thread still can",
             ])
     }
 }
