@@ -1,7 +1,7 @@
 extension Promise {
     /// Names the promise, in its descriptions and in all reports; the last name counts.
     ///
-    /// Any thread. Costs some 300 bytes and a microsecond, and nothing where it is not used. `Promise<Void>.value` is one
+    /// Any thread. Costs some 200 bytes and less than a microsecond, and nothing where it is not used. `Promise<Void>.value` is one
     /// object for all, and keeps no name.
     /// - Returns: the same promise.
     @discardableResult

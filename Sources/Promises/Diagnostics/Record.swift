@@ -1,8 +1,8 @@
 /// What is known of one promise beside its core: its step in the chain, and its name.
 ///
 /// Records of a chain point to those before them, and outlive their promises for as long as a later one needs them. The
-/// list is cut before it is 64 long, so that neither memory nor the depth of a release grows with the chain: the record
-/// that would be the 64th stands on copies of the newest before it, and on the first.
+/// list is never longer than 64, so that neither memory nor the depth of a release grows with the chain: the record that
+/// would be the 65th stands on copies of the newest before it, and on the first.
 // @unchecked Sendable: the `let`s are constant, the `var`s are touched under the lock of `Records` only.
 final class Record: @unchecked Sendable {
     /// What made the promise. `nil`: it was made with tracing off, and only has a name.
@@ -60,6 +60,12 @@ final class Record: @unchecked Sendable {
         kept = (parent?.kept ?? 0) + 1
     }
 
+    /// It has no place in the table any more, so its core may end.
+    func leave() {
+        core = nil
+        awaited = nil
+    }
+
     /// `Promise<Int>`
     var typeName: String? { type.map { "\($0)" } }
 
@@ -68,7 +74,7 @@ final class Record: @unchecked Sendable {
 
     /// Itself, or a copy with fewer before it, so that one more has room.
     private func shortened() -> Record {
-        guard kept >= Self.mostKept - 1 else { return self }
+        guard kept >= Self.mostKept else { return self }
         let chain = chain
         let first = first ?? chain.first!
         var copy: Record?

@@ -37,9 +37,11 @@ enum Records {
     ) -> Record {
         ordinal += 1
         let record = Record(step, after: parent, type: type, loop: loop, ordinal: ordinal)
-        if let old = take(core) { record.name = old.name }
         record.core = .passUnretained(core)
-        records[address(core)] = record
+        if let old = records.updateValue(record, forKey: address(core)) {
+            record.name = old.name
+            old.leave()
+        }
         core.isAnnotated.store(true, ordering: .relaxed)
         return record
     }
@@ -88,19 +90,13 @@ enum Records {
         }
     }
 
-    /// Takes out the record of a core that ends.
+    /// Takes out the record of a core that ends, before anything of the core is taken apart.
     static func remove(_ core: Core) -> Record? {
         withLock {
-            take(core)
+            let record = records.removeValue(forKey: address(core))
+            record?.leave()
+            return record
         }
-    }
-
-    /// A record without a place in the table no longer knows its core, which may end.
-    private static func take(_ core: Core) -> Record? {
-        let record = records.removeValue(forKey: address(core))
-        record?.core = nil
-        record?.awaited = nil
-        return record
     }
 
     static func provenance(_ core: Core, type: String?, origin: Origin?) -> Provenance {

@@ -18,6 +18,10 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         await #expect(processExitsWith: .success) { try Bodies.roots() }
     }
 
+    @Test func connections() async {
+        await #expect(processExitsWith: .success) { try Bodies.connections() }
+    }
+
     @Test func aPromiseFromBeforeIsKnownByItsOrigin() async {
         await #expect(processExitsWith: .success) { try Bodies.aPromiseFromBeforeIsKnownByItsOrigin() }
     }
@@ -122,6 +126,39 @@ private enum Bodies {
         }
     }
 
+    static func connections() throws {
+        conf.trace = true
+        try EventLoop.withLoop { _ throws in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let line: UInt = #line
+            let accepted = listener.accept()
+            let connected = connect(to: listener.localAddress)
+            let (client, server) = try hang(when(fulfilled: connected, accepted))
+            let served = listener.serve { _ in Promise<Void>.value }
+            let read = client.read()
+            let received = server.receive()
+            let written = client.write([UInt8](repeating: 0, count: 1 << 24))
+            let ended = client.shutdownWrite()
+            let closed = client.close()
+            let texts = [
+                String(reflecting: accepted), String(reflecting: connected), String(reflecting: served),
+                String(reflecting: read), String(reflecting: received), String(reflecting: written),
+                String(reflecting: ended), String(reflecting: closed),
+            ]
+            let names = [
+                ("accept", 1), ("connect", 2), ("serve", 4), ("read", 5), ("receive", 6), ("write", 7),
+                ("shutdownWrite", 8), ("close", 9),
+            ]
+            for (text, (name, offset)) in zip(texts, names) {
+                #expect(text.hasSuffix("(\(name) at \(at(line + UInt(offset))))"))
+            }
+            for promise in [received.asVoid(), written, ended, served] { promise.ignoringErrors() }
+            listener.close()
+            client.abort()
+            server.abort()
+        }
+    }
+
     static func aPromiseFromBeforeIsKnownByItsOrigin() throws {
         let line: UInt = #line
         let (promise, resolver) = Promise<Int>.pending()
@@ -159,7 +196,7 @@ private enum Bodies {
             chain = chain.map { $0 }
             let text = String(reflecting: chain)
             let steps = text.split(separator: "→").count
-            if length <= 63 {
+            if length <= 64 {
                 #expect(steps == length)
             } else {
                 #expect(text.hasPrefix("Promise<Int>.pending (made at \(at(line + 1)) → … "))
