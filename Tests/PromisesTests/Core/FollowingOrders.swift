@@ -6,7 +6,7 @@ import Testing
 /// A promise that follows another, `outer = source.then { inner }`: what can happen to the two happens in every order, on
 /// this thread and on another, and a model of a few lines says what must come of it.
 @Suite struct FollowingOrders {
-    @Test(arguments: Event.orders) func everyOrder(events: [Event]) throws {
+    @Test(arguments: Happening.orders) func everyOrder(events: [Happening]) throws {
         let other = OtherThread()
         var failures: [String] = []
         try inLoop { loop throws in
@@ -18,7 +18,7 @@ import Testing
 }
 
 /// What happens once in each play.
-enum Event: CaseIterable {
+enum Happening: CaseIterable {
     /// The source and the inner promise are fulfilled, rejected or abandoned.
     case source, inner
     /// Somebody attaches a handler.
@@ -28,7 +28,7 @@ enum Event: CaseIterable {
 
     /// All orders in which handlers are attached to promises that are still there.
     static let orders = PromisesTests.orders(of: allCases.count).map { $0.map { allCases[$0] } }.filter { order in
-        func place(_ event: Event) -> Int { order.firstIndex(of: event)! }
+        func place(_ event: Happening) -> Int { order.firstIndex(of: event)! }
         return place(.attachToOuter) < place(.dropOuter) && place(.attachToInner) < place(.dropInner)
     }
 }
@@ -38,24 +38,24 @@ private struct Play {
     enum Outcome: CaseIterable { case fulfilled, rejected, abandoned }
     enum Shape: CaseIterable { case then, recover, nested }
 
-    let events: [Event]
+    let events: [Happening]
     let source: Outcome
     let inner: Outcome
     /// What happens on the other thread.
-    let elsewhere: Set<Event>
+    let elsewhere: Set<Happening>
     /// Whether the loop is driven after each event, and not only at the end.
     let isDriven: Bool
     let shape: Shape
     let hasHandlers: (ofOuter: Bool, ofInner: Bool)
 
     /// All combinations of outcomes, threads and driving; shapes and handlers take turns.
-    static func all(_ events: [Event]) -> [Play] {
-        let places: [Set<Event>] = [
+    static func all(_ events: [Happening]) -> [Play] {
+        let places: [Set<Happening>] = [
             [], [.source], [.inner], [.source, .inner], [.dropOuter, .dropInner],
             [.source, .inner, .dropOuter, .dropInner],
         ]
         let handlers = [(true, true), (true, false), (false, true), (false, false)]
-        var turn = Event.orders.firstIndex(of: events)!
+        var turn = Happening.orders.firstIndex(of: events)!
         var plays: [Play] = []
         for source in Outcome.allCases {
             for inner in Outcome.allCases {
@@ -94,7 +94,7 @@ extension Play {
     }
 
     /// Whether the outer promise has settled when these have happened and the loop has been driven.
-    private func outerHasSettled(after events: ArraySlice<Event>) -> Bool {
+    private func outerHasSettled(after events: ArraySlice<Happening>) -> Bool {
         events.contains(.source) && (!follows || events.contains(.inner))
     }
 
@@ -142,7 +142,7 @@ extension Play {
         return faults
     }
 
-    private func act(_ event: Event, _ props: Props, _ told: Told, _ tally: Tally) -> @Sendable () -> Void {
+    private func act(_ event: Happening, _ props: Props, _ told: Told, _ tally: Tally) -> @Sendable () -> Void {
         let (source, inner) = (source, inner)
         switch event {
         case .source: return { settle(props.sourceResolver, source, 1) }

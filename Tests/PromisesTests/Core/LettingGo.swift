@@ -9,8 +9,8 @@ import Testing
         case fulfilled, rejected, abandoned
     }
 
-    @Test("when its handler has run or been passed by, before the next one runs", arguments: Operator.allCases)
-    func atOnce(operation: Operator) throws {
+    @Test("when its handler has run or been passed by, before the next one runs", arguments: ChainedOperator.allCases)
+    func atOnce(operation: ChainedOperator) throws {
         for outcome in Outcome.allCases {
             let lines = try logged {
                 try inLoop { loop throws in
@@ -33,8 +33,8 @@ import Testing
         }
     }
 
-    @Test("while the promise that it returned is still pending", arguments: [Operator.then, .recover, .ensureThen])
-    func beforeWhatItReturnedSettles(operation: Operator) throws {
+    @Test("while the promise that it returned is still pending", arguments: [ChainedOperator.then, .recover, .ensureThen])
+    func beforeWhatItReturnedSettles(operation: ChainedOperator) throws {
         try inLoop { loop throws in
             let tally = Tally()
             let (promise, resolver) = pair()
@@ -102,8 +102,8 @@ import Testing
         }
     }
 
-    @Test("on the thread that attached, whoever settles the promise", arguments: Operator.allCases)
-    func onItsThread(operation: Operator) throws {
+    @Test("on the thread that attached, whoever settles the promise", arguments: ChainedOperator.allCases)
+    func onItsThread(operation: ChainedOperator) throws {
         let other = OtherThread()
         defer { other.stop() }
         for outcome in Outcome.allCases {
@@ -128,8 +128,8 @@ import Testing
         }
     }
 
-    @Test("on its thread also when the last promise of a chain is let go elsewhere", arguments: Operator.allCases)
-    func ofPromisesLetGoElsewhere(operation: Operator) throws {
+    @Test("on its thread also when the last promise of a chain is let go elsewhere", arguments: ChainedOperator.allCases)
+    func ofPromisesLetGoElsewhere(operation: ChainedOperator) throws {
         let other = OtherThread()
         defer { other.stop() }
         for outcome in Outcome.allCases {
@@ -178,7 +178,7 @@ private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: LettingGo.Out
 }
 
 /// The operators, by what they can hold.
-enum Operator: CaseIterable {
+enum ChainedOperator: CaseIterable {
     case map, then, done, get, tap, ensure, ensureThen, recover, recoverToAGuarantee, `catch`, finally
 
     /// Attaches a closure that holds `token`.

@@ -4,8 +4,8 @@ import Testing
 
 /// A promise that nobody ever settles keeps what waits for it, and nothing else; and is let go with it.
 @Suite struct NeverSettled {
-    @Test("its handlers and what they hold go when its resolver goes", arguments: Operator.allCases)
-    func goesWithItsResolver(operation: Operator) throws {
+    @Test("its handlers and what they hold go when its resolver goes", arguments: ChainedOperator.allCases)
+    func goesWithItsResolver(operation: ChainedOperator) throws {
         let tally = Tally()
         let lines = try logged {
             try inLoop { loop throws in
@@ -23,8 +23,8 @@ import Testing
         #expect(lines.count == 1)
     }
 
-    @Test("it does not keep its loop from coming to an end", arguments: Operator.allCases)
-    func doesNotKeepTheLoop(operation: Operator) throws {
+    @Test("it does not keep its loop from coming to an end", arguments: ChainedOperator.allCases)
+    func doesNotKeepTheLoop(operation: ChainedOperator) throws {
         let tally = Tally()
         let lines = try logged {
             let (promise, resolver) = Promise<Int>.pending()
