@@ -282,7 +282,7 @@ def show(result):
     for target in result["targets"]:
         what = f"ratio to {NAMES[target['peer']]}" if target["peer"] else target["what"]
         verdict = {True: "OK", False: "MISS", None: "not measured"}[target["met"]]
-        digits = 4 if target["limit"] < 0.05 and target["peer"] else 2
+        digits = 4 if target["limit"] < 0.05 and target["peer"] else 3 if target["peer"] else 1
         print(f"      target: {what} <= {target['limit']:g}: {figure(target['value'], digits)}  {verdict}")
 
 
