@@ -36,7 +36,11 @@ enum Happening: CaseIterable {
 /// One way in which the events happen.
 private struct Play {
     enum Outcome: CaseIterable { case fulfilled, rejected, abandoned }
-    enum Shape: CaseIterable { case then, recover, nested }
+    enum Shape: CaseIterable {
+        case then, recover, nested
+        /// The inner promise is the result of an operator, so the two can be linked.
+        case linked
+    }
 
     let events: [Happening]
     let source: Outcome
@@ -62,11 +66,11 @@ private struct Play {
                 for elsewhere in places {
                     for isDriven in [true, false] {
                         turn += 1
-                        if isSanitized && turn % 4 != 0 { continue }
+                        if isSanitized && turn % 5 != 0 { continue }
                         plays.append(
                             Play(
                                 events: events, source: source, inner: inner, elsewhere: elsewhere, isDriven: isDriven,
-                                shape: Shape.allCases[turn % 3], hasHandlers: handlers[turn / 3 % 4]))
+                                shape: Shape.allCases[turn % 4], hasHandlers: handlers[turn / 4 % 4]))
                     }
                 }
             }
@@ -192,7 +196,8 @@ private final class Props: Sendable {
 
     init(_ shape: Play.Shape, _ tally: Tally) {
         let (source, sourceResolver) = Promise<Int>.pending()
-        let (inner, innerResolver) = Promise<Int>.pending()
+        let (made, innerResolver) = Promise<Int>.pending()
+        let inner = shape == .linked ? made.tap { _ in } : made
         let token = tally.token()
         let body = { () -> Promise<Int> in
             token.use()
@@ -200,7 +205,7 @@ private final class Props: Sendable {
         }
         let outer =
             switch shape {
-            case .then: source.then { _ in body() }
+            case .then, .linked: source.then { _ in body() }
             case .recover: source.recover { _ in body() }
             case .nested: source.then { _ in Promise.value(()).then { Promise.value(()).then { body() } } }
             }
