@@ -24,6 +24,9 @@ final class LogRecorder: Sendable {
 
     func stop() { Self.all.withLock { $0.removeAll { $0 === self } } }
 
+    /// How much has been recorded.
+    var count: Int { events.withLock { $0.count } }
+
     /// What has been recorded, as it would be printed.
     var lines: [String] { events.withLock { $0.map(\.description) } }
 
