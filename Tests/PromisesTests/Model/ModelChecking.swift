@@ -146,9 +146,9 @@ struct Observation: CustomStringConvertible {
         nonisolated(unsafe) let unsafeReports = reports
         let recorder = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 }) { event in
             switch event {
-            case .abandoned(let origin): unsafeReports.onAbandoned(Int(origin?.line ?? 0))
-            case .unhandledRejection(let error, let origin):
-                unsafeReports.unhandled.append(Rejection(fault: Fault(error), origin: origin.map { Int($0.line) }))
+            case .abandoned(let promise): unsafeReports.onAbandoned(Int(promise.origin?.line ?? 0))
+            case .unhandledRejection(let error, let promise):
+                unsafeReports.unhandled.append(Rejection(fault: Fault(error), origin: promise.origin.map { Int($0.line) }))
             default: unsafeReports.others += 1
             }
         }
