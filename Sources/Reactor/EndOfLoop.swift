@@ -13,8 +13,10 @@ extension EventLoop {
         // Letting go of one thing may make another ready, or start a timer: until nothing is left.
         while true {
             while let job = ready.popFirst() {
-                undelivered += 1
-                job._withUnsafeGuaranteedRef { $0.discardAndRelease() }
+                job._withUnsafeGuaranteedRef {
+                    if $0.isReportedUndelivered { undelivered += 1 }
+                    $0.discardAndRelease()
+                }
             }
             let jobs = timers.removeAll()
             let handlers = poller.removeAllHandlers()

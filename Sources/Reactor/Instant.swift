@@ -33,11 +33,15 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
 extension Duration {
     /// Whole nanoseconds, rounded up so that no timer is early, and held within what 64 bits can say.
     package var clampedNanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return seconds < 0 ? .min : .max }
-        let fraction = attoseconds >= 0 ? (attoseconds + 999_999_999) / 1_000_000_000 : attoseconds / 1_000_000_000
-        return product.addingSaturating(fraction)
+        let attoseconds = attoseconds
+        guard attoseconds >= 0 else {
+            return attoseconds <= Int128(Int64.min) * 1_000_000_000 ? .min : Int64(attoseconds / 1_000_000_000)
+        }
+        // One division by hand: `components` makes several of 128 bits, which was a sixth of starting a timer.
+        let high = UInt64(truncatingIfNeeded: attoseconds >> 64)
+        guard high < 500_000_000 else { return .max }
+        let (quotient, rest) = UInt64(1_000_000_000).dividingFullWidth((high, UInt64(truncatingIfNeeded: attoseconds)))
+        return Int64(quotient).addingSaturating(rest > 0 ? 1 : 0)
     }
 }
 

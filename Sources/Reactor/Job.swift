@@ -31,6 +31,9 @@ open class Job {
         Unmanaged.passUnretained(self).release()
     }
 
+    /// Whether a loop that ends before the job has run reports it.
+    open var isReportedUndelivered: Bool { true }
+
     /// Gives up the reference that the queue held, without running: the loop has ended. Override it to learn of that;
     /// an override must call this one.
     open func discardAndRelease() { Unmanaged.passUnretained(self).release() }

@@ -20,11 +20,6 @@ extension EventLoop {
             return false
         }
 
-        /// Ends the loop's present wait, if this is not its own thread.
-        package func wake() {
-            if !EventLoop.owns(loop) { submit {} }
-        }
-
         /// Ends the loop's `run()` after its present turn, as `EventLoop.stop()` does on the loop's own thread.
         /// - Returns: false if the loop has ended.
         @discardableResult

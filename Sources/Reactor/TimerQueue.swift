@@ -4,8 +4,8 @@
 /// keeps nanoseconds where a wheel rounds to its tick. Why four children: the heap is half as deep and its children
 /// share a cache line. A slot knows its place in the heap, so that cancelling is O(log n) and frees the closure at once
 /// instead of leaving a dead entry behind.
-package struct TimerQueue {
-    private struct Entry {
+package struct TimerQueue: ~Copyable {
+    struct Entry {
         var deadline: Int64
         var sequence: UInt64
         var slot: UInt32
@@ -16,7 +16,7 @@ package struct TimerQueue {
         }
     }
 
-    private struct Slot {
+    struct Slot {
         var job: Job?
         var interval: Int64
         var generation: UInt32
@@ -25,8 +25,8 @@ package struct TimerQueue {
         var isReferenced: Bool
     }
 
-    private var heap: ContiguousArray<Entry> = []
-    private var slots: ContiguousArray<Slot> = []
+    private var heap = Storage<Entry>()
+    private var slots = Storage<Slot>()
     private var firstFree: Int32 = -1
     private var nextSequence: UInt64 = 0
     /// How many timers keep the loop alive.
@@ -36,7 +36,7 @@ package struct TimerQueue {
 
     package var count: Int { heap.count }
     package var isEmpty: Bool { heap.isEmpty }
-    package var nextDeadline: Int64? { heap.first?.deadline }
+    package var nextDeadline: Int64? { heap.isEmpty ? nil : heap[0].deadline }
     /// Timers started from now on have this sequence or a later one.
     package var horizon: UInt64 { nextSequence }
 
@@ -46,9 +46,10 @@ package struct TimerQueue {
         slots[slot].job = job
         slots[slot].interval = interval
         slots[slot].isReferenced = true
+        let generation = slots[slot].generation
         referenced += 1
         push(deadline, slot)
-        return UInt64(slots[slot].generation) << 32 | UInt64(slot)
+        return UInt64(generation) << 32 | UInt64(slot)
     }
 
     /// Ends the timer and answers its job, which the caller lets go once the queue is whole again; nil if it had
@@ -78,7 +79,8 @@ package struct TimerQueue {
     /// The job of the first timer that is due by `now` and was started before `horizon`; a timer that its own batch
     /// started waits for the next. A repeating one is put back on its grid, past the ticks that were missed.
     package mutating func popDue(_ now: Int64, startedBefore horizon: UInt64) -> Job? {
-        guard let first = heap.first, first.deadline <= now, first.sequence < horizon else { return nil }
+        guard !heap.isEmpty, heap[0].deadline <= now, heap[0].sequence < horizon else { return nil }
+        let first = heap[0]
         removeEntry(at: 0)
         let slot = Int(first.slot)
         let interval = slots[slot].interval
@@ -92,9 +94,10 @@ package struct TimerQueue {
     /// Ends every timer and answers their jobs.
     package mutating func removeAll() -> [Job] {
         var jobs: [Job] = []
-        while let first = heap.first {
+        while !heap.isEmpty {
+            let slot = Int(heap[0].slot)
             removeEntry(at: 0)
-            if let job = release(Int(first.slot)) { jobs.append(job) }
+            if let job = release(slot) { jobs.append(job) }
         }
         return jobs
     }
@@ -118,8 +121,7 @@ package struct TimerQueue {
     }
 
     private mutating func release(_ slot: Int) -> Job? {
-        let job = slots[slot].job
-        slots[slot].job = nil
+        let job = slots[slot].job.take()
         slots[slot].generation &+= 1
         slots[slot].index = firstFree
         firstFree = Int32(slot)

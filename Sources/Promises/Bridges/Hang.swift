@@ -18,10 +18,14 @@ import Reactor
 public func hang<T>(
     _ promise: Promise<T>, timeout: Duration? = nil, _ file: StaticString = #fileID, _ line: UInt = #line
 ) throws -> T {
-    if promise.core.settled == nil {
-        try promise.core.drive(timeout, waitingFor: "Promise<\(T.self)>", Origin(file, line))
+    let core = promise.core
+    let (root, kind) =
+        try core.settled ?? core.drive(timeout, waitingFor: "Promise<\(T.self)>", Origin(file, line))
+    return try root._withUnsafeGuaranteedRef { root in
+        if kind == State.fulfilled { return root.value(as: T.self) }
+        root.markHandled()
+        throw root.error
     }
-    return try promise.result!.get()
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled; see the form for promises.
@@ -57,23 +61,27 @@ extension Thenable {
 }
 
 extension Core {
+    /// Turns until this core has settled; how, is the answer.
     @usableFromInline
-    func drive(_ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin) throws {
+    func drive(
+        _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin
+    ) throws -> (core: Unmanaged<Core>, kind: UInt) {
         let loop = EventLoop.ofThisThread
         // What this thread's own handlers settle needs no waiting and no waking.
         loop.runReadyJobs()
-        if settled != nil { return }
-        // Another thread that settles the promise must wake this loop. Inline, so that it waits in no loop's
-        // account. The hang itself tells of a rejection, and may end before there is one.
+        if let settled { return settled }
+        // Another thread that settles the promise posts this to us, which ends our wait. The hang itself tells of a
+        // rejection, and may end before there is one.
         let root = root
-        let wakeUp = Core(inline: WakeUp(loop.remote), role: .onlyWatching)
+        let wakeUp = Core(WakeUp(), role: .onlyWatching)
         root.attach(wakeUp)
         defer { root.remove(wakeUp) }
         var timedOut = false
         let timer = timeout.map { loop.schedule(after: $0) { timedOut = true } }
         defer { timer?.cancel() }
         var hasWarned = false
-        while settled == nil {
+        while true {
+            if let settled { return settled }
             // With a time-out it is said when the time is up, and the timer, which is ours, has gone.
             if !hasWarned && !loop.canWakeItself {
                 hasWarned = true
@@ -86,16 +94,10 @@ extension Core {
     }
 }
 
-/// Wakes the loop that hangs, if it is not the one that settles.
+/// Does nothing: that it comes is enough.
 private struct WakeUp: Operation {
     typealias Input = Void
     typealias Output = Void
-    let loop: EventLoop.Remote
 
-    init(_ loop: EventLoop.Remote) { self.loop = loop }
-
-    func run(_ source: Source<Void>, _ core: Core) {
-        loop.wake()
-        core.finish(())
-    }
+    func run(_ source: Source<Void>, _ core: Core) { core.finish(()) }
 }

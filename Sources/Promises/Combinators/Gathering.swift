@@ -84,8 +84,8 @@ final class Gathering: Core, @unchecked Sendable {
     func add(_ source: Core, at index: Int) {
         outstanding.add(1, ordering: .relaxed)
         if let (root, kind) = source.settled {
-            root.markHandled()
-            return settled(index, .passRetained(root), kind)
+            root._withUnsafeGuaranteedRef { $0.markHandled() }
+            return settled(index, root.retain(), kind)
         }
         let node = GatheringNode(self, index)
         slots[index] = .waiting(.passUnretained(node))

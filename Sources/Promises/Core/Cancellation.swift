@@ -79,8 +79,8 @@ extension Core {
         return (true, source)
     }
 
-    /// Takes back a waiter of this thread that runs inline, and with it the list's reference. If the core has settled,
-    /// nothing happens: the waiter has run, or is about to.
+    /// Takes back a waiter of this thread, and with it the list's reference. If the core has settled, nothing happens: the
+    /// waiter has run, or is about to.
     func remove(_ waiter: Core) {
         guard let first = lockWaiters() else { return }
         let isThere = Self.nodes(from: first).contains { Self.core($0) === waiter }

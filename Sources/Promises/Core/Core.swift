@@ -185,6 +185,8 @@ class Core: Job, @unchecked Sendable {
         Unmanaged.passUnretained(self).release()
     }
 
+    override var isReportedUndelivered: Bool { !role.contains(.onlyWatching) }
+
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
         dropOperation()

@@ -80,7 +80,7 @@ extension Guarantee: Thenable {
     @inlinable
     public var result: Result<T, any Error>? {
         guard let (core, kind) = core.settled, kind == State.fulfilled else { return nil }
-        return .success(core.value(as: T.self))
+        return .success(core._withUnsafeGuaranteedRef { $0.value(as: T.self) })
     }
 
     /// The same as a promise, which allocates nothing.

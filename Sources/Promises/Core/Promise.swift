@@ -92,7 +92,9 @@ extension Promise: Catchable {
     @inlinable
     var outcome: Result<T, any Error>? {
         guard let (core, kind) = core.settled else { return nil }
-        return kind == State.fulfilled ? .success(core.value(as: T.self)) : .failure(core.error)
+        return core._withUnsafeGuaranteedRef {
+            kind == State.fulfilled ? .success($0.value(as: T.self)) : .failure($0.error)
+        }
     }
 
     /// Neither fulfilled nor rejected yet.

@@ -48,16 +48,25 @@ extension Core {
     @usableFromInline
     var root: Core { unmanagedRoot.takeUnretainedValue() }
 
-    /// `State.fulfilled` or `State.rejected` and the core that holds the payload, or nil while pending.
+    /// `State.fulfilled` or `State.rejected` and the core that holds the payload, which lives as long as this one; or nil
+    /// while pending.
+    @inlinable @inline(__always)
+    var settled: (core: Unmanaged<Core>, kind: UInt)? {
+        let kind = state.load(ordering: .acquiring) & State.kindMask
+        guard kind == State.link || kind == State.pending else { return (.passUnretained(self), kind) }
+        return kind == State.pending ? nil : settledRoot
+    }
+
     @usableFromInline
-    var settled: (core: Core, kind: UInt)? {
-        let root = unmanagedRoot
-        let kind = root._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
-        switch kind {
-        case State.pending: return nil
-        // Linked between the two looks.
-        case State.link: return root.takeUnretainedValue().settled
-        default: return (root.takeUnretainedValue(), kind)
+    var settledRoot: (core: Unmanaged<Core>, kind: UInt)? {
+        while true {
+            let root = unmanagedRoot
+            switch root._withUnsafeGuaranteedRef({ $0.state.load(ordering: .acquiring) }) & State.kindMask {
+            case State.pending: return nil
+            // Linked between the two looks.
+            case State.link: continue
+            case let kind: return (root, kind)
+            }
         }
     }
 

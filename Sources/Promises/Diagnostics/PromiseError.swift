@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What the library itself rejects promises with.
 public enum PromiseError: Error, Equatable, Sendable {
     /// The work was cancelled.
@@ -38,12 +40,24 @@ public protocol CancellableError: Error {
 extension Error {
     /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, or a
     /// `CancellableError` that says so.
-    public var isCancelled: Bool {
-        switch self as any Error {
-        case PromiseError.cancelled: true
-        case is CancellationError: true
-        case let error as any CancellableError: error.isCancelled
-        default: false
+    public var isCancelled: Bool { OtherError.isCancelled(self) }
+}
+
+private enum OtherError {
+    /// The type of error that was last found to be none of those which can mean "cancelled". Asking a type at run time
+    /// what it conforms to took longer than three hops of the chain that leads to the `catch` which asks.
+    private static let latest = Atomic<UInt>(0)
+
+    static func isCancelled(_ error: any Error) -> Bool {
+        let type = UInt(bitPattern: ObjectIdentifier(type(of: error)))
+        if type == latest.load(ordering: .relaxed) { return false }
+        switch error {
+        case let error as PromiseError: return error == .cancelled
+        case is CancellationError: return true
+        case let error as any CancellableError: return error.isCancelled
+        default:
+            latest.store(type, ordering: .relaxed)
+            return false
         }
     }
 }

@@ -33,7 +33,8 @@ import Testing
         }
     }
 
-    @Test("while the promise that it returned is still pending", arguments: [ChainedOperator.then, .recover, .ensureThen])
+    @Test(
+        "while the promise that it returned is still pending", arguments: [ChainedOperator.then, .recover, .ensureThen])
     func beforeWhatItReturnedSettles(operation: ChainedOperator) throws {
         try inLoop { loop throws in
             let tally = Tally()
@@ -128,7 +129,8 @@ import Testing
         }
     }
 
-    @Test("on its thread also when the last promise of a chain is let go elsewhere", arguments: ChainedOperator.allCases)
+    @Test(
+        "on its thread also when the last promise of a chain is let go elsewhere", arguments: ChainedOperator.allCases)
     func ofPromisesLetGoElsewhere(operation: ChainedOperator) throws {
         let other = OtherThread()
         defer { other.stop() }

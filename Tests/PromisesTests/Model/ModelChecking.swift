@@ -148,7 +148,8 @@ struct Observation: CustomStringConvertible {
             switch event {
             case .abandoned(let promise): unsafeReports.onAbandoned(Int(promise.origin?.line ?? 0))
             case .unhandledRejection(let error, let promise):
-                unsafeReports.unhandled.append(Rejection(fault: Fault(error), origin: promise.origin.map { Int($0.line) }))
+                unsafeReports.unhandled.append(
+                    Rejection(fault: Fault(error), origin: promise.origin.map { Int($0.line) }))
             default: unsafeReports.others += 1
             }
         }
