@@ -70,6 +70,7 @@ final class Crew: @unchecked Sendable {
     private let seats: [Seat]
     /// What was wrong; written by the first member only, and read after all have been joined.
     private var complaint: String?
+    private let isLast = Atomic<Bool>(false)
     private let isOver = Atomic<Bool>(false)
 
     private final class Seat {
@@ -86,8 +87,11 @@ final class Crew: @unchecked Sendable {
         seats = (0..<size).map { _ in Seat() }
     }
 
-    /// Runs the rounds of `seeds`; what was wrong with the first that failed.
-    func run(_ seeds: [UInt64]) -> String? {
+    /// Runs the rounds of `seeds`, or as many of them as there is time for; what was wrong with the first that failed.
+    ///
+    /// On a machine that has much else to do, threads that wait for one another take very long.
+    func run(_ seeds: [UInt64], within limit: Duration?) -> String? {
+        let end = limit.map { ContinuousClock.now + $0 }
         let recorder = LogRecorder(where: { [self] event in
             // Claimed and done with: the recorder's own list would be shared.
             guard let seat = seatOfThisThread else { return false }
@@ -99,6 +103,7 @@ final class Crew: @unchecked Sendable {
                 seats[member].thread.store(UInt(pthread_self()), ordering: .relaxed)
                 barrier.wait()
                 for seed in seeds where !isOver.load(ordering: .acquiring) {
+                    if member == 0, let end, ContinuousClock.now > end { isLast.store(true, ordering: .releasing) }
                     switch seed % 3 {
                     case 0: round(seed, member, PlainValue.self)
                     case 1: round(seed, member, CountedValue.self)
@@ -133,7 +138,10 @@ final class Crew: @unchecked Sendable {
         let plan = plans[member]
         let seat = seats[member]
         seat.log = ThreadLog()
-        if member == 0 { census = Census() }
+        if member == 0 {
+            census = Census()
+            if Setting.isVerbose { print("seed \(seed) on \(size) threads") }
+        }
         barrier.wait()
         let census = census
         inLoop { loop in
@@ -153,11 +161,11 @@ final class Crew: @unchecked Sendable {
             seat.board = []
             execution.run(plan.script)
             execution.letGoOfResolvers()
-            comeToRest(loop)
+            comeToRest(loop, seed)
             seat.log.states = execution.states
             barrier.wait()
             execution.letGoOfPromises()
-            comeToRest(loop)
+            comeToRest(loop, seed)
             seat.log.trace = execution.trace
             seat.log.pipes = machine.pipes
             seat.log.waitingHandlers = loop.waitingHandlers
@@ -174,12 +182,13 @@ final class Crew: @unchecked Sendable {
                 isOver.store(true, ordering: .releasing)
             }
         }
+        if member == 0 && isLast.load(ordering: .relaxed) { isOver.store(true, ordering: .releasing) }
         barrier.wait()
     }
 
     /// Turns until no loop of the crew has anything left to do.
-    private func comeToRest(_ loop: EventLoop) {
-        while true {
+    private func comeToRest(_ loop: EventLoop, _ seed: UInt64) {
+        for _ in 0..<10_000 {
             do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }
             // Nobody runs anything between these, so nothing can be on its way that nobody has seen.
             barrier.wait()
@@ -190,5 +199,6 @@ final class Crew: @unchecked Sendable {
             if !goesOn { return }
             isBusy.store(false, ordering: .relaxed)
         }
+        fatalError("MODEL_SEED=\(seed) on \(size) threads never comes to rest")
     }
 }

@@ -34,9 +34,10 @@ import Testing
     @Test(arguments: [2, 3, 4]) func programsOfSeveralThreads(_ threads: Int) {
         let first = UInt64(Setting.firstSeed ?? 1)
         let count = Setting.seeds ?? scaled(threads == 2 ? 6000 : 2000)
+        let limit: Duration? = Setting.seed ?? Setting.seeds.map(UInt64.init) == nil ? .seconds(3) : nil
         // The same seed a thousand times: threads never meet in the same way twice.
         let seeds = Setting.seed.map { Array(repeating: $0, count: 1000) } ?? Array(first..<first + UInt64(count))
-        if let complaint = Crew(threads).run(seeds) { Issue.record("\(complaint)") }
+        if let complaint = Crew(threads).run(seeds, within: limit) { Issue.record("\(complaint)") }
     }
 
     /// Answers whether all was as it should be.
