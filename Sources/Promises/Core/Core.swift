@@ -171,9 +171,9 @@ class Core: Job, @unchecked Sendable {
 
     /// The node as a job: its source has settled.
     override func runAndRelease() {
-        if countsAsWaiting {
+        if countsAsWaiting, let loop {
             countsAsWaiting = false
-            EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() }
+            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() }
         }
         let word = upstream.load(ordering: .relaxed)
         if word & Upstream.hasNoOutcome == 0 { return isForwarding ? becomeAsSource() : code(self, .run) }
@@ -206,7 +206,13 @@ class Core: Job, @unchecked Sendable {
     @usableFromInline @inline(__always)
     final func retain() { _ = Unmanaged.passUnretained(self).retain() }
 
-    deinit { isAnnotated.load(ordering: .relaxed) ? endWithRecord() : end() }
+    deinit {
+        let isAnnotated = isAnnotated.load(ordering: .relaxed)
+        // A plain value leaves nothing to do; not even a call.
+        let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isTrivial)
+        if seen == State.fulfilled | State.isTrivial && !isAnnotated { return }
+        if isAnnotated { endWithRecord() } else { end() }
+    }
 }
 
 /// A promise that was made by hand, and knows where. Any thread may ask it at any time.

@@ -77,24 +77,36 @@ extension Core {
     @usableFromInline
     func attach(_ waiter: Core) {
         let node = Unmanaged<Job>.passRetained(waiter)
-        let here = EventLoop.unmanagedOfThisThread
-        if waiter.loop != nil && !waiter.role.contains(.onlyWatching) {
+        if let loop = waiter.loop, !waiter.role.contains(.onlyWatching) {
             waiter.countsAsWaiting = true
-            here._withUnsafeGuaranteedRef { $0.handlerWaits() }
+            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerWaits() }
         }
-        attach(waiter, node, here)
+        waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
+        let seen = state.load(ordering: .acquiring)
+        if seen & State.kindMask == State.pending && push(waiter, node, seen).done { return }
+        attachAtLeisure(waiter, node)
     }
 
-    private func attach(_ waiter: Core, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
+    /// One try to make `waiter` the newest in a list whose state was `seen`.
+    @inline(__always)
+    private func push(_ waiter: Core, _ node: Unmanaged<Job>, _ seen: UInt) -> (done: Bool, now: UInt) {
+        waiter.next = Self.waiters(seen)
+        let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
+        let (done, now) = state.compareExchange(
+            expected: seen, desired: word, successOrdering: .releasing, failureOrdering: .acquiring)
+        return (done, now)
+    }
+
+    /// The cases beside the common one: a core that has settled, or is doing so, or is linked; another thread's push.
+    @inline(never)
+    private func attachAtLeisure(_ waiter: Core, _ node: Unmanaged<Job>) {
+        let here = EventLoop.unmanagedOfThisThread
         var seen = state.load(ordering: .acquiring)
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         while true {
             let kind = seen & State.kindMask
             guard kind == State.pending || kind != State.link && seen & State.isSettling != 0 else { break }
-            waiter.next = Self.waiters(seen)
-            let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
-            let (done, now) = state.weakCompareExchange(
-                expected: seen, desired: word, successOrdering: .releasing, failureOrdering: .acquiring)
+            let (done, now) = push(waiter, node, seen)
             if done { return }
             seen = now
         }
@@ -114,7 +126,7 @@ extension Core {
 
     private func attachToRoot(_ waiter: Core, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
         let root = root
-        guard root === Core.never else { return root.attach(waiter, node, here) }
+        guard root === Core.never else { return root.attachAtLeisure(waiter, node) }
         // Nobody will ever settle it: the handler is let go at once.
         let never = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | Upstream.forsaken
         waiter.upstream.store(never, ordering: .relaxed)
