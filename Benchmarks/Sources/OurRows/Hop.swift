@@ -13,8 +13,8 @@ let hops: [Workload] = [
 // @unchecked: each side writes its own resolver, and then settles the other's promise, which orders this before the
 // reading there.
 final class Court: @unchecked Sendable {
-    var here: Resolver<Int>?
-    var there: Resolver<Int>?
+    @exclusivity(unchecked) var here: Resolver<Int>?
+    @exclusivity(unchecked) var there: Resolver<Int>?
 }
 
 func pingPongByHang(_ n: Int) {
