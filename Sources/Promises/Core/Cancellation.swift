@@ -219,6 +219,8 @@ struct OnCancel: Operation {
     typealias Input = Void
     typealias Output = Void
     let body: () -> Void
+    // It is not counted among the handlers that wait, which keep the loop object for who settles the promise.
+    private let loop = EventLoop.ofThisThread
 
     init(_ body: @escaping () -> Void) { self.body = body }
 

@@ -1,0 +1,23 @@
+import Promises
+import Reactor
+import Testing
+
+/// `onCancel` of a thread that ends before the promise has settled. Under AddressSanitizer.
+@Suite struct OnCancelThreads {
+    @Test(arguments: [false, true])
+    func itsThreadEndsFirst(isCancelled: Bool) {
+        let tally = Tally()
+        for _ in 0..<10 {
+            let box = Shared<(promise: Promise<Int>, resolver: Resolver<Int>)?>(nil)
+            Strand.run {
+                let pair = Promise<Int>.pending()
+                let token = tally.token()
+                pair.resolver.onCancel { token.use() }
+                box.change { $0 = pair }
+            }
+            if isCancelled { box.value?.promise.cancel() } else { box.value?.resolver.fulfill(1) }
+            #expect(box.value?.promise.isResolved == true)
+        }
+        #expect(tally.alive == 0)
+    }
+}
