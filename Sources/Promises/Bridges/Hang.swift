@@ -72,10 +72,9 @@ extension Core {
         if let settled { return settled }
         // Another thread that settles the promise posts this to us, which ends our wait. The hang itself tells of a
         // rejection, and may end before there is one.
-        let root = root
-        let wakeUp = Core(WakeUp(), role: .onlyWatching)
-        root.attach(wakeUp)
-        defer { root.remove(wakeUp) }
+        let wakeUp = Core(WakeUp(loop), role: .onlyWatching)
+        attach(wakeUp)
+        defer { wakeUp.withdraw() }
         var timedOut = false
         let timer = timeout.map { loop.schedule(after: $0) { timedOut = true } }
         defer { timer?.cancel() }
@@ -98,6 +97,10 @@ extension Core {
 private struct WakeUp: Operation {
     typealias Input = Void
     typealias Output = Void
+    // A waiter that only watches does not keep its loop by the count of those that wait; who settles posts to it.
+    let loop: EventLoop
+
+    init(_ loop: EventLoop) { self.loop = loop }
 
     func run(_ source: Source<Void>, _ core: Core) { core.finish(()) }
 }

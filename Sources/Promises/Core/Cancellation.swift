@@ -79,14 +79,19 @@ extension Core {
         return (true, source)
     }
 
-    /// Takes back a waiter of this thread, and with it the list's reference. If the core has settled, nothing happens: the
-    /// waiter has run, or is about to.
-    func remove(_ waiter: Core) {
-        guard let first = lockWaiters() else { return }
-        let isThere = Self.nodes(from: first).contains { Self.core($0) === waiter }
-        if isThere { waiter.upstream.store(Upstream.taken, ordering: .relaxed) }
-        sweepAndUnlock(first)
-        if isThere { waiter.code(waiter, .drop) }
+    /// Takes this waiter of this thread back. If its source has settled, nothing happens: it has run, or is about to.
+    ///
+    /// Whoever calls this must hold the core that the waiter was attached to.
+    func withdraw() {
+        let word = upstream.load(ordering: .acquiring)
+        guard
+            word & Upstream.mark == Upstream.waiting,
+            upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
+                .exchanged
+        else { return }
+        code(self, .drop)
+        let source = Self.core(word)
+        if source.mayLockWaiters { source.sweep() } else { source.noteWithdrawal() }
     }
 
     // MARK: The list of waiters, as others than its taker see it
@@ -106,7 +111,20 @@ extension Core {
     /// withdrawing costs the same however long the list is.
     private func noteWithdrawal() {
         let withdrawals = withdrawals.add(1, ordering: .relaxed).newValue
-        guard Withdrawal.isSweepDue(withdrawals), let first = lockWaiters() else { return }
+        guard Withdrawal.isSweepDue(withdrawals) else { return }
+        if mayLockWaiters { return sweep() }
+        guard Withdrawal.isSweepJustDue(withdrawals), let loop else { return }
+        EventLoop.post(SweepJob(self), toLoopAt: loop) { self.settled == nil && self.root === self }
+    }
+
+    /// Whether this thread may look at the list, which must not be thinned out while the holder of the right to settle
+    /// looks at it. For a promise made by hand that one has claimed it before, and `lockWaiters` finds that out; any
+    /// other settles on its loop's thread without claiming, so that only this thread is shut out.
+    private var mayLockWaiters: Bool { role.contains(.madeByHand) || loop == EventLoop.addressOfThisThread }
+
+    /// Clears the void places away. Only who `mayLockWaiters`.
+    fileprivate func sweep() {
+        guard let first = lockWaiters() else { return }
         sweepAndUnlock(first)
     }
 
@@ -138,7 +156,7 @@ extension Core {
     }
 
     /// Keeps whoever would take the list waiting, and gives its newest node; later ones may be pushed all the same.
-    /// `nil` if the core is not pending, or is being settled.
+    /// `nil` if the core is not pending, or is being settled. Only who `mayLockWaiters`.
     private func lockWaiters() -> Unmanaged<Job>?? {
         var seen = state.load(ordering: .acquiring)
         while seen & (State.kindMask | State.isClaimed) == State.pending {
@@ -193,6 +211,9 @@ extension Core {
 private enum Withdrawal {
     static func isSweepDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF >= 16 << (word >> 24) }
 
+    /// The first time, so that it is asked for once.
+    static func isSweepJustDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF == 16 << (word >> 24) }
+
     /// As many as are left may become void before the next sweep, and 16 at least.
     static func afterSweep(_ left: Int) -> UInt32 {
         let power = max(0, Int.bitWidth - (left >> 4).leadingZeroBitCount)
@@ -212,6 +233,18 @@ private final class CancelJob: Job {
     }
 
     override func run() { core.root.cancel(evenIfWanted: evenIfWanted) }
+}
+
+/// Clears void places from a list on the thread whose they are.
+private final class SweepJob: Job {
+    private let core: Core
+
+    init(_ core: Core) {
+        self.core = core
+        super.init()
+    }
+
+    override func run() { core.sweep() }
 }
 
 /// Calls the body if the promise was cancelled; see `Resolver.onCancel`.

@@ -8,8 +8,8 @@ import Synchronization
 // Who may do what:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
 // - One party holds the right to settle: the operation of a child, the winner of `claim` among resolvers. Only it
-//   takes the list of waiters, and so it may look at the list before it takes it. (Who thins the list out keeps it
-//   waiting meanwhile: see `State.isBusy`.)
+//   takes the list of waiters, and so it may look at the list before it takes it. (Who thins the list out is of the
+//   same thread; or the core is made by hand, and who has not claimed it keeps the claimer waiting: see `State.isBusy`.)
 // - It holds the core by a reference, and does not give that up before it has sent all waiters on their way.
 // - A link is made, and what stands behind it is settled, on one thread only, that of both cores' loop. So two
 //   threads cannot build a circle of links, and a promise made by hand, which any thread may settle, is never linked.

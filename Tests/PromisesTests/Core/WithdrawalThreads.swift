@@ -1,0 +1,78 @@
+import Glibc
+import Reactor
+import Testing
+
+@testable import Promises
+
+/// Waiters that one thread withdraws from an operator's promise while its own thread settles it. Under ThreadSanitizer.
+@Suite struct WithdrawalThreads {
+    @Test func aHangIsTimedOut() throws {
+        try whileItSettles { mapped, settler in
+            for _ in 0..<200 where mapped.isPending { _ = try? hang(mapped, timeout: .zero) }
+            settler.join()
+        }
+    }
+
+    @Test func handlersAreCancelled() throws {
+        try whileItSettles { mapped, settler in
+            try EventLoop.withLoop { loop throws in
+                for _ in 0..<400 { mapped.map { $0 }.cancel() }
+                settler.join()
+                try loop.turn(.poll)
+            }
+        }
+    }
+
+    @Test func theirPlacesDoNotPileUp() {
+        let box = Shared<Promise<Int>?>(nil)
+        let (isThere, isCancelled, isSwept, isCounted) = (Gate(), Gate(), Gate(), Gate())
+        let owner = Strand {
+            let (promise, resolver) = Promise<Int>.pending()
+            box.change { $0 = promise.map { $0 } }
+            isThere.open()
+            isCancelled.wait()
+            try? EventLoop.current.turn(.poll)
+            isSwept.open()
+            isCounted.wait()
+            resolver.fulfill(1)
+        }
+        isThere.wait()
+        let places = (0..<1000).compactMap { _ in
+            box.value.map { source in
+                let promise = source.map { $0 + 1 }
+                promise.cancel()
+                return WeakCore(promise.core)
+            }
+        }
+        isCancelled.open()
+        isSwept.wait()
+        #expect(places.count { $0.core != nil } < 100)
+        isCounted.open()
+        owner.join()
+    }
+
+    /// `body` joins the thread.
+    private func whileItSettles(_ body: (Promise<Int>, Strand) throws -> Void) throws {
+        for _ in 0..<100 {
+            let box = Shared<Promise<Int>?>(nil)
+            let isThere = Gate()
+            let settler = Strand {
+                let (promise, resolver) = Promise<Int>.pending()
+                let mapped = promise.map { $0 + 1 }
+                box.change { $0 = mapped }
+                isThere.open()
+                usleep(100)
+                resolver.fulfill(1)
+                while mapped.isPending || EventLoop.current.isReady { try? EventLoop.current.turn(.poll) }
+            }
+            isThere.wait()
+            try body(box.value!, settler)
+        }
+    }
+}
+
+private struct WeakCore {
+    weak var core: Core?
+
+    init(_ core: Core) { self.core = core }
+}
