@@ -23,7 +23,7 @@ final class Gathering: Core, @unchecked Sendable {
     private let rule: Rule
     @usableFromInline let count: Int
     /// Nodes that are still to run, and one for whoever is adding sources. Atomic, since nodes whose loop has ended are
-    /// discarded by whoever settles their sources.
+    /// discarded by whoever settles their sources. They touch nothing else here.
     private let outstanding = Atomic<Int>(1)
     /// Sources whose value is there.
     private var values = 0
@@ -154,8 +154,13 @@ private final class GatheringNode: Core, @unchecked Sendable {
         super.runAndRelease()
     }
 
+    /// The loop has ended. Each source's thread may be here at the same time, so the gathering is not told the outcome,
+    /// only that none will come.
     override func discardAndRelease() {
-        takeSource()
+        let gathering = gathering.take()
+        // Lets go of the source, and tells whoever waits for the node: nobody.
+        dropOperation()
+        gathering?.lose()
         super.discardAndRelease()
     }
 
