@@ -28,7 +28,7 @@ public final class EventLoop {
     var signals = LoopSignals()
     private var holds = 0
     private var stopRequested = false
-    var hasEnded = false
+    package internal(set) var hasEnded = false
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
 

@@ -22,7 +22,11 @@ extension Core {
             return settle(State.rejected)
         }
         guard isOpen, let loop else { return }
-        if loop == EventLoop.addressOfThisThread { return cancelHere(evenIfWanted: evenIfWanted) }
+        if loop == EventLoop.addressOfThisThread {
+            // While it ends, other threads discard what it would have run, and are the ones to settle that.
+            if EventLoop.ofThisThread.hasEnded { return }
+            return cancelHere(evenIfWanted: evenIfWanted)
+        }
         // While it is pending, the loop that it belongs to is still there.
         let job = CancelJob(self, evenIfWanted: evenIfWanted)
         EventLoop.post(job, toLoopAt: loop) { self.settled == nil && self.root === self }

@@ -1,0 +1,32 @@
+import Promises
+import Reactor
+import Testing
+
+/// What a loop lets go at its end cancels promises, while another thread settles what these wait for. Under
+/// ThreadSanitizer.
+@Suite struct CancellationAtLoopEnd {
+    @Test func againstASettlementElsewhere() {
+        for _ in 0..<scaled(2000) {
+            let (promise, resolver) = Promise<Int>.pending()
+            let isReady = Gate()
+            let thread = Strand {
+                for _ in 0..<20 {
+                    let canceller = Canceller(promise.map { $0 + 1 })
+                    EventLoop.current.enqueue { withExtendedLifetime(canceller) {} }
+                }
+                isReady.open()
+            }
+            isReady.wait()
+            resolver.fulfill(1)
+            thread.join()
+        }
+    }
+
+    private final class Canceller {
+        private let promise: Promise<Int>
+
+        init(_ promise: Promise<Int>) { self.promise = promise }
+
+        deinit { promise.cancel() }
+    }
+}
