@@ -50,7 +50,13 @@ public final class Listener {
         loop.forget(socket.fd)
     }
 
-    deinit { if !isClosed { release() } }
+    // With the loop goes what has held us: the pause of `backOff`, or the handlers of connections that were running.
+    deinit {
+        if !isClosed { release() }
+        let promises = waiting + (service.map { [$0.promise] } ?? [])
+        let error = SystemError(.accept, ECANCELED, detail: "the loop has ended")
+        for promise in promises { promise.reject(error) }
+    }
 
     /// Listens on `address`, from now on: clients may connect before anybody accepts.
     ///

@@ -1,0 +1,27 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A listener that does not wait in the poller when its loop ends: those who wait for it are told all the same.
+@Suite struct ListenerAtLoopEnd {
+    @Test(arguments: [false, true])
+    func aConnectionIsRunning(isClosed: Bool) throws {
+        var served: Promise<Void>?
+        try EventLoop.withLoop { loop throws in
+            let listener = try Listener.bind("127.0.0.1:0")
+            var hasStarted = false
+            let service = listener.serve(maxConnections: 1) { connection in
+                hasStarted = true
+                return connection.read().asVoid()
+            }
+            service.ignoringErrors()
+            served = service
+            let client = connect(to: listener.localAddress)
+            try loop.run(until: { hasStarted })
+            if isClosed { listener.close() }
+            withExtendedLifetime(client) {}
+        }
+        #expect(served?.isRejected == true)
+    }
+}
