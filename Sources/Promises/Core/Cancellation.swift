@@ -15,30 +15,39 @@ extension Core {
     /// Any thread; what belongs to another thread is cancelled there, later.
     /// - Parameter evenIfWanted: also if there are handlers that wait for it.
     func cancel(evenIfWanted: Bool) {
+        // Not one inside the other: a chain may be a million long.
+        var source = cancelAlone(evenIfWanted: evenIfWanted)
+        while let next = source { source = next.cancelAlone(evenIfWanted: false) }
+    }
+
+    /// Answers what it was waiting for, if that is to be cancelled next.
+    private func cancelAlone(evenIfWanted: Bool) -> Core? {
         if role.contains(.madeByHand) {
-            guard evenIfWanted || !isWanted, stopProducing() else { return }
+            guard evenIfWanted || !isWanted, stopProducing() else { return nil }
             storeError(PromiseError.cancelled, placeOfMaking)
             retain()
-            return settle(State.rejected)
+            settle(State.rejected)
+            return nil
         }
-        guard isOpen, let loop else { return }
+        guard isOpen, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
             // While it ends, other threads discard what it would have run, and are the ones to settle that.
-            if EventLoop.ofThisThread.hasEnded { return }
+            if EventLoop.ofThisThread.hasEnded { return nil }
             return cancelHere(evenIfWanted: evenIfWanted)
         }
         // While it is pending, the loop that it belongs to is still there.
         let job = CancelJob(self, evenIfWanted: evenIfWanted)
         EventLoop.post(job, toLoopAt: loop) { self.settled == nil && self.root === self }
+        return nil
     }
 
-    private func cancelHere(evenIfWanted: Bool) {
-        guard evenIfWanted || !isWanted else { return }
+    private func cancelHere(evenIfWanted: Bool) -> Core? {
+        guard evenIfWanted || !isWanted else { return nil }
         // What a handler has returned settles this core in its place.
         let word = upstream.load(ordering: .relaxed)
         let producer = word & Upstream.mark == Upstream.adopted ? Self.core(word) : self
         let (isStopped, source) = producer.stop()
-        guard isStopped else { return }
+        guard isStopped else { return nil }
         // It may be running just now, and end later.
         if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
         // What the operation's end has run may have been faster.
@@ -47,7 +56,7 @@ extension Core {
             retain()
             settle(State.rejected)
         }
-        source?.cancel(evenIfWanted: false)
+        return source
     }
 
     /// Ends what would settle this core, on its own thread. If it was waiting for a source that is still pending, that is

@@ -87,6 +87,17 @@ import Testing
         }
     }
 
+    @Test func itClimbsALongChain() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            var last = source
+            for _ in 0..<scaled(1_000_000) { last = last.map { $0 } }
+            last.cancel()
+            #expect(last.isRejected && source.isRejected)
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
     @Test func itTakesATimerOutOfTheLoop() throws {
         try inLoop { loop throws in
             let late = after(.seconds(3600)).then { Promise.value(1) }
