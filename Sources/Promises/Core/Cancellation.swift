@@ -87,7 +87,7 @@ extension Core {
             dropOperation()
             return (true, nil)
         }
-        if !isForwarding { code(self, .drop) }
+        if isForwarding { isForwarding = false } else { code(self, .drop) }
         source.noteWithdrawal()
         return (true, source)
     }

@@ -185,6 +185,22 @@ import Testing
         }
     }
 
+    @Test func whatWasCancelledMayBeReturnedByWhatItWaitedFor() throws {
+        try inLoop { loop throws in
+            let (gate, resolver) = Promise<Int>.pending()
+            var cancelled: Promise<Int>?
+            let source = gate.then { _ -> Promise<Int> in cancelled ?? Promise.value(0) }
+            source.ignoringErrors()
+            let follower = Promise.value(0).then { _ in source }
+            cancelled = follower
+            try loop.run()
+            follower.cancel()
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(source.error as? PromiseError == .cancelled)
+        }
+    }
+
     @Test func aHandlerThatIsQueuedAlready() throws {
         try inLoop { loop throws in
             let tally = Tally()
