@@ -133,7 +133,10 @@ extension Core {
     /// Whether this thread may look at the list, which must not be thinned out while the holder of the right to settle
     /// looks at it. For a promise made by hand that one has claimed it before, and `lockWaiters` finds that out; any
     /// other settles on its loop's thread without claiming, so that only this thread is shut out.
-    private var mayLockWaiters: Bool { role.contains(.madeByHand) || loop == EventLoop.addressOfThisThread }
+    /// Nor is it let in once the loop is ending, when other threads discard, and settle, what the loop would have run.
+    private var mayLockWaiters: Bool {
+        role.contains(.madeByHand) || loop == EventLoop.addressOfThisThread && !EventLoop.ofThisThread.hasEnded
+    }
 
     /// Clears the void places away. Only who `mayLockWaiters`.
     fileprivate func sweep() {
