@@ -341,6 +341,8 @@ public final class EventLoop {
 
     /// Before `fd` is closed.
     package func forget(_ fd: CInt) {
+        // A loop that has ended has forgotten everything; its connections may be let go by other threads.
+        if hasEnded { return }
         assertOwner()
         // In a forked child the registration is the parent's, and must stay.
         poller.forget(fd, isForked ? nil : kernel)

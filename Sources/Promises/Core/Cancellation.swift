@@ -46,51 +46,89 @@ extension Core {
         // What a handler has returned settles this core in its place.
         let word = upstream.load(ordering: .relaxed)
         let producer = word & Upstream.mark == Upstream.adopted ? Self.core(word) : self
-        let (isStopped, source) = producer.stop()
-        guard isStopped else { return nil }
-        // It may be running just now, and end later.
-        if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
-        // What the operation's end has run may have been faster.
-        if isOpen && settled == nil {
-            storeError(PromiseError.cancelled, nil)
-            retain()
-            settle(State.rejected)
+        switch producer.stop() {
+        case .refused: return nil
+        case .willEnd(let source): return source
+        case .stopped(let source):
+            // It may be running just now, and end later.
+            if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
+            // What the operation's end has run may have been faster.
+            if isOpen && settled == nil {
+                storeError(PromiseError.cancelled, nil)
+                retain()
+                settle(State.rejected)
+            }
+            return source
         }
-        return source
     }
 
-    /// Ends what would settle this core, on its own thread. If it was waiting for a source that is still pending, that is
-    /// returned, with a reference.
-    func stop() -> (isStopped: Bool, source: Core?) {
-        let word = upstream.load(ordering: .acquiring)
-        switch word {
-        case 0: return (stopProducing(), nil)
-        case Upstream.taken: return (true, nil)
-        default: break
-        }
-        defer {
-            if countsAsWaiting {
-                countsAsWaiting = false
-                EventLoop.ofThisThread.handlerWaitsNoMore()
+    /// What becomes of a producer that is to stop; with the source that it was waiting for, if that is to be told next.
+    enum Stopping {
+        /// It cannot be stopped.
+        case refused
+        /// It has ended, without settling anything.
+        case stopped(Core?)
+        /// It is told of the cancellation like of any rejection, by a job, and settles then.
+        case willEnd(Core?)
+
+        var source: Core? {
+            switch self {
+            case .refused: nil
+            case .stopped(let source), .willEnd(let source): source
             }
         }
-        guard word & Upstream.mark == Upstream.waiting else {
-            dropOperation()
-            return (true, nil)
-        }
-        let source = Self.core(word)
+    }
+
+    /// Ends what would settle this core, on its own thread.
+    func stop() -> Stopping {
+        let word = upstream.load(ordering: .acquiring)
+        if word == 0 { return stopProducing() ? .stopped(nil) : .refused }
+        // Still counted: it is about to be told.
+        if word == Upstream.taken { return countsAsWaiting ? .willEnd(nil) : .stopped(nil) }
+        // What must run in any case, unless it has already.
+        let willRun = role.contains(.runsWhenCancelled) && !isForwarding
         guard
+            word & Upstream.mark == Upstream.waiting,
             upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
                 .exchanged
         else {
-            // It has settled since, on another thread.
+            // It has settled, on another thread perhaps, and we are on our way to run.
+            if willRun {
+                Core.release(upstream: upstream.exchange(Core.cancellation(), ordering: .acquiring))
+                return .willEnd(nil)
+            }
             dropOperation()
-            return (true, nil)
+            waitsNoMore()
+            return .stopped(nil)
+        }
+        let source = Self.core(word)
+        let next = role.contains(.shielding) ? nil : source
+        defer { source.noteWithdrawal() }
+        if willRun {
+            EventLoop.ofThisThread.enqueue(CancelledRun(self))
+            return .willEnd(next)
         }
         if isForwarding { isForwarding = false } else { code(self, .drop) }
-        source.noteWithdrawal()
-        return (true, source)
+        waitsNoMore()
+        return .stopped(next)
     }
+
+    private func waitsNoMore() {
+        guard countsAsWaiting else { return }
+        countsAsWaiting = false
+        EventLoop.ofThisThread.handlerWaitsNoMore()
+    }
+
+    /// The word of a node whose source has been cancelled.
+    fileprivate static func cancellation() -> UInt {
+        UInt(bitPattern: Unmanaged.passRetained(cancelled).toOpaque()) | Upstream.rejected
+    }
+
+    private static let cancelled: Core = {
+        let core = Core(error: PromiseError.cancelled, origin: nil)
+        core.markHandled()
+        return core
+    }()
 
     /// Takes this waiter of this thread back. If its source has settled, nothing happens: it has run, or is about to.
     ///
@@ -276,5 +314,28 @@ struct OnCancel: Operation {
     func run(_ source: Source<Void>, _ core: Core) {
         if (source.core as? HandMadeCore)?.isCancelled == true { body() }
         core.finish(())
+    }
+}
+
+/// Runs an operation that must run in any case, with a cancellation as its source's outcome. The node itself still has
+/// its place in the list of the source.
+private final class CancelledRun: Job {
+    private let core: Core
+
+    init(_ core: Core) {
+        self.core = core
+        super.init()
+    }
+
+    override func run() {
+        core.upstream.store(Core.cancellation(), ordering: .relaxed)
+        core.retain()
+        core.runAndRelease()
+    }
+
+    override func discardAndRelease() {
+        core.code(core, .drop)
+        core.producerIsGone()
+        super.discardAndRelease()
     }
 }

@@ -73,6 +73,10 @@ class Core: Job, @unchecked Sendable {
         static var watching: Role { [.onlyWatching, .notListening] }
         /// What a promise that is settled with it as the only waiter must look at.
         static var unusual: Role { [.inlineAtHome, .onlyWatching] }
+        /// Its operation is told of a cancellation and not destroyed by it: it cleans up.
+        @usableFromInline static var runsWhenCancelled: Role { Role(rawValue: 16) }
+        /// A cancellation does not go on from here to what it waits for.
+        @usableFromInline static var shielding: Role { Role(rawValue: 32) }
         /// Resolvers settle it, from any thread.
         @usableFromInline static var madeByHand: Role { Role(rawValue: 8) }
     }

@@ -121,7 +121,11 @@ extension Core {
         guard mark != Upstream.taken && mark != Upstream.adopted else { return }
         // One that forwards has none any more.
         if !isForwarding { code(self, .drop) }
-        guard mark != Upstream.waiting else { return }
+        if mark != Upstream.waiting { Self.release(upstream: word) }
+    }
+
+    /// Lets go of a source that has come.
+    static func release(upstream word: UInt) {
         Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).release()
     }
 

@@ -28,9 +28,12 @@ public struct Resolver<T> {
     /// ```swift
     /// Promise<Answer> { resolver in
     ///     let query = database.start { resolver.resolve($0) }
-    ///     resolver.onCancel { query.stop() }
+    ///     resolver.onCancel { [weak query] in query?.stop() }
     /// }
     /// ```
+    ///
+    /// `body` is held by the promise: if it holds what holds the resolver, as a query holds its callback, then nobody
+    /// notices when all others have let go of it.
     public func onCancel(_ body: @escaping () -> Void) { token.core.attach(Core(OnCancel(body), role: .watching)) }
 
     /// Settles with a result, of whatever error type.

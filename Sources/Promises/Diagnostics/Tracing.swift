@@ -30,6 +30,14 @@ extension Core {
         return child
     }
 
+    /// The same for a node with a role of its own.
+    @inlinable
+    func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> Core {
+        let child = Core(operation, role: role)
+        attach(child)
+        return child
+    }
+
     /// Records that `operation` made this core out of `source`, as a promise of type `type`.
     @inlinable @inline(__always)
     func traced<Kind>(

@@ -2,8 +2,9 @@ extension Promise {
     /// Cancels the promise, if it is pending: it is rejected with `PromiseError.cancelled`, and the work that would have
     /// settled it is stopped, as far as that can be.
     ///
-    /// What that is: the closure of the operator that made the promise is released, unrun; a timer leaves the loop;
-    /// the `onCancel` of a resolver is called. Then the same happens to the promise that this one waits for, and so
+    /// What that is: the closure of the operator that made the promise is released, unrun, except those of `ensure`,
+    /// `ensureThen` and `tap`, which are called in any case; a timer leaves the loop; the `onCancel` of a resolver is
+    /// called. Then the same happens to the promise that this one waits for, and so
     /// on upwards, as long as no other handler waits there. Handlers run as for any rejection, as jobs, never inside
     /// this call; note that `catch` and `recover` do not see cancellations unless their policy is `.allErrors`.
     ///

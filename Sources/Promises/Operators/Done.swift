@@ -18,7 +18,7 @@ extension Thenable {
         return map("get", passOn, file, line)
     }
 
-    /// Calls `body` with the outcome, whichever it is, and passes it on.
+    /// Calls `body` with the outcome, whichever it is, a cancellation of the chain among them, and passes it on.
     @inlinable @inline(__always)
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -30,7 +30,9 @@ extension Thenable {
         _ operation: StaticString, _ body: @escaping (Result<T, any Error>) -> Void, _ file: StaticString, _ line: UInt
     ) -> Promise<T> {
         let source = asPromise().core
-        return Promise(source.derive(Tap(body)).traced(operation, after: source, Promise<T>.self, file, line))
+        return Promise(
+            source.derive(Tap(body), role: .runsWhenCancelled).traced(
+                operation, after: source, Promise<T>.self, file, line))
     }
 }
 
@@ -61,7 +63,8 @@ extension Guarantee {
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> {
-        Guarantee(core.derive(Tap(body)).traced("tap", after: core, Guarantee<T>.self, file, line))
+        Guarantee(
+            core.derive(Tap(body), role: .runsWhenCancelled).traced("tap", after: core, Guarantee<T>.self, file, line))
     }
 }
 

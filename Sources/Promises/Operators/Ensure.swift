@@ -1,18 +1,19 @@
 extension Catchable {
-    /// Calls `body` when the promise settles, whichever way, and passes the outcome on.
+    /// Calls `body` when the promise settles, whichever way, and passes the outcome on. So it is also called when the
+    /// chain is cancelled, above or below; what follows is rejected then once `body` has been called.
     @inlinable @inline(__always)
     public func ensure(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { tap("ensure", { _ in body() }, file, line) }
 
     /// Calls `body` when the promise settles, whichever way, waits for the guarantee that it returns, and only then passes
-    /// the outcome on.
+    /// the outcome on. Also called when the chain is cancelled, and what it returns is not cancelled with it.
     @inlinable @inline(__always)
     public func ensureThen(
         _ body: @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
         let source = asPromise().core
-        let child = source.derive(EnsureThen<T>(body))
+        let child = source.derive(EnsureThen<T>(body), role: .runsWhenCancelled)
         return Promise(child.traced("ensureThen", after: source, Promise<T>.self, file, line))
     }
 }
@@ -29,7 +30,7 @@ struct EnsureThen<T>: Operation {
     func run(_ source: Source<T>, _ core: Core) {
         // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
         // long a recursion through here is.
-        let held = Core(EnsureHold<T>(source.core))
+        let held = Core(EnsureHold<T>(source.core), role: .shielding)
         let cleanup = body().core
         cleanup.attach(held)
         if Tracing.isOn { Tracing.adopt(core, cleanup) }

@@ -201,6 +201,67 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true]) func cleanupRunsWhenItIsCancelledFromBelow(isQueued: Bool) throws {
+        try inLoop { loop throws in
+            var seen: [String] = []
+            let source = isQueued ? Promise.value(0) : after(.seconds(60)).map { 0 }.asPromise()
+            let cleaned =
+                source
+                .ensure { seen.append("ensure") }
+                .tap { seen.append($0.isCancelled ? "cancelled" : "other") }
+                .ensureThen {
+                    seen.append("ensureThen")
+                    return after(.seconds(1)).done { seen.append("done") }
+                }
+            let end = cleaned.done { seen.append("\($0)") }
+            end.cancel()
+            // A second time, before those have run.
+            cleaned.cancel()
+            #expect(seen == [] && end.isRejected && cleaned.isPending)
+            try loop.run()
+            #expect(cleaned.error as? PromiseError == .cancelled)
+            // From below upwards, unless one was on its way already.
+            let order = isQueued ? ["ensure", "ensureThen", "cancelled"] : ["ensureThen", "cancelled", "ensure"]
+            #expect(seen == order + ["done"])
+        }
+    }
+
+    @Test func cleanupThatHasBegunIsNotCancelled() throws {
+        try inLoop { loop throws in
+            var isDone = false
+            let promise = Promise.value(1).ensureThen { after(.seconds(1)).done { isDone = true } }
+            try loop.turn(.poll)
+            promise.cancel()
+            #expect(promise.isRejected)
+            try loop.run()
+            #expect(isDone)
+        }
+    }
+
+    @Test func cleanupOfWhatAHandlerHasReturned() throws {
+        try inLoop { loop throws in
+            var isClean = false
+            let promise = Promise.value(1).then { _ in
+                after(.seconds(60)).asPromise().ensure { isClean = true }
+            }
+            try loop.turn(.poll)
+            promise.cancel()
+            try loop.run()
+            #expect(isClean && promise.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func cleanupWhoseLoopEndsIsLetGo() {
+        let tally = Tally()
+        let lines = logged {
+            inLoop { _ in
+                let token = tally.token()
+                after(.seconds(60)).asPromise().ensure { withExtendedLifetime(token) {} }.cancel()
+            }
+        }
+        #expect(tally.alive == 0 && lines.count == 1)
+    }
+
     @Test func aHandlerThatIsQueuedAlready() throws {
         try inLoop { loop throws in
             let tally = Tally()
@@ -372,4 +433,11 @@ extension EventLoop {
 /// Keeps a resolver as long as the loop lives, or until it has settled.
 private func keep(_ resolver: Resolver<Int>, in loop: EventLoop) {
     loop.schedule(after: .seconds(86_400)) { withExtendedLifetime(resolver) {} }.unref()
+}
+
+extension Result<Int, any Error> {
+    fileprivate var isCancelled: Bool {
+        guard case .failure(let error) = self else { return false }
+        return error.isCancelled
+    }
 }

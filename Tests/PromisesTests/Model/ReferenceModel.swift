@@ -24,6 +24,11 @@ final class ReferenceModel: Machine {
         /// Whether that is a `when` or `race`.
         var isGathering = false
         var wasCancelled = false
+        /// Its handler is told of a cancellation, and runs; by a job, which is under way.
+        var cleansUp = false
+        var willBeTold = false
+        /// A cancellation does not go on from here.
+        var isShielding = false
 
         init(origin: Int? = nil) { self.origin = origin }
 
@@ -40,6 +45,10 @@ final class ReferenceModel: Machine {
         var source: Promise?
         /// It has run, or was withdrawn.
         var isDone = false
+        /// It will be told of a cancellation instead of what was on its way.
+        var isCancelled = false
+        /// The handler has run, and this waits for what it returned.
+        var isFollowing = false
         /// With the promise that has settled.
         let run: (Promise) -> Void
 
@@ -92,7 +101,7 @@ final class ReferenceModel: Machine {
         let job = {
             if waiter.isDone { return }
             waiter.isDone = true
-            waiter.run(source)
+            waiter.run(waiter.isCancelled ? self.cancelled : source)
         }
         guard waiter.isInline else { return jobs.append(job) }
         inlineJobs.append(job)
@@ -135,6 +144,7 @@ final class ReferenceModel: Machine {
         } else {
             outer.follows = inner
             child.waits = [wait(for: inner) { self.finish(child, as: $0) }]
+            child.waits[0].isFollowing = true
         }
     }
 
@@ -150,16 +160,37 @@ final class ReferenceModel: Machine {
             return settle(promise, .error(.cancelled), promise.origin)
         }
         let producer = promise.producer ?? promise
+        if producer.willBeTold { return }
         var source: Promise?
+        var isOver = true
         for waiter in producer.waits where !waiter.isDone {
-            waiter.isDone = true
             source = waiter.source
-            if producer.isGathering, let source { cancel(source, evenIfWanted: false) }
+            if producer.cleansUp && !waiter.isFollowing {
+                isOver = false
+                waiter.isCancelled = true
+                guard source != nil else { continue }
+                waiter.isDone = true
+                producer.willBeTold = true
+                jobs.append {
+                    producer.willBeTold = false
+                    waiter.run(self.cancelled)
+                }
+            } else {
+                waiter.isDone = true
+                if producer.isGathering, let source { cancel(source, evenIfWanted: false) }
+            }
         }
-        if producer !== promise { producer.isClaimed = true }
-        if promise.isOpen { settle(promise, .error(.cancelled)) }
+        if producer.isShielding { source = nil }
+        if isOver && producer !== promise { producer.isClaimed = true }
+        if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
         if !producer.isGathering, let source { cancel(source, evenIfWanted: false) }
     }
+
+    private lazy var cancelled: Promise = {
+        let promise = make()
+        settle(promise, .error(.cancelled))
+        return promise
+    }()
 
     func onCancel(_ token: Token, _ body: @escaping () -> Void) {
         wait(for: token.promise, watching: true) { if $0.wasCancelled { body() } }
@@ -227,6 +258,7 @@ final class ReferenceModel: Machine {
 
     func attach(_ op: Operator, to source: Promise, _ body: @escaping (Outcome) -> Answer<Promise>) -> Promise? {
         let child = make()
+        child.cleansUp = [.tap, .ensure, .ensureThen].contains(op)
         let waiter = wait(for: source, inline: op == .pipe) { source in
             let outcome = source.settlement!.outcome
             guard op.handles(outcome) else { return self.finish(child, as: source) }
@@ -235,6 +267,7 @@ final class ReferenceModel: Machine {
             case (.ensureThen, let answer):
                 // The outcome is held until the cleanup has ended, whichever way.
                 let held = self.make()
+                held.isShielding = true
                 let cleanup = if case .promise(let inner) = answer { inner } else { self.settled(.value(0), 0) }
                 let guarantee = self.attach(.map, to: cleanup) { _ in .value(0) }!
                 let end = self.attach(.guarantee, to: guarantee) { _ in .value(0) }!
