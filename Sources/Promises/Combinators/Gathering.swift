@@ -180,6 +180,6 @@ private final class GatheringNode: Core, @unchecked Sendable {
     /// The gathering is cancelled.
     func cancelAtHome() {
         gathering = nil
-        stop().source?.cancel(evenIfWanted: false)
+        stop().source?.cancel(.unwanted)
     }
 }

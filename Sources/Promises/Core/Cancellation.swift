@@ -9,21 +9,32 @@ import Synchronization
 // that is swept or delivered: other threads may be pushing onto it.
 
 extension Core {
-    /// Rejects this core, a root, with `PromiseError.cancelled`, ends the work that would have settled it, and does the
-    /// same to what it waits for, if nobody else waits there. If it has settled, nothing happens.
+    /// Rejects this core with `PromiseError.cancelled`, ends the work that would have settled it, and does the same to what
+    /// it waits for, if nobody else waits there. If it has settled, nothing happens.
     ///
     /// Any thread; what belongs to another thread is cancelled there, later.
-    /// - Parameter evenIfWanted: also if there are handlers that wait for it.
-    func cancel(evenIfWanted: Bool) {
+    func cancel() { root.cancel(root === self ? .itself : .byLink) }
+
+    /// Who asks for a root's cancellation, and what it means.
+    enum Request {
+        /// The user, of the promise that this is.
+        case itself
+        /// The user, of a promise that has been linked to this one.
+        case byLink
+        /// Who has waited for it, and does not any more.
+        case unwanted
+    }
+
+    func cancel(_ request: Request) {
         // Not one inside the other: a chain may be a million long.
-        var source = cancelAlone(evenIfWanted: evenIfWanted)
-        while let next = source { source = next.cancelAlone(evenIfWanted: false) }
+        var source = cancelAlone(request)
+        while let next = source { source = next.cancelAlone(.unwanted) }
     }
 
     /// Answers what it was waiting for, if that is to be cancelled next.
-    private func cancelAlone(evenIfWanted: Bool) -> Core? {
+    private func cancelAlone(_ request: Request) -> Core? {
         if role.contains(.madeByHand) {
-            guard evenIfWanted || !isWanted, stopProducing() else { return nil }
+            guard request != .unwanted || !isWanted, stopProducing() else { return nil }
             storeError(PromiseError.cancelled, placeOfMaking)
             retain()
             settle(State.rejected)
@@ -33,19 +44,21 @@ extension Core {
         if loop == EventLoop.addressOfThisThread {
             // While it ends, other threads discard what it would have run, and are the ones to settle that.
             if EventLoop.ofThisThread.hasEnded { return nil }
-            return cancelHere(evenIfWanted: evenIfWanted)
+            return cancelHere(request)
         }
         // While it is pending, the loop that it belongs to is still there.
-        let job = CancelJob(self, evenIfWanted: evenIfWanted)
+        let job = CancelJob(self, request)
         EventLoop.post(job, toLoopAt: loop) { self.settled == nil && self.root === self }
         return nil
     }
 
-    private func cancelHere(evenIfWanted: Bool) -> Core? {
-        guard evenIfWanted || !isWanted else { return nil }
+    private func cancelHere(_ request: Request) -> Core? {
+        guard request != .unwanted || !isWanted else { return nil }
         // What a handler has returned settles this core in its place.
         let word = upstream.load(ordering: .relaxed)
-        let producer = word & Upstream.mark == Upstream.adopted ? Self.core(word) : self
+        let isAdopting = word & Upstream.mark == Upstream.adopted
+        if isAdopting && request == .itself && tellOwnWaitersOnly() { return nil }
+        let producer = isAdopting ? Self.core(word) : self
         switch producer.stop() {
         case .refused: return nil
         case .willEnd(let source): return source
@@ -60,6 +73,36 @@ extension Core {
             }
             return source
         }
+    }
+
+    /// For a promise whose handler returned another, which others wait for too: those who wait for this one are told that it
+    /// was cancelled, and the other goes on, for the rest. False if there are no others, and nothing has been done.
+    ///
+    /// The two are one core, so this promise stays pending and will show the outcome of the other one.
+    private func tellOwnWaitersOnly() -> Bool {
+        guard let first = lockWaiters() else { return false }
+        let isShared = Self.nodes(from: first).contains { node in
+            let waiter = Self.core(node)
+            return waiter.cameByLink && waiter.isListening
+        }
+        guard isShared else {
+            unlockWaiters()
+            return false
+        }
+        var oldest = takeOutAndUnlock(first) { !$0.cameByLink }
+        while let node = oldest {
+            oldest = node._withUnsafeGuaranteedRef { $0.next }
+            let word = Core.cancellation()
+            guard !Self.deliver(node, from: address, word) else { continue }
+            // Withdrawn meanwhile, or before.
+            Core.release(upstream: word)
+            node.release()
+        }
+        return true
+    }
+
+    private var isListening: Bool {
+        upstream.load(ordering: .relaxed) != Upstream.taken && !role.contains(.notListening)
     }
 
     /// What becomes of a producer that is to stop; with the source that it was waiting for, if that is to be told next.
@@ -102,7 +145,8 @@ extension Core {
             return .stopped(nil)
         }
         let source = Self.core(word)
-        let next = role.contains(.shielding) ? nil : source
+        // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
+        let next = role.contains(.shielding) || cameByLink ? nil : source
         defer { source.noteWithdrawal() }
         if willRun {
             EventLoop.ofThisThread.enqueue(CancelledRun(self))
@@ -150,10 +194,7 @@ extension Core {
     /// Whether a handler, or a `hang`, waits here. While somebody settles the core, it counts as wanted.
     private var isWanted: Bool {
         guard let first = lockWaiters() else { return true }
-        let isWanted = Self.nodes(from: first).contains { node in
-            let waiter = Self.core(node)
-            return waiter.upstream.load(ordering: .relaxed) != Upstream.taken && !waiter.role.contains(.notListening)
-        }
+        let isWanted = Self.nodes(from: first).contains { Self.core($0).isListening }
         unlockWaiters()
         return isWanted
     }
@@ -184,6 +225,18 @@ extension Core {
 
     /// Takes the withdrawn waiters out of a locked list.
     private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
+        var gone = takeOutAndUnlock(first) { $0.upstream.load(ordering: .relaxed) == Upstream.taken }
+        while let node = gone {
+            gone = node._withUnsafeGuaranteedRef { $0.next }
+            node.release()
+        }
+    }
+
+    /// Takes waiters out of a locked list, which it unlocks; they are answered, the oldest first, with the references that
+    /// the list held.
+    private func takeOutAndUnlock(
+        _ first: Unmanaged<Job>?, _ isToGo: (Core) -> Bool
+    ) -> Unmanaged<Job>? {
         var kept: Unmanaged<Job>?
         var last: Unmanaged<Job>?
         var gone: Unmanaged<Job>?
@@ -191,7 +244,7 @@ extension Core {
         var rest = first
         while let node = rest {
             rest = node._withUnsafeGuaranteedRef { $0.next }
-            if Self.core(node).upstream.load(ordering: .relaxed) == Upstream.taken {
+            if isToGo(Self.core(node)) {
                 node._withUnsafeGuaranteedRef { $0.next = gone }
                 gone = node
             } else {
@@ -203,10 +256,7 @@ extension Core {
         last?._withUnsafeGuaranteedRef { $0.next = nil }
         withdrawals.store(Withdrawal.afterSweep(left), ordering: .relaxed)
         unlockWaiters(replacing: first, by: kept)
-        while let node = gone {
-            gone = node._withUnsafeGuaranteedRef { $0.next }
-            node.release()
-        }
+        return gone
     }
 
     /// Keeps whoever would take the list waiting, and gives its newest node; later ones may be pushed all the same.
@@ -278,15 +328,15 @@ private enum Withdrawal {
 /// Cancels a promise on the thread that it belongs to.
 private final class CancelJob: Job {
     private let core: Core
-    private let evenIfWanted: Bool
+    private let request: Core.Request
 
-    init(_ core: Core, evenIfWanted: Bool) {
+    init(_ core: Core, _ request: Core.Request) {
         self.core = core
-        self.evenIfWanted = evenIfWanted
+        self.request = request
         super.init()
     }
 
-    override func run() { core.root.cancel(evenIfWanted: evenIfWanted) }
+    override func run() { core.root.cancel(request) }
 }
 
 /// Clears void places from a list on the thread whose they are.

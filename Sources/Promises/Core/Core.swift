@@ -42,6 +42,9 @@ class Core: Job, @unchecked Sendable {
     @exclusivity(unchecked) final var countsAsWaiting = false
     /// Whether `Records` knows it. Set under the lock there; atomic since any thread may set it, and another be the last.
     final let isAnnotated = Atomic(false)
+    /// Whether it waits here by way of a promise that was linked to the one whose list it stands in. Written before it is
+    /// pushed there.
+    @exclusivity(unchecked) final var cameByLink = false
     /// How many waiters have been withdrawn and still stand in the list, and when to sweep it: see `Withdrawal`.
     final let withdrawals = Atomic<UInt32>(0)
 

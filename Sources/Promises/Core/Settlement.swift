@@ -126,6 +126,7 @@ extension Core {
 
     private func attachToRoot(_ waiter: Core, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
         let root = root
+        waiter.cameByLink = true
         guard root === Core.never else { return root.attachAtLeisure(waiter, node) }
         // Nobody will ever settle it: the handler is let go at once.
         let never = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | Upstream.forsaken
@@ -261,14 +262,16 @@ extension Core {
         while let node = oldest {
             oldest = node._withUnsafeGuaranteedRef { $0.next }
             retain()
-            guard !Self.deliver(node, address, mark) else { continue }
+            guard !Self.deliver(node, from: address, address | mark) else { continue }
             // It was withdrawn, and only its place was still taken.
             node.release()
             Unmanaged.passUnretained(self).release()
         }
     }
 
-    private static func deliver(_ node: Unmanaged<Job>, _ source: UInt, _ mark: UInt) -> Bool {
+    /// Sends a waiter on its way that waits for the core at `source`, with `word` as what it is told; a reference comes
+    /// with that. False if it has been withdrawn.
+    static func deliver(_ node: Unmanaged<Job>, from source: UInt, _ word: UInt) -> Bool {
         // No reference of our own: the waiter's end must come where it is discarded, not one inside the other here.
         let (loop, isInlineAtHome) = node._withUnsafeGuaranteedRef {
             let waiter = unsafeDowncast($0, to: Core.self)
@@ -277,7 +280,7 @@ extension Core {
         // Its own thread may be withdrawing it.
         let isStillThere = node._withUnsafeGuaranteedRef {
             unsafeDowncast($0, to: Core.self).upstream
-                .compareExchange(expected: source, desired: source | mark, ordering: .acquiringAndReleasing).exchanged
+                .compareExchange(expected: source, desired: word, ordering: .acquiringAndReleasing).exchanged
         }
         guard isStillThere else { return false }
         guard let loop else {

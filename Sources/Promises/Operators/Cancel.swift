@@ -8,13 +8,17 @@ extension Promise {
     /// on upwards, as long as no other handler waits there. Handlers run as for any rejection, as jobs, never inside
     /// this call; note that `catch` and `recover` do not see cancellations unless their policy is `.allErrors`.
     ///
+    /// What others wait for goes on for them. That holds too for a promise that a handler has returned: if others wait for
+    /// it, the handlers of this promise are told that it was cancelled, and this promise itself then shows how the other
+    /// ends.
+    ///
     /// Any thread, if the value is `Sendable`. What belongs to another thread's loop is cancelled there, when it next
     /// turns, unless it has settled by then; if that loop has ended, it is not.
-    public func cancel() { core.root.cancel(evenIfWanted: true) }
+    public func cancel() { core.cancel() }
 }
 
 extension Guarantee {
     /// Cancels the guarantee, if it is pending; see `Promise.cancel`. It has no error to say so with: its handlers are
     /// released without being called; seen as a promise it is rejected with `PromiseError.cancelled`.
-    public func cancel() { core.root.cancel(evenIfWanted: true) }
+    public func cancel() { core.cancel() }
 }

@@ -226,6 +226,59 @@ import Testing
         }
     }
 
+    @Test func whatTwoHandlersReturnGoesOnForTheOther() throws {
+        try inLoop { loop throws in
+            for first in [true, false] {
+                var told: [String] = []
+                let shared = after(.seconds(1)).map { 42 }.asPromise()
+                let alice = after(.zero).then { shared }
+                let bob = after(.zero).then { shared }
+                for (name, promise) in [("alice", alice), ("bob", bob)] {
+                    promise.tap { told.append($0.isCancelled ? "\(name) is cancelled" : name) }.ignoringErrors()
+                }
+                hang(after(.milliseconds(5)))
+                (first ? alice : bob).cancel()
+                try loop.run()
+                #expect(shared.value == 42)
+                #expect(told.sorted() == (first ? ["alice is cancelled", "bob"] : ["alice", "bob is cancelled"]))
+            }
+        }
+    }
+
+    @Test func aListenerThatCameAfterTheReturn() throws {
+        try inLoop { loop throws in
+            let shared = after(.seconds(1)).map { 42 }.asPromise()
+            let alice = after(.zero).then { shared }
+            let end = alice.map { $0 }
+            hang(after(.milliseconds(5)))
+            let side = shared.map { $0 + 1 }
+            // Nobody else waits for alice, but somebody for what she waits for.
+            end.cancel()
+            alice.cancel()
+            expect(side, gives: 43)
+            // Now all of it.
+            let again = after(.seconds(1)).map { 1 }.asPromise()
+            let other = after(.zero).then { again }
+            hang(after(.milliseconds(5)))
+            let last = again.map { $0 }
+            again.cancel()
+            #expect(other.isRejected && again.isRejected)
+            try loop.run()
+            #expect(last.isRejected && !loop.isAlive)
+        }
+    }
+
+    @Test func aLongChainIsNotClimbedByRecursion() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            var end = source
+            for _ in 0..<scaled(500_000) { end = end.map { $0 } }
+            end.cancel()
+            #expect(source.isRejected)
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
     @Test func cleanupThatHasBegunIsNotCancelled() throws {
         try inLoop { loop throws in
             var isDone = false

@@ -43,6 +43,8 @@ final class ReferenceModel: Machine {
         let isWatching: Bool
         /// In whose list it stands.
         var source: Promise?
+        /// It came by way of a promise that is linked to that one.
+        let cameByLink: Bool
         /// It has run, or was withdrawn.
         var isDone = false
         /// It will be told of a cancellation instead of what was on its way.
@@ -52,8 +54,11 @@ final class ReferenceModel: Machine {
         /// With the promise that has settled.
         let run: (Promise) -> Void
 
-        init(_ source: Promise, isInline: Bool, isWatching: Bool, run: @escaping (Promise) -> Void) {
-            self.source = source
+        init(
+            _ promise: Promise, isInline: Bool, isWatching: Bool, run: @escaping (Promise) -> Void
+        ) {
+            source = promise.root
+            cameByLink = promise.link != nil
             self.isInline = isInline
             self.isWatching = isWatching
             self.run = run
@@ -85,9 +90,9 @@ final class ReferenceModel: Machine {
         for promise: Promise, inline isInline: Bool = false, watching isWatching: Bool = false,
         _ run: @escaping (Promise) -> Void
     ) -> Waiter {
+        let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
         let promise = promise.root
         if !isWatching { promise.isTold = true }
-        let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
         if promise.settlement == nil || promise.isSettling {
             promise.waiters.append(waiter)
         } else {
@@ -150,10 +155,19 @@ final class ReferenceModel: Machine {
 
     // MARK: Cancelling
 
-    func cancel(_ promise: Promise) { cancel(promise.root, evenIfWanted: true) }
+    func cancel(_ promise: Promise) { cancel(promise.root, evenIfWanted: true, byLink: promise.link != nil) }
 
-    private func cancel(_ promise: Promise, evenIfWanted: Bool) {
+    private func cancel(_ promise: Promise, evenIfWanted: Bool, byLink: Bool = false) {
         guard promise.isOpen, evenIfWanted || !promise.isWanted else { return }
+        // What a handler has returned goes on for others who wait for it.
+        if evenIfWanted && !byLink && promise.producer != nil
+            && promise.waiters.contains(where: { $0.cameByLink && !$0.isDone && !$0.isWatching })
+        {
+            let own = promise.waiters.filter { !$0.cameByLink }
+            promise.waiters.removeAll { !$0.cameByLink }
+            for waiter in own where !waiter.isDone { deliver(waiter, cancelled) }
+            return
+        }
         if promise.origin != nil {
             promise.isClaimed = true
             promise.wasCancelled = true
@@ -180,7 +194,7 @@ final class ReferenceModel: Machine {
                 if producer.isGathering, let source { cancel(source, evenIfWanted: false) }
             }
         }
-        if producer.isShielding { source = nil }
+        if producer.isShielding || producer.waits.contains(where: \.cameByLink) { source = nil }
         if isOver && producer !== promise { producer.isClaimed = true }
         if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
         if !producer.isGathering, let source { cancel(source, evenIfWanted: false) }

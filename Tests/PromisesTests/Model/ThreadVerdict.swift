@@ -65,7 +65,10 @@ struct ThreadVerdict: CustomStringConvertible {
             if sources[name]!.op == .ensureThen { told.insert(promise) } else { adopted.insert(promise) }
         }
         for (name, outcomes) in runs where sources[name]!.op.tellsOutcome {
-            for outcome in outcomes { learn(sources[name]!.source, outcome.description, "handler \(name)") }
+            // A cleanup is told of a cancellation that its source knows nothing of.
+            for outcome in outcomes where !(mayBeCancelled(name) && outcome == .error(.cancelled)) {
+                learn(sources[name]!.source, outcome.description, "handler \(name)")
+            }
         }
     }
 
@@ -83,6 +86,12 @@ struct ThreadVerdict: CustomStringConvertible {
         if outcome == "pending" { complain("p\(name) is pending in the end") }
         if let known = outcomes[name], known != outcome { complain("p\(name) is \(known), but by \(by) \(outcome)") }
         outcomes[name] = outcome
+    }
+
+    /// Whether it is a cleanup that may have been told of a cancellation, out of turn.
+    private func mayBeCancelled(_ name: Int) -> Bool {
+        cancelled && [.tap, .ensure, .ensureThen].contains(sources[name]!.op)
+            && outcomes[name] ?? "cancelled" == "cancelled"
     }
 
     private static func isValue(_ outcome: String) -> Bool { Int(outcome) != nil }
@@ -133,7 +142,8 @@ struct ThreadVerdict: CustomStringConvertible {
             }
             var last: [Int: (name: Int, place: Int)] = [:]
             for event in log.trace {
-                guard case .attached(let name, _, let source) = event, let place = place[name] else { continue }
+                guard case .attached(let name, _, let source) = event, let place = place[name], !mayBeCancelled(name)
+                else { continue }
                 if let last = last[source], last.place > place {
                     complain("handlers \(last.name) and \(name) of p\(source) ran in the wrong order")
                 }
