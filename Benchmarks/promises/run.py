@@ -304,10 +304,12 @@ def arguments():
 
 def main():
     options = arguments()
-    contestants = build()
-    begun = time.monotonic()
     rows = [row for row in ROWS
             if not options.only or any(row.key.startswith(prefix) for prefix in options.only)]
+    if not rows:
+        raise Trouble(f"no row begins with {' or '.join(options.only)}")
+    contestants = build()
+    begun = time.monotonic()
     rows = [row for row in rows if row.key in contestants["ours"].rows]
     allocations, instructions = counted(contestants, rows, options)
     if options.pin:

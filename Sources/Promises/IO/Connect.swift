@@ -4,7 +4,7 @@ import Reactor
 /// Opens a TCP connection on this thread's loop.
 ///
 /// Rejected with the `SystemError` that the kernel reports, such as `ECONNREFUSED`, or with `PromiseError.timedOut` when
-/// `timeout` has passed; the attempt is then given up and its descriptor closed. Without a timeout the kernel gives up
+/// `timeout` has passed; the attempt is then given up and its descriptor closed, as it is when the promise is cancelled. Without a timeout the kernel gives up
 /// after about two minutes, with `ETIMEDOUT`. See connect(2).
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
@@ -34,8 +34,8 @@ public func connect(
 }
 
 /// A connect that is under way. The poller holds it until it is decided.
-private final class ConnectAttempt: ReadinessHandler {
-    let promise = Core(root: Connection.self)
+private final class ConnectAttempt: ReadinessHandler, IOProducer {
+    private(set) lazy var promise = IOPromise(Connection.self, self)
     private let address: SocketAddress
     private let loop: EventLoop
     private var socket: Socket?
@@ -76,6 +76,11 @@ private final class ConnectAttempt: ReadinessHandler {
     func loopIsEnding() {
         giveUp()
         promise.reject(SystemError(.connect, ECANCELED, detail: "the loop has ended"))
+    }
+
+    func stop(_ promise: Core) -> Bool {
+        giveUp()
+        return true
     }
 
     private func timeOut() {

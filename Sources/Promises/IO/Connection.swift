@@ -16,7 +16,7 @@ import Reactor
 ///
 /// Three verbs end it: `shutdownWrite()` ends this side and goes on reading (half-close), `close()` delivers what is
 /// queued and then ends, `abort()` drops everything and resets.
-public final class Connection {
+public final class Connection: IOProducer {
     // What every message touches comes first and together, in two cache lines: at a thousand connections the memory that
     // a message reads costs more than the instructions.
     //
@@ -89,7 +89,7 @@ public final class Connection {
     /// What comes next: bytes, the peer's end, or a failure. Waits until there is something to read, then reads once,
     /// at most `limit` bytes and never more than 64 KiB.
     ///
-    /// One read at a time: a second one that comes while the first waits fails with `EBUSY`. After `close` or `abort` a
+    /// Cancelling it leaves what comes to the next read. One read at a time: a second one that comes while the first waits fails with `EBUSY`. After `close` or `abort` a
     /// read fails with `EBADF`, one that was waiting with `ECANCELED`. See recv(2).
     @inlinable @inline(__always)
     public func read(
@@ -104,7 +104,7 @@ public final class Connection {
         if limit < 1 { return .failed(EINVAL, "upTo: \(limit)") }
         if pendingRead != nil { return .failed(EBUSY, "another read is waiting") }
         if hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
-        let core = Core(root: ReadOutcome.self)
+        let core = IOPromise(ReadOutcome.self, self)
         pendingRead = (core, limit)
         updateInterest()
         return Guarantee(core)
@@ -115,6 +115,14 @@ public final class Connection {
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> { startRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
+
+    /// The read was cancelled: what comes is the next one's.
+    func stop(_ promise: Core) -> Bool {
+        guard pendingRead?.promise === promise else { return false }
+        pendingRead = nil
+        updateInterest()
+        return true
+    }
 
     private func readNow() {
         guard let (promise, limit) = pendingRead else { return }

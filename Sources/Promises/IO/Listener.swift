@@ -15,7 +15,7 @@ import Reactor
 /// or an `accept` waits: then it lives until `close`. Trouble with a single connection never ends the
 /// listener. Want of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`) makes it pause for 100 ms at a
 /// time, reported once an episode as `LogEvent.acceptPaused`; clients wait in the backlog meanwhile.
-public final class Listener {
+public final class Listener: IOProducer {
     /// The address it listens on, with the real port where 0 was asked for.
     public let localAddress: SocketAddress
     /// How many connections `serve` has running.
@@ -81,7 +81,7 @@ public final class Listener {
 
     // MARK: Taking connections
 
-    /// The next connection. Several calls are served in their order.
+    /// The next connection. Several calls are served in their order; one that is cancelled is passed over.
     ///
     /// Rejected with a `SystemError` of `accept4`: `EBADF` after `close`, `ECANCELED` if it came while waiting, `EBUSY`
     /// while `serve` is running, or the error that ended the listener.
@@ -94,7 +94,7 @@ public final class Listener {
     func startAccept() -> Promise<Connection> {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if service != nil { return Promise(error: SystemError(.accept, EBUSY, detail: "serve is running")) }
-        let core = Core(root: Connection.self)
+        let core = IOPromise(Connection.self, self)
         waiting.append(core)
         updateInterest()
         return Promise(core)
@@ -237,6 +237,14 @@ extension Listener: ReadinessHandler {
             guard acceptOne() else { break }
         }
         if !isClosed { updateInterest() }
+    }
+
+    /// An `accept` was cancelled.
+    func stop(_ promise: Core) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0 === promise }) else { return false }
+        waiting.remove(at: index)
+        updateInterest()
+        return true
     }
 
     private func updateInterest() {
