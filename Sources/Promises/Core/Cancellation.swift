@@ -101,10 +101,6 @@ extension Core {
         return true
     }
 
-    private var isListening: Bool {
-        upstream.load(ordering: .relaxed) != Upstream.taken && !role.contains(.notListening)
-    }
-
     /// What becomes of a producer that is to stop; with the source that it was waiting for, if that is to be told next.
     enum Stopping {
         /// It cannot be stopped.
@@ -188,141 +184,6 @@ extension Core {
         let source = Self.core(word)
         if source.mayLockWaiters { source.sweep() } else { source.noteWithdrawal() }
     }
-
-    // MARK: The list of waiters, as others than its taker see it
-
-    /// Whether a handler, or a `hang`, waits here. While somebody settles the core, it counts as wanted.
-    private var isWanted: Bool {
-        guard let first = lockWaiters() else { return true }
-        let isWanted = Self.nodes(from: first).contains { Self.core($0).isListening }
-        unlockWaiters()
-        return isWanted
-    }
-
-    /// A waiter's place in the list has become void. Places are cleared when they outnumber the others, so that
-    /// withdrawing costs the same however long the list is.
-    private func noteWithdrawal() {
-        let withdrawals = withdrawals.add(1, ordering: .relaxed).newValue
-        guard Withdrawal.isSweepDue(withdrawals) else { return }
-        if mayLockWaiters { return sweep() }
-        guard Withdrawal.isSweepJustDue(withdrawals), let loop else { return }
-        EventLoop.post(SweepJob(self), toLoopAt: loop) { self.settled == nil && self.root === self }
-    }
-
-    /// Whether this thread may look at the list, which must not be thinned out while the holder of the right to settle
-    /// looks at it. For a promise made by hand that one has claimed it before, and `lockWaiters` finds that out; any
-    /// other settles on its loop's thread without claiming, so that only this thread is shut out.
-    /// Nor is it let in once the loop is ending, when other threads discard, and settle, what the loop would have run.
-    private var mayLockWaiters: Bool {
-        role.contains(.madeByHand) || loop == EventLoop.addressOfThisThread && !EventLoop.ofThisThread.hasEnded
-    }
-
-    /// Clears the void places away. Only who `mayLockWaiters`.
-    fileprivate func sweep() {
-        guard let first = lockWaiters() else { return }
-        sweepAndUnlock(first)
-    }
-
-    /// Takes the withdrawn waiters out of a locked list.
-    private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
-        var gone = takeOutAndUnlock(first) { $0.upstream.load(ordering: .relaxed) == Upstream.taken }
-        while let node = gone {
-            gone = node._withUnsafeGuaranteedRef { $0.next }
-            node.release()
-        }
-    }
-
-    /// Takes waiters out of a locked list, which it unlocks; they are answered, the oldest first, with the references that
-    /// the list held.
-    private func takeOutAndUnlock(
-        _ first: Unmanaged<Job>?, _ isToGo: (Core) -> Bool
-    ) -> Unmanaged<Job>? {
-        var kept: Unmanaged<Job>?
-        var last: Unmanaged<Job>?
-        var gone: Unmanaged<Job>?
-        var left = 0
-        var rest = first
-        while let node = rest {
-            rest = node._withUnsafeGuaranteedRef { $0.next }
-            if isToGo(Self.core(node)) {
-                node._withUnsafeGuaranteedRef { $0.next = gone }
-                gone = node
-            } else {
-                if let last { last._withUnsafeGuaranteedRef { $0.next = node } } else { kept = node }
-                last = node
-                left += 1
-            }
-        }
-        last?._withUnsafeGuaranteedRef { $0.next = nil }
-        withdrawals.store(Withdrawal.afterSweep(left), ordering: .relaxed)
-        unlockWaiters(replacing: first, by: kept)
-        return gone
-    }
-
-    /// Keeps whoever would take the list waiting, and gives its newest node; later ones may be pushed all the same.
-    /// `nil` if the core is not pending, or is being settled. Only who `mayLockWaiters`.
-    private func lockWaiters() -> Unmanaged<Job>?? {
-        var seen = state.load(ordering: .acquiring)
-        while seen & (State.kindMask | State.isClaimed) == State.pending {
-            if seen & State.isBusy != 0 {
-                sched_yield()
-                seen = state.load(ordering: .acquiring)
-                continue
-            }
-            let (done, now) = state.weakCompareExchange(
-                expected: seen, desired: seen | State.isBusy, ordering: .acquiringAndReleasing)
-            if done { return .some(Self.waiters(seen)) }
-            seen = now
-        }
-        return .none
-    }
-
-    private func unlockWaiters() { state.bitwiseAnd(~State.isBusy, ordering: .releasing) }
-
-    /// The same, with `kept` in the place of `first` and all below it.
-    private func unlockWaiters(replacing first: Unmanaged<Job>?, by kept: Unmanaged<Job>?) {
-        var seen = state.load(ordering: .acquiring)
-        if Self.waiters(seen)?.toOpaque() == first?.toOpaque() {
-            let word = UInt(bitPattern: kept?.toOpaque()) | seen & ~State.pointerMask & ~State.isBusy
-            let (done, now) = state.compareExchange(expected: seen, desired: word, ordering: .acquiringAndReleasing)
-            if done { return }
-            seen = now
-        }
-        // Newer nodes have come on top, or somebody has claimed the core. The former stay; below the oldest of them comes
-        // what we have kept.
-        guard Self.waiters(seen)?.toOpaque() != first?.toOpaque() else {
-            return unlockWaiters(replacing: first, by: kept)
-        }
-        for node in Self.nodes(from: Self.waiters(seen)) {
-            let isLowest = node._withUnsafeGuaranteedRef { $0.next?.toOpaque() == first?.toOpaque() }
-            guard isLowest else { continue }
-            node._withUnsafeGuaranteedRef { $0.next = kept }
-            break
-        }
-        unlockWaiters()
-    }
-
-    private static func nodes(from first: Unmanaged<Job>?) -> some Sequence<Unmanaged<Job>> {
-        sequence(state: first) { rest -> Unmanaged<Job>? in
-            defer { rest = rest?._withUnsafeGuaranteedRef { $0.next } }
-            return rest
-        }
-    }
-}
-
-/// How `Core.withdrawals` counts: places that are void in the low 24 bits, and above them the power of two, times 16,
-/// at which they are cleared away.
-private enum Withdrawal {
-    static func isSweepDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF >= 16 << (word >> 24) }
-
-    /// The first time, so that it is asked for once.
-    static func isSweepJustDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF == 16 << (word >> 24) }
-
-    /// As many as are left may become void before the next sweep, and 16 at least.
-    static func afterSweep(_ left: Int) -> UInt32 {
-        let power = max(0, Int.bitWidth - (left >> 4).leadingZeroBitCount)
-        return UInt32(min(power, 19)) << 24
-    }
 }
 
 /// Cancels a promise on the thread that it belongs to.
@@ -337,18 +198,6 @@ private final class CancelJob: Job {
     }
 
     override func run() { core.root.cancel(request) }
-}
-
-/// Clears void places from a list on the thread whose they are.
-private final class SweepJob: Job {
-    private let core: Core
-
-    init(_ core: Core) {
-        self.core = core
-        super.init()
-    }
-
-    override func run() { core.sweep() }
 }
 
 /// Calls the body if the promise was cancelled; see `Resolver.onCancel`.

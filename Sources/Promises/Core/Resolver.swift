@@ -87,7 +87,7 @@ final class ResolverToken: Sendable {
 
     deinit {
         guard core.claim() else { return }
-        Diagnostics.abandoned(core)
+        Reports.abandoned(core)
         if conf.abandoned == .log { core.forsake() } else { core.reject(PromiseError.abandoned) }
     }
 }

@@ -307,7 +307,7 @@ extension Core {
             if seen & State.isTrivial == 0 { code(self, .destroy) }
         case State.rejected:
             let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
-            if seen & State.isHandled == 0 { Diagnostics.unhandled(error, origin, record) }
+            if seen & State.isHandled == 0 { Reports.unhandled(error, origin, record) }
         case State.link:
             dropOperation()
             Self.releaseLinks(seen)

@@ -43,7 +43,7 @@ public final class Configuration: Sendable {
     /// `Trace`. Off by default, and then of no cost; on, each promise costs some 200 bytes and half a microsecond more. It
     /// concerns the promises that are made from then on.
     public var trace: Bool {
-        get { Tracing.isOn }
+        get { clinux_is_tracing() }
         set { clinux_set_tracing(newValue) }
     }
 

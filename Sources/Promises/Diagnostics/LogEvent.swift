@@ -40,17 +40,3 @@ extension Provenance {
         return "; the promise rejected first was made at \(origin)"
     }
 }
-
-enum Diagnostics {
-    static func abandoned(_ core: Core) {
-        let event = LogEvent.abandoned(core.provenance(origin: core.placeOfMaking))
-        if conf.abandoned == .trap { fatalError(event.description) }
-        conf.log(event)
-    }
-
-    static func unhandled(_ error: any Error, _ origin: Origin?, _ record: Record?) {
-        // An abandoned promise has been reported when it was abandoned.
-        if error.isCancelled || error as? PromiseError == .abandoned { return }
-        conf.log(.unhandledRejection(error, Records.provenance(record, origin: origin)))
-    }
-}

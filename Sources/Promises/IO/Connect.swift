@@ -10,10 +10,10 @@ import Reactor
 public func connect(
     to address: SocketAddress, timeout: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Connection> {
-    Promise(startConnect(address, timeout).core.traced(root: "connect", Promise<Connection>.self, file, line))
+    Promise(attempt(address, timeout).core.traced(root: "connect", Promise<Connection>.self, file, line))
 }
 
-private func startConnect(_ address: SocketAddress, _ timeout: Duration?) -> Promise<Connection> {
+private func attempt(_ address: SocketAddress, _ timeout: Duration?) -> Promise<Connection> {
     let attempt = ConnectAttempt(address, on: EventLoop.ofThisThread)
     do throws(SystemError) { try attempt.start(timeout) } catch { return Promise(error: error) }
     return Promise(attempt.promise)

@@ -20,14 +20,3 @@ extension Guarantee {
         return self
     }
 }
-
-extension Core {
-    /// What a description says before the value: `"login": `
-    var label: String { provenance(origin: nil).name.map { "\"\($0)\": " } ?? "" }
-
-    /// What a debug description says after the value: ` "login" (made at App/Login.swift:12 → …)`
-    var remarks: String {
-        let known = provenance(origin: nil)
-        return (known.name.map { " \"\($0)\"" } ?? "") + (known.trace.map { " (\($0.text(namesLast: false)))" } ?? "")
-    }
-}

@@ -135,3 +135,14 @@ extension Core {
         Records.provenance(self, type: type, origin: origin)
     }
 }
+
+extension Core {
+    /// What a description says before the value: `"login": `
+    var label: String { provenance(origin: nil).name.map { "\"\($0)\": " } ?? "" }
+
+    /// What a debug description says after the value: ` "login" (made at App/Login.swift:12 → …)`
+    var remarks: String {
+        let known = provenance(origin: nil)
+        return (known.name.map { " \"\($0)\"" } ?? "") + (known.trace.map { " (\($0.text(namesLast: false)))" } ?? "")
+    }
+}
