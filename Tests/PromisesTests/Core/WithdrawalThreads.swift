@@ -61,7 +61,8 @@ import Testing
                 let mapped = promise.map { $0 + 1 }
                 box.change { $0 = mapped }
                 isThere.open()
-                usleep(100)
+                // A little later, so that the two sides meet.
+                for _ in 0..<200 { sched_yield() }
                 resolver.fulfill(1)
                 while mapped.isPending || EventLoop.current.isReady { try? EventLoop.current.turn(.poll) }
             }
