@@ -83,7 +83,7 @@ extension Core {
         guard let first = lockWaiters() else { return false }
         let isShared = Self.nodes(from: first).contains { node in
             let waiter = Self.core(node)
-            return waiter.cameByLink && waiter.isListening
+            return waiter.cameByLink && isListening(waiter)
         }
         guard isShared else {
             unlockWaiters()

@@ -9,15 +9,17 @@ extension Core {
     /// Whether a handler, or a `hang`, waits here. While somebody settles the core, it counts as wanted.
     var isWanted: Bool {
         guard let first = lockWaiters() else { return true }
-        let isWanted = Self.nodes(from: first).contains { Self.core($0).isListening }
+        let isWanted = Self.nodes(from: first).contains { isListening(Self.core($0)) }
         unlockWaiters()
         return isWanted
     }
 
-    /// Whether it is a reason to go on with what it waits for.
-    var isListening: Bool {
-        upstream.load(ordering: .relaxed) != Upstream.taken && !role.contains(.notListening)
-    }
+    /// Whether a node of our list is a reason to go on.
+    func isListening(_ node: Core) -> Bool { !isVoid(node) && !node.role.contains(.notListening) }
+
+    /// Whether a node of our list does not wait for us any more, and is only there for its place. It may have run since,
+    /// and wait for something else.
+    private func isVoid(_ node: Core) -> Bool { node.upstream.load(ordering: .relaxed) != address | Upstream.waiting }
 
     /// A waiter's place in the list has become void. Places are cleared when they outnumber the others, so that
     /// withdrawing costs the same however long the list is.
@@ -45,7 +47,7 @@ extension Core {
 
     /// Takes the withdrawn waiters out of a locked list.
     private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
-        var gone = takeOutAndUnlock(first) { $0.upstream.load(ordering: .relaxed) == Upstream.taken }
+        var gone = takeOutAndUnlock(first, isVoid)
         while let node = gone {
             gone = node._withUnsafeGuaranteedRef { $0.next }
             node.release()

@@ -158,8 +158,9 @@ extension APlus {
                 try loop.run()
                 #expect(deepest == 1)
                 #expect(addresses.count == 1001)
-                // A frame or two apart, since one is called by way of `catch` and the other of `map`.
-                #expect(addresses.max()! - addresses.min()! < 4096)
+                // A frame or two apart, since one is called by way of `catch` and the other of `map`. (The address sanitizer
+                // moves locals off the stack.)
+                #expect(isSanitized || addresses.max()! - addresses.min()! < 4096)
             }
         }
 

@@ -279,6 +279,23 @@ import Testing
         }
     }
 
+    @Test func cleanupThatHasRunListensNoMore() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let cleaned = source.ensureThen { after(.seconds(1)) }
+            let other = source.map { $0 }
+            cleaned.cancel()
+            try loop.turn(.poll)
+            #expect(source.isPending)
+            // It waits for its cleanup now, and `other` was the last that waited for the source.
+            other.cancel()
+            #expect(source.error as? PromiseError == .cancelled)
+            try loop.run()
+            #expect(cleaned.error as? PromiseError == .cancelled)
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
     @Test func cleanupThatHasBegunIsNotCancelled() throws {
         try inLoop { loop throws in
             var isDone = false

@@ -131,8 +131,8 @@ final class ReferenceModel: Machine {
         finish(promise, source.settlement!.outcome, source.settlement!.origin)
     }
 
-    private func follow(_ child: Promise, _ inner: Promise) {
-        let (outer, inner) = (child.root, inner.root)
+    private func follow(_ child: Promise, _ returned: Promise) {
+        let (outer, inner) = (child.root, returned.root)
         guard child.isOpen else { return cancel(inner, evenIfWanted: false) }
         var next: Promise? = inner
         while let promise = next {
@@ -148,7 +148,7 @@ final class ReferenceModel: Machine {
             outer.follows = inner.follows
         } else {
             outer.follows = inner
-            child.waits = [wait(for: inner) { self.finish(child, as: $0) }]
+            child.waits = [wait(for: returned) { self.finish(child, as: $0) }]
             child.waits[0].isFollowing = true
         }
     }
