@@ -20,7 +20,7 @@ extension EventLoop {
             }
             let jobs = timers.removeAll()
             let handlers = poller.removeAllHandlers()
-            for job in jobs { Unmanaged.passRetained(job).takeUnretainedValue().discardAndRelease() }
+            for job in jobs { Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
             for handler in handlers { handler.loopIsEnding() }
             closeSignals()
             if jobs.isEmpty && handlers.isEmpty && ready.isEmpty && timers.isEmpty && poller.waiting == 0 { break }

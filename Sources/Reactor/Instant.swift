@@ -37,7 +37,7 @@ extension Duration {
         guard attoseconds >= 0 else {
             return attoseconds <= Int128(Int64.min) * 1_000_000_000 ? .min : Int64(attoseconds / 1_000_000_000)
         }
-        // One division by hand: `components` makes several of 128 bits, which was a sixth of starting a timer.
+        // One division by hand: `components` makes several of 128 bits, 70 instructions and more.
         let high = UInt64(truncatingIfNeeded: attoseconds >> 64)
         guard high < 500_000_000 else { return .max }
         let (quotient, rest) = UInt64(1_000_000_000).dividingFullWidth((high, UInt64(truncatingIfNeeded: attoseconds)))

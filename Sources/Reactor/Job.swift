@@ -19,6 +19,18 @@ open class Job {
         @inline(__always) set { link = newValue }
     }
 
+    /// Turns a list round, and answers its new first.
+    package static func reversed(_ first: Unmanaged<Job>?) -> Unmanaged<Job>? {
+        var reversed: Unmanaged<Job>?
+        var rest = first
+        while let job = rest {
+            rest = job._withUnsafeGuaranteedRef { $0.next }
+            job._withUnsafeGuaranteedRef { $0.next = reversed }
+            reversed = job
+        }
+        return reversed
+    }
+
     /// What the job does. Called on the thread of the loop that it was handed to.
     open func run() {}
 

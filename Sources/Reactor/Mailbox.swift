@@ -62,15 +62,9 @@ package struct Mailbox: ~Copyable {
     }
 
     private static func append(_ newest: UInt, to queue: inout ReadyQueue) {
-        var reversed: Unmanaged<Job>?
-        var rest: Unmanaged<Job>? = job(at: newest)
-        while let job = rest {
-            rest = job._withUnsafeGuaranteedRef { $0.next }
-            job._withUnsafeGuaranteedRef { $0.next = reversed }
-            reversed = job
-        }
-        while let job = reversed {
-            reversed = job._withUnsafeGuaranteedRef { $0.next }
+        var oldest = Job.reversed(job(at: newest))
+        while let job = oldest {
+            oldest = job._withUnsafeGuaranteedRef { $0.next }
             queue.append(job)
         }
     }

@@ -30,7 +30,8 @@ public func hang<T>(
 
 /// Drives this thread's loop until `guarantee` is fulfilled; see the form for promises.
 ///
-/// Traps if the loop cannot open its descriptors or the guarantee has been abandoned, since it has no error to say so.
+/// Traps if the loop cannot open its descriptors, or the guarantee is abandoned or cancelled, since it has no error to
+/// say so with.
 @available(*, noasync, message: "an async function must not block its thread; observe the guarantee with pipe")
 @inlinable
 @discardableResult

@@ -157,10 +157,7 @@ private final class GatheringNode: Core, @unchecked Sendable {
     /// The loop has ended. Each source's thread may be here at the same time, so the gathering is not told the outcome,
     /// only that none will come.
     override func discardAndRelease() {
-        let gathering = gathering.take()
-        // Lets go of the source, and tells whoever waits for the node: nobody.
-        dropOperation()
-        gathering?.lose()
+        gathering.take()?.lose()
         super.discardAndRelease()
     }
 
@@ -180,6 +177,6 @@ private final class GatheringNode: Core, @unchecked Sendable {
     /// The gathering is cancelled.
     func cancelAtHome() {
         gathering = nil
-        stop().source?.cancel(.unwanted)
+        stop().source?.cancelInTurn()
     }
 }

@@ -31,6 +31,12 @@ extension Core {
         while let next = source { source = next.cancelAlone(.unwanted) }
     }
 
+    /// The same for one of several that are not wanted any more: on this thread one after the other, never one inside the
+    /// other, since combinators nest.
+    func cancelInTurn() {
+        EventLoop.ofThisThread.runInline(.passRetained(CancelJob(self, .unwanted)))
+    }
+
     /// Answers what it was waiting for, if that is to be cancelled next.
     private func cancelAlone(_ request: Request) -> Core? {
         if role.contains(.madeByHand) {
@@ -89,7 +95,8 @@ extension Core {
             unlockWaiters()
             return false
         }
-        var oldest = takeOutAndUnlock(first) { !$0.cameByLink }
+        // A `hang` goes on: this promise stays pending, and is to wake it in the end.
+        var oldest = takeOutAndUnlock(first) { !$0.cameByLink && !$0.role.contains(.onlyWatching) }
         while let node = oldest {
             oldest = node._withUnsafeGuaranteedRef { $0.next }
             let word = Core.cancellation()
@@ -126,8 +133,10 @@ extension Core {
         if word == Upstream.taken { return countsAsWaiting ? .willEnd(nil) : .stopped(nil) }
         // What must run in any case, unless it has already.
         let willRun = role.contains(.runsWhenCancelled) && !isForwarding
+        // Held before we withdraw: from then on nobody keeps it for our sake.
+        let source = word & Upstream.mark == Upstream.waiting ? Self.core(word) : nil
         guard
-            word & Upstream.mark == Upstream.waiting,
+            let source,
             upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
                 .exchanged
         else {
@@ -140,7 +149,6 @@ extension Core {
             waitsNoMore()
             return .stopped(nil)
         }
-        let source = Self.core(word)
         // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
         let next = role.contains(.shielding) || cameByLink ? nil : source
         defer { source.noteWithdrawal() }
@@ -197,7 +205,12 @@ private final class CancelJob: Job {
         super.init()
     }
 
-    override func run() { core.root.cancel(request) }
+    override func run() {
+        let root = core.root
+        if root === core { return core.cancel(request) }
+        // Linked since. The promise whose handler has returned it waits for it, so it is not unwanted.
+        if request != .unwanted { root.cancel(.byLink) }
+    }
 }
 
 /// Calls the body if the promise was cancelled; see `Resolver.onCancel`.

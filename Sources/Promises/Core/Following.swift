@@ -60,6 +60,8 @@ extension Core {
         // In the room that the operation has left.
         store(Follower(become: code))
         isForwarding = true
+        // How it came to what its operation waited for says nothing of this.
+        cameByLink = false
         // The root, to which only a core of this thread can be linked, so waits for `inner` too.
         root._withUnsafeGuaranteedRef { $0.isForwarding = true }
         inner.attach(self)

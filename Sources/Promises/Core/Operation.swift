@@ -64,8 +64,8 @@ extension Core {
 
     /// A pending core whose operation runs inline, on whichever thread settles its source.
     @inlinable @inline(__always)
-    convenience init<Op: Operation>(inline operation: Op, role: Role = []) {
-        self.init(state: State.pending, loop: nil, role: role) { Core.perform(Op.self, $0, $1) }
+    convenience init<Op: Operation>(inline operation: Op) {
+        self.init(state: State.pending, loop: nil) { Core.perform(Op.self, $0, $1) }
         store(operation)
     }
 

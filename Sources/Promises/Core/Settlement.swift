@@ -2,8 +2,9 @@ import Glibc
 import Reactor
 import Synchronization
 
-// How a core settles, how others wait for it, and how it ends. The whole of it is here and in the two files beside it,
-// on following and on cancelling, and none of it is generic: values are words that the operations have stored.
+// How a core settles, how others wait for it, and how it ends. The whole of it is here and in the files beside it, on
+// following, on cancelling and on the list of waiters, and none of it is generic: values are words that the operations
+// have stored.
 //
 // Who may do what:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
@@ -252,13 +253,7 @@ extension Core {
 
     /// Sends these on their way, oldest first, each with a reference to this core.
     func deliver(_ first: Unmanaged<Job>?, _ mark: UInt) {
-        var newest = first
-        var oldest: Unmanaged<Job>?
-        while let node = newest {
-            newest = node._withUnsafeGuaranteedRef { $0.next }
-            node._withUnsafeGuaranteedRef { $0.next = oldest }
-            oldest = node
-        }
+        var oldest = Job.reversed(first)
         while let node = oldest {
             oldest = node._withUnsafeGuaranteedRef { $0.next }
             retain()

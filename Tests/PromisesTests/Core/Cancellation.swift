@@ -1,3 +1,4 @@
+import Glibc
 import Reactor
 import Testing
 
@@ -268,6 +269,78 @@ import Testing
         }
     }
 
+    @Test func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
+        try inLoop { loop throws in
+            var isStopped = false
+            let (inner, resolver) = Promise<Int>.pending()
+            resolver.onCancel { isStopped = true }
+            let shared = after(.seconds(1)).map { 1 }.asPromise()
+            let outer = after(.zero).then { shared }
+            hang(after(.milliseconds(5)))
+            // It comes by a link, and then waits for a promise that nobody has adopted.
+            let side = shared.then { _ in inner }
+            hang(after(.seconds(2)))
+            side.cancel()
+            try loop.run()
+            #expect(isStopped && inner.isRejected && outer.value == 1)
+        }
+    }
+
+    @Test func aHangOnAPromiseWhoseOtherHalfGoesOn() throws {
+        let box = Shared<Promise<Int>?>(nil)
+        let isThere = Gate()
+        let owner = Strand {
+            let (source, resolver) = Promise<Int>.pending()
+            let shared = source.map { $0 + 1 }
+            let alice = Promise.value(0).then { _ in shared }
+            try? EventLoop.current.turn(.poll)
+            box.change { $0 = alice }
+            isThere.open()
+            // Until the other thread hangs on it.
+            while !alice.core.root.isWanted { sched_yield() }
+            let bob = shared.map { $0 }
+            alice.cancel()
+            try? EventLoop.current.turn(.poll)
+            resolver.fulfill(1)
+            #expect(try! hang(bob) == 2)
+        }
+        isThere.wait()
+        #expect(throws: Never.self) { #expect(try hang(box.value!, timeout: .seconds(20)) == 2) }
+        owner.join()
+    }
+
+    @Test func besideASettlementThatLetsGoOfTheSource() {
+        for _ in 0..<scaled(2000) {
+            let box = Shared<Resolver<Int>?>(nil)
+            let mapped = {
+                let (source, resolver) = Promise<Int>.pending()
+                box.change { $0 = resolver }
+                return source.map { $0 }
+            }()
+            let settler = Strand {
+                let resolver = box.value
+                box.change { $0 = nil }
+                resolver?.fulfill(1)
+            }
+            while box.value != nil {}
+            mapped.cancel()
+            settler.join()
+            #expect(mapped.isRejected)
+        }
+    }
+
+    @Test func nestedCombinatorsAreNotClimbedByRecursion() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            var end = when(fulfilled: [source]).asVoid()
+            for _ in 0..<scaled(100_000) { end = when(fulfilled: [end]) }
+            end.cancel()
+            #expect(source.isRejected)
+            try loop.run()
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
     @Test func aLongChainIsNotClimbedByRecursion() throws {
         try inLoop { loop throws in
             let (source, resolver) = Promise<Int>.pending()
@@ -487,7 +560,7 @@ import Testing
     }
 }
 
-private struct WeakCore {
+struct WeakCore {
     weak var core: Core?
 
     init(_ core: Core) { self.core = core }

@@ -71,9 +71,3 @@ import Testing
         }
     }
 }
-
-private struct WeakCore {
-    weak var core: Core?
-
-    init(_ core: Core) { self.core = core }
-}
