@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 import Testing
 
@@ -224,131 +223,6 @@ import Testing
             // From below upwards, unless one was on its way already.
             let order = isQueued ? ["ensure", "ensureThen", "cancelled"] : ["ensureThen", "cancelled", "ensure"]
             #expect(seen == order + ["done"])
-        }
-    }
-
-    @Test func whatTwoHandlersReturnGoesOnForTheOther() throws {
-        try inLoop { loop throws in
-            for first in [true, false] {
-                var told: [String] = []
-                let shared = after(.seconds(1)).map { 42 }.asPromise()
-                let alice = after(.zero).then { shared }
-                let bob = after(.zero).then { shared }
-                for (name, promise) in [("alice", alice), ("bob", bob)] {
-                    promise.tap { told.append($0.isCancelled ? "\(name) is cancelled" : name) }.ignoringErrors()
-                }
-                hang(after(.milliseconds(5)))
-                (first ? alice : bob).cancel()
-                try loop.run()
-                #expect(shared.value == 42)
-                #expect(told.sorted() == (first ? ["alice is cancelled", "bob"] : ["alice", "bob is cancelled"]))
-            }
-        }
-    }
-
-    @Test func aListenerThatCameAfterTheReturn() throws {
-        try inLoop { loop throws in
-            let shared = after(.seconds(1)).map { 42 }.asPromise()
-            let alice = after(.zero).then { shared }
-            let end = alice.map { $0 }
-            hang(after(.milliseconds(5)))
-            let side = shared.map { $0 + 1 }
-            // Nobody else waits for alice, but somebody for what she waits for.
-            end.cancel()
-            alice.cancel()
-            expect(side, gives: 43)
-            // Now all of it.
-            let again = after(.seconds(1)).map { 1 }.asPromise()
-            let other = after(.zero).then { again }
-            hang(after(.milliseconds(5)))
-            let last = again.map { $0 }
-            again.cancel()
-            #expect(other.isRejected && again.isRejected)
-            try loop.run()
-            #expect(last.isRejected && !loop.isAlive)
-        }
-    }
-
-    @Test func howItCameToTheFirstSaysNothingOfWhatItFollows() throws {
-        try inLoop { loop throws in
-            var isStopped = false
-            let (inner, resolver) = Promise<Int>.pending()
-            resolver.onCancel { isStopped = true }
-            let shared = after(.seconds(1)).map { 1 }.asPromise()
-            let outer = after(.zero).then { shared }
-            hang(after(.milliseconds(5)))
-            // It comes by a link, and then waits for a promise that nobody has adopted.
-            let side = shared.then { _ in inner }
-            hang(after(.seconds(2)))
-            side.cancel()
-            try loop.run()
-            #expect(isStopped && inner.isRejected && outer.value == 1)
-        }
-    }
-
-    @Test func aHangOnAPromiseWhoseOtherHalfGoesOn() throws {
-        let box = Shared<Promise<Int>?>(nil)
-        let isThere = Gate()
-        let owner = Strand {
-            let (source, resolver) = Promise<Int>.pending()
-            let shared = source.map { $0 + 1 }
-            let alice = Promise.value(0).then { _ in shared }
-            try? EventLoop.current.turn(.poll)
-            box.change { $0 = alice }
-            isThere.open()
-            // Until the other thread hangs on it.
-            while !alice.core.root.isWanted { sched_yield() }
-            let bob = shared.map { $0 }
-            alice.cancel()
-            try? EventLoop.current.turn(.poll)
-            resolver.fulfill(1)
-            #expect(try! hang(bob) == 2)
-        }
-        isThere.wait()
-        #expect(throws: Never.self) { #expect(try hang(box.value!, timeout: .seconds(20)) == 2) }
-        owner.join()
-    }
-
-    @Test func besideASettlementThatLetsGoOfTheSource() {
-        for _ in 0..<scaled(2000) {
-            let box = Shared<Resolver<Int>?>(nil)
-            let mapped = {
-                let (source, resolver) = Promise<Int>.pending()
-                box.change { $0 = resolver }
-                return source.map { $0 }
-            }()
-            let settler = Strand {
-                let resolver = box.value
-                box.change { $0 = nil }
-                resolver?.fulfill(1)
-            }
-            while box.value != nil {}
-            mapped.cancel()
-            settler.join()
-            #expect(mapped.isRejected)
-        }
-    }
-
-    @Test func nestedCombinatorsAreNotClimbedByRecursion() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var end = when(fulfilled: [source]).asVoid()
-            for _ in 0..<scaled(100_000) { end = when(fulfilled: [end]) }
-            end.cancel()
-            #expect(source.isRejected)
-            try loop.run()
-            withExtendedLifetime(resolver) {}
-        }
-    }
-
-    @Test func aLongChainIsNotClimbedByRecursion() throws {
-        try inLoop { loop throws in
-            let (source, resolver) = Promise<Int>.pending()
-            var end = source
-            for _ in 0..<scaled(500_000) { end = end.map { $0 } }
-            end.cancel()
-            #expect(source.isRejected)
-            withExtendedLifetime(resolver) {}
         }
     }
 
@@ -579,7 +453,7 @@ private func keep(_ resolver: Resolver<Int>, in loop: EventLoop) {
 }
 
 extension Result<Int, any Error> {
-    fileprivate var isCancelled: Bool {
+    var isCancelled: Bool {
         guard case .failure(let error) = self else { return false }
         return error.isCancelled
     }
