@@ -127,20 +127,6 @@ import Testing
         }
     }
 
-    @Test func itReachesTheEndOfALongRecursion() throws {
-        try inLoop { loop throws in
-            func count(_ left: Int) -> Promise<Int> {
-                Promise.value(left).then { left -> Promise<Int> in
-                    left == 0 ? after(.seconds(60)).then { Promise.value(1) } : count(left - 1)
-                }
-            }
-            let promise = count(1000)
-            while !loop.isWaitingForTimer { try loop.turn(.poll) }
-            promise.cancel()
-            #expect(promise.isRejected && !loop.isAlive)
-        }
-    }
-
     @Test func itReachesWhatWasReturnedBeforeThatWasReturnedInTurn() throws {
         try inLoop { loop throws in
             let (gate, resolver) = Promise<Int>.pending()
@@ -443,8 +429,6 @@ struct WeakCore {
 extension EventLoop {
     /// No handler is counted as waiting.
     fileprivate var waitsForNothing: Bool { !isAlive }
-
-    fileprivate var isWaitingForTimer: Bool { nextDeadline != nil }
 }
 
 /// Keeps a resolver as long as the loop lives, or until it has settled.

@@ -84,7 +84,11 @@ import Testing
             #expect((try? hang(bob)) == 2)
         }
         isThere.wait()
-        #expect((try? hang(box.value!, timeout: .seconds(20))) == 2)
+        EventLoop.withLoop { loop in
+            #expect((try? hang(box.value!, timeout: .seconds(10))) == 2)
+            // It was woken, and did not find out when its time was up.
+            #expect(loop.metrics.timersFired == 0)
+        }
         owner.join()
     }
 
@@ -132,6 +136,20 @@ import Testing
             end.cancel()
             #expect(source.isRejected)
             withExtendedLifetime(resolver) {}
+        }
+    }
+
+    @Test func itReachesTheEndOfALongRecursion() throws {
+        try inLoop { loop throws in
+            func count(_ left: Int) -> Promise<Int> {
+                Promise.value(left).then { left -> Promise<Int> in
+                    left == 0 ? after(.seconds(60)).then { Promise.value(1) } : count(left - 1)
+                }
+            }
+            let promise = count(1000)
+            while loop.nextDeadline == nil { try loop.turn(.poll) }
+            promise.cancel()
+            #expect(promise.isRejected && !loop.isAlive)
         }
     }
 }
