@@ -377,6 +377,10 @@ public final class EventLoop {
         }
     }
 
+    /// Whether the calling thread may use the loop, which it must know to be there: it is the loop's own, and the loop has
+    /// not ended. (Who is not asks nothing that the owner could be changing.)
+    package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded }
+
     /// In debug builds: this is the thread that the loop belongs to.
     package func assertOwner(_ call: StaticString = #function) {
         assert(

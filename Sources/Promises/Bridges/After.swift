@@ -12,8 +12,23 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-    // Two hundred years: more than that, and infinity, do not fit a Duration, or are never anyway. NaN is none.
-    after(.seconds(seconds > 0 ? min(seconds, 6.3e9) : 0), file: file, line: line)
+    after(.clamped(seconds: seconds), file: file, line: line)
+}
+
+/// Is fulfilled at `deadline` of this thread's loop, or in its next turn if that has passed.
+@available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
+@inlinable
+public func after(
+    deadline: EventLoop.Instant, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<Void> {
+    Guarantee(TimerCore(deadline: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
+}
+
+extension Duration {
+    /// Seconds as they are written by hand. Two hundred years at most: more than that, and infinity, do not fit, or are
+    /// never anyway. NaN is none.
+    @inlinable
+    static func clamped(seconds: Double) -> Duration { .seconds(seconds > 0 ? min(seconds, 6.3e9) : 0) }
 }
 
 /// A promise that is its own timer's job.
@@ -28,6 +43,14 @@ final class TimerCore: Core, @unchecked Sendable {
             Core.perform(Follow<Void>.self, $0, $1)
         }
         timer = EventLoop.ofThisThread.startTimer(after: delay, self)
+    }
+
+    @usableFromInline
+    init(deadline: EventLoop.Instant) {
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
+            Core.perform(Follow<Void>.self, $0, $1)
+        }
+        timer = EventLoop.ofThisThread.startTimer(at: deadline, self)
     }
 
     override func run() { fulfill(()) }

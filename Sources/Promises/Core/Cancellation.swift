@@ -9,20 +9,35 @@ import Synchronization
 // that is swept or delivered: other threads may be pushing onto it.
 
 extension Core {
-    /// Rejects this core with `PromiseError.cancelled`, ends the work that would have settled it, and does the same to what
-    /// it waits for, if nobody else waits there. If it has settled, nothing happens.
+    /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it; what it
+    /// waits for is cancelled, if nobody else waits there. If it has settled, nothing happens.
     ///
     /// Any thread; what belongs to another thread is cancelled there, later.
-    func cancel() { root.cancel(root === self ? .itself : .byLink) }
+    func cancel(with error: (any Error)? = nil) { root.cancel(root === self ? .itself(error) : .byLink(error)) }
 
-    /// Who asks for a root's cancellation, and what it means.
+    /// Who asks for a root's cancellation, and what it means. With the error, if that is not `PromiseError.cancelled`.
     enum Request {
         /// The user, of the promise that this is.
-        case itself
+        case itself((any Error)?)
         /// The user, of a promise that has been linked to this one.
-        case byLink
+        case byLink((any Error)?)
         /// Who has waited for it, and does not any more.
         case unwanted
+
+        var isUnwanted: Bool {
+            if case .unwanted = self { true } else { false }
+        }
+
+        var isOfItself: Bool {
+            if case .itself = self { true } else { false }
+        }
+
+        var error: (any Error)? {
+            switch self {
+            case .itself(let error), .byLink(let error): error
+            case .unwanted: nil
+            }
+        }
     }
 
     func cancel(_ request: Request) {
@@ -40,8 +55,8 @@ extension Core {
     /// Answers what it was waiting for, if that is to be cancelled next.
     private func cancelAlone(_ request: Request) -> Core? {
         if role.contains(.madeByHand) {
-            guard request != .unwanted || !isWanted, stopProducing() else { return nil }
-            storeError(PromiseError.cancelled, placeOfMaking)
+            guard !request.isUnwanted || !isWanted, stopProducing() else { return nil }
+            storeError(request.error ?? PromiseError.cancelled, placeOfMaking)
             retain()
             settle(State.rejected)
             return nil
@@ -59,13 +74,13 @@ extension Core {
     }
 
     private func cancelHere(_ request: Request) -> Core? {
-        guard request != .unwanted || !isWanted else { return nil }
+        guard !request.isUnwanted || !isWanted else { return nil }
         // What a handler has returned settles this core in its place.
         let word = upstream.load(ordering: .relaxed)
         let isAdopting = word & Upstream.mark == Upstream.adopted
-        if isAdopting && request == .itself && tellOwnWaitersOnly() { return nil }
+        if isAdopting && request.isOfItself && tellOwnWaitersOnly(request.error) { return nil }
         let producer = isAdopting ? Self.core(word) : self
-        switch producer.stop() {
+        switch producer.stop(with: request.error) {
         case .refused: return nil
         case .willEnd(let source): return source
         case .stopped(let source):
@@ -73,7 +88,7 @@ extension Core {
             if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
             // What the operation's end has run may have been faster.
             if isOpen && settled == nil {
-                storeError(PromiseError.cancelled, nil)
+                storeError(request.error ?? PromiseError.cancelled, nil)
                 retain()
                 settle(State.rejected)
             }
@@ -85,7 +100,7 @@ extension Core {
     /// was cancelled, and the other goes on, for the rest. False if there are no others, and nothing has been done.
     ///
     /// The two are one core, so this promise stays pending and will show the outcome of the other one.
-    private func tellOwnWaitersOnly() -> Bool {
+    private func tellOwnWaitersOnly(_ error: (any Error)?) -> Bool {
         guard let first = lockWaiters() else { return false }
         let isShared = Self.nodes(from: first).contains { node in
             let waiter = Self.core(node)
@@ -99,7 +114,7 @@ extension Core {
         var oldest = takeOutAndUnlock(first) { !$0.cameByLink && !$0.role.contains(.onlyWatching) }
         while let node = oldest {
             oldest = node._withUnsafeGuaranteedRef { $0.next }
-            let word = Core.cancellation()
+            let word = Core.cancellation(error)
             guard !Self.deliver(node, from: address, word) else { continue }
             // Withdrawn meanwhile, or before.
             Core.release(upstream: word)
@@ -126,7 +141,7 @@ extension Core {
     }
 
     /// Ends what would settle this core, on its own thread.
-    func stop() -> Stopping {
+    func stop(with error: (any Error)? = nil) -> Stopping {
         let word = upstream.load(ordering: .acquiring)
         if word == 0 { return stopProducing() ? .stopped(nil) : .refused }
         // Still counted: it is about to be told.
@@ -142,7 +157,7 @@ extension Core {
         else {
             // It has settled, on another thread perhaps, and we are on our way to run.
             if willRun {
-                Core.release(upstream: upstream.exchange(Core.cancellation(), ordering: .acquiring))
+                Core.release(upstream: upstream.exchange(Core.cancellation(error), ordering: .acquiring))
                 return .willEnd(nil)
             }
             dropOperation()
@@ -153,7 +168,7 @@ extension Core {
         let next = role.contains(.shielding) || cameByLink ? nil : source
         defer { source.noteWithdrawal() }
         if willRun {
-            EventLoop.ofThisThread.enqueue(CancelledRun(self))
+            EventLoop.ofThisThread.enqueue(CancelledRun(self, error))
             return .willEnd(next)
         }
         if isForwarding { isForwarding = false } else { code(self, .drop) }
@@ -168,15 +183,18 @@ extension Core {
     }
 
     /// The word of a node whose source has been cancelled.
-    fileprivate static func cancellation() -> UInt {
-        UInt(bitPattern: Unmanaged.passRetained(cancelled).toOpaque()) | Upstream.rejected
+    fileprivate static func cancellation(_ error: (any Error)?) -> UInt {
+        let source = error.map(cancelled(with:)) ?? cancelled
+        return UInt(bitPattern: Unmanaged.passRetained(source).toOpaque()) | Upstream.rejected
     }
 
-    private static let cancelled: Core = {
-        let core = Core(error: PromiseError.cancelled, origin: nil)
+    private static let cancelled = cancelled(with: PromiseError.cancelled)
+
+    private static func cancelled(with error: any Error) -> Core {
+        let core = Core(error: error, origin: nil)
         core.markHandled()
         return core
-    }()
+    }
 
     /// Takes this waiter of this thread back. If its source has settled, nothing happens: it has run, or is about to.
     ///
@@ -209,7 +227,7 @@ private final class CancelJob: Job {
         let root = core.root
         if root === core { return core.cancel(request) }
         // Linked since. The promise whose handler has returned it waits for it, so it is not unwanted.
-        if request != .unwanted { root.cancel(.byLink) }
+        if !request.isUnwanted { root.cancel(.byLink(request.error)) }
     }
 }
 
@@ -233,14 +251,16 @@ struct OnCancel: Operation {
 /// its place in the list of the source.
 private final class CancelledRun: Job {
     private let core: Core
+    private let error: (any Error)?
 
-    init(_ core: Core) {
+    init(_ core: Core, _ error: (any Error)?) {
         self.core = core
+        self.error = error
         super.init()
     }
 
     override func run() {
-        core.upstream.store(Core.cancellation(), ordering: .relaxed)
+        core.upstream.store(Core.cancellation(error), ordering: .relaxed)
         core.retain()
         core.runAndRelease()
     }

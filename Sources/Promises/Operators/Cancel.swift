@@ -15,6 +15,12 @@ extension Promise {
     /// Any thread, if the value is `Sendable`. What belongs to another thread's loop is cancelled there, when it next
     /// turns, unless it has settled by then; if that loop has ended, it is not.
     public func cancel() { core.cancel() }
+
+    /// The same, and rejects this promise with `error` in place of `PromiseError.cancelled`.
+    ///
+    /// One that does not mean "cancelled" is an error like others: `catch` sees it. What the promise waits for is
+    /// rejected with `PromiseError.cancelled` all the same.
+    public func cancel(with error: any Error) { core.cancel(with: error) }
 }
 
 extension Guarantee {

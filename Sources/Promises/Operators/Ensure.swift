@@ -30,7 +30,7 @@ struct EnsureThen<T>: Operation {
     func run(_ source: Source<T>, _ core: Core) {
         // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
         // long a recursion through here is.
-        let held = Core(EnsureHold<T>(source.core), role: .shielding)
+        let held = Core(Held<T>(source.core), role: .shielding)
         let cleanup = body().core
         cleanup.attach(held)
         if Tracing.isOn { Tracing.adopt(core, cleanup) }
@@ -38,9 +38,9 @@ struct EnsureThen<T>: Operation {
     }
 }
 
-/// Waits for the cleanup, then settles as the source of the `ensureThen` did.
+/// An outcome that waits for something else before it is passed on.
 @usableFromInline
-struct EnsureHold<T>: Operation {
+struct Held<T>: Operation {
     @usableFromInline typealias Input = Void
     @usableFromInline typealias Output = T
     @usableFromInline let outcome: Core

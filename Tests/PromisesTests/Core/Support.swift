@@ -27,6 +27,14 @@ func scaled(_ count: Int) -> Int {
     #endif
 }
 
+/// A promise that nothing settles but its cancellation.
+func endless(_ file: StaticString = #fileID, _ line: UInt = #line) -> Promise<Int> {
+    let (promise, resolver) = Promise<Int>.pending(file, line)
+    // A circle, which the cancellation breaks.
+    resolver.onCancel { withExtendedLifetime(resolver) {} }
+    return promise
+}
+
 extension Catchable {
     /// The end of a chain that the test does not expect to fail.
     func orFail(_ location: SourceLocation = #_sourceLocation) {

@@ -1,0 +1,61 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct DelayTests {
+    @Test func theValueComesLater() throws {
+        try inLoop { loop throws in
+            #expect(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))) == 4)
+            #expect(loop.now.nanoseconds == 3_000_000_000)
+            #expect(hang(Guarantee.value(5).delay(seconds: 0.5)) == 5)
+            #expect(loop.now.nanoseconds == 3_500_000_000)
+        }
+    }
+
+    @Test func aRejectionComesAtOnce() throws {
+        try inLoop { loop throws in
+            expect(Promise<Int>(error: Flaw(1)).delay(.seconds(2)), failsWith: Flaw(1))
+            #expect(loop.now.nanoseconds == 0 && loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func noneIsTheNextTurn() throws {
+        try inLoop { loop throws in
+            let promise = Promise.value(1).delay(.seconds(-1))
+            #expect(promise.isPending)
+            #expect(try hang(promise) == 1)
+            #expect(loop.now.nanoseconds == 0)
+        }
+    }
+
+    @Test func cancelledMeanwhileTheTimerGoes() throws {
+        try inLoop { loop throws in
+            let promise = Promise.value(1).delay(.seconds(60))
+            try loop.turn(.poll)
+            #expect(loop.nextDeadline != nil)
+            promise.cancel()
+            #expect(loop.nextDeadline == nil)
+            #expect(promise.isRejected)
+        }
+    }
+
+    @Test func cancelledBeforeItReachesTheSource() throws {
+        try inLoop { loop throws in
+            let promise = after(.seconds(60)).map { 1 }.delay(.seconds(60))
+            promise.cancel()
+            #expect(loop.nextDeadline == nil && !loop.isAlive)
+        }
+    }
+
+    @Test func afterADeadline() throws {
+        try inLoop { loop throws in
+            hang(after(deadline: LoopInstant(nanoseconds: 1_500)))
+            #expect(loop.now.nanoseconds == 1_500)
+            hang(after(deadline: LoopInstant(nanoseconds: 7)))
+            #expect(loop.now.nanoseconds == 1_500)
+            let never = after(deadline: .distantFuture)
+            never.cancel()
+            #expect(loop.nextDeadline == nil)
+        }
+    }
+}
