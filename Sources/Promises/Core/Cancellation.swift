@@ -46,6 +46,9 @@ extension Core {
         while let next = source { source = next.cancelAlone(.unwanted) }
     }
 
+    /// Cancels what nobody waits for any more. Any thread.
+    func cancelIfUnwanted() { root.cancel(.unwanted) }
+
     /// The same for one of several that are not wanted any more: on this thread one after the other, never one inside the
     /// other, since combinators nest.
     func cancelInTurn() {

@@ -1,0 +1,145 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A thread that drives a loop of its own until it is told to stop.
+private final class Driver: Sendable {
+    private let strand: Strand
+    private let remote: EventLoop.Remote
+
+    init() {
+        let door = Shared<EventLoop.Remote?>(nil)
+        let ready = Gate()
+        strand = Strand {
+            let loop = EventLoop.current
+            let hold = loop.hold()
+            let remote = loop.remote
+            door.change { $0 = remote }
+            ready.open()
+            try! loop.run()
+            hold.release()
+        }
+        ready.wait()
+        remote = door.value!
+    }
+
+    /// Runs `body` on the thread, and waits for its answer.
+    func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            _ = remote.submit { continuation.resume(returning: body()) }
+        }
+    }
+
+    func end() {
+        remote.stop()
+        strand.join()
+    }
+}
+
+@Suite struct AwaitingTests {
+    @Test func whatHasSettledIsThereAtOnce() async throws {
+        #expect(try await Promise.value(3).async() == 3)
+        #expect(await Guarantee.value("x").async() == "x")
+        await #expect(throws: Flaw(1)) { try await Promise<Int>(error: Flaw(1)).async() }
+    }
+
+    @Test func aResolverOnAnotherThreadEndsTheWait() async throws {
+        for round in 0..<scaled(2000) {
+            let (promise, resolver) = Promise<Int>.pending()
+            let strand = Strand { resolver.fulfill(round) }
+            #expect(try await promise.async() == round)
+            strand.join()
+        }
+    }
+
+    @Test func aLoopThatIsDrivenElsewhere() async throws {
+        let driver = Driver()
+        let promise = await driver.run { after(.milliseconds(1)).map { 5 }.asPromise() }
+        #expect(try await promise.async() == 5)
+        let guarantee = await driver.run { after(.milliseconds(1)).map { 6 } }
+        #expect(await guarantee.async() == 6)
+        let failing = await driver.run { after(.milliseconds(1)).then { Promise<Int>(error: Flaw(2)) } }
+        await #expect(throws: Flaw(2)) { try await failing.async() }
+        driver.end()
+    }
+
+    @Test func aCancelledTaskCancelsThePromiseUpToTheTimer() async throws {
+        let driver = Driver()
+        let promise = await driver.run { after(.seconds(3600)).map { 1 }.asPromise() }
+        let task = Task { try await promise.async() }
+        task.cancel()
+        let outcome = await task.result
+        #expect(throws: CancellationError.self) { try outcome.get() }
+        // What the cancellation has posted comes before this.
+        let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }
+        #expect(isIdle)
+        #expect(promise.error as? PromiseError == .cancelled)
+        driver.end()
+    }
+
+    @Test func aCancelledTaskLeavesAloneWhatOthersWaitFor() async throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        let other = Task { try await promise.async() }
+        // The other one listens once it is in the list; this pipe does from now on.
+        let seen = Shared(0)
+        promise.pipe { if case .success(let value) = $0 { seen.change { $0 = value } } }
+        let task = Task { try await promise.async() }
+        task.cancel()
+        _ = await task.result
+        #expect(promise.isPending)
+        resolver.fulfill(9)
+        #expect(try await other.value == 9)
+        #expect(seen.value == 9)
+    }
+
+    @Test func aTaskThatIsCancelledAlreadyDoesNotWait() async throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await promise.async()
+        }
+        let outcome = await task.result
+        #expect(throws: CancellationError.self) { try outcome.get() }
+        #expect(promise.error as? PromiseError == .cancelled)
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test func cancellingThePromiseEndsTheWait() async throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        let task = Task { try await promise.async() }
+        promise.cancel()
+        let outcome = await task.result
+        #expect(throws: PromiseError.cancelled) { try outcome.get() }
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test func anAbandonedPromiseEndsTheWait() async throws {
+        let task: Task<Int, any Error>
+        do {
+            let (promise, resolver) = Promise<Int>.pending()
+            task = Task { try await promise.async() }
+            withExtendedLifetime(resolver) {}
+        }
+        let outcome = await task.result
+        #expect(throws: PromiseError.abandoned) { try outcome.get() }
+    }
+
+    @Test func settlingAndCancellingAtOnceResumesOnce() async throws {
+        for round in 0..<scaled(5000) {
+            let (promise, resolver) = Promise<Int>.pending()
+            let task = Task { try await promise.async() }
+            let strand = Strand {
+                if round % 2 == 0 { sched_yield() }
+                resolver.fulfill(round)
+            }
+            if round % 3 == 0 { await Task.yield() }
+            task.cancel()
+            switch await task.result {
+            case .success(let value): #expect(value == round)
+            case .failure(let error): #expect(error is CancellationError || error as? PromiseError == .cancelled)
+            }
+            strand.join()
+        }
+    }
+}
