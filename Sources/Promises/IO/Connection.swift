@@ -98,9 +98,9 @@ public final class Connection: IOProducer {
         return Guarantee(core)
     }
 
-    /// The read was cancelled: what comes is the next one's.
+    /// A read was cancelled: what comes is the next one's. Or a write, of which the kernel has nothing yet.
     func stop(_ promise: Core) -> Bool {
-        guard pendingRead?.promise === promise else { return false }
+        guard pendingRead?.promise === promise else { return withdrawWrite(promise) }
         pendingRead = nil
         updateInterest()
         return true
@@ -149,7 +149,7 @@ public final class Connection: IOProducer {
             if sent > 0 { didSend(sent) }
             if sent == bytes.count { return .value }
         }
-        let core = Core(root: Void.self)
+        let core = IOPromise(Void.self, self)
         let queue = outgoing ?? WriteQueue()
         queue.append(bytes, from: sent, core)
         outgoing = queue
@@ -187,10 +187,20 @@ public final class Connection: IOProducer {
             guard outgoing === queue else { return }
             if queue.isEmpty { break }
         }
-        guard queue.isEmpty else { return }
+        if queue.isEmpty { allIsSent() }
+    }
+
+    private func allIsSent() {
         outgoing = nil
         if writeSide == .ending { endWriteSide() }
         if phase == .flushing { linger() }
+    }
+
+    private func withdrawWrite(_ promise: Core) -> Bool {
+        guard let outgoing, outgoing.withdraw(promise) else { return false }
+        if outgoing.isEmpty { allIsSent() }
+        updateInterest()
+        return true
     }
 
     /// Ends this side: the peer reads everything that was queued and then the end; reading goes on. Fulfilled when the

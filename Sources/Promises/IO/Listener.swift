@@ -109,7 +109,7 @@ public final class Listener: IOProducer {
     /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection is done, and
     ///   rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`.
     ///   Rejected at once with `EBADF` after `close`, `EBUSY` if `accept` or `serve` is running, `EINVAL` if
-    ///   `maxConnections` is below one.
+    ///   `maxConnections` is below one. Cancelling it closes the listener; connections that run go on.
     public func serve<Done: Thenable>(
         maxConnections: Int = .max, _ handler: @escaping (Connection) throws -> Done,
         file: StaticString = #fileID, line: UInt = #line
@@ -128,7 +128,7 @@ public final class Listener: IOProducer {
         guard maxConnections > 0 else {
             return Promise(error: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
         }
-        let core = Core(root: Void.self)
+        let core = IOPromise(Void.self, self)
         let start = { (connection: Connection) in
             firstly { try handler(connection) }.asVoid().ensureThen { connection.close() }
         }
@@ -239,8 +239,13 @@ extension Listener: ReadinessHandler {
         if !isClosed { updateInterest() }
     }
 
-    /// An `accept` was cancelled.
+    /// An `accept` was cancelled, or `serve`.
     func stop(_ promise: Core) -> Bool {
+        if let service, service.promise === promise {
+            self.service = nil
+            if !isClosed { release() }
+            return true
+        }
         guard let index = waiting.firstIndex(where: { $0 === promise }) else { return false }
         waiting.remove(at: index)
         updateInterest()

@@ -7,8 +7,18 @@ final class WriteQueue {
     private var first = 0
     // How much of the first segment is gone.
     private var offset = 0
-    private var marks: [(end: Int, promise: Core)] = []
+    private var marks: [Mark] = []
     private var firstMark = 0
+
+    /// A write: the position at which it ends, and how many of its bytes were queued.
+    private struct Mark {
+        var end: Int
+        let count: Int
+        /// The kernel had taken a part of it before.
+        let isBegun: Bool
+        let promise: Core
+    }
+
     // Positions in the stream of all that was ever queued: taken by the kernel, and accepted from the user.
     private var taken = 0
     private var accepted = 0
@@ -31,7 +41,7 @@ final class WriteQueue {
             }
         }
         accepted += count
-        marks.append((accepted, promise))
+        marks.append(Mark(end: accepted, count: count, isBegun: start > 0, promise: promise))
     }
 
     /// What to send next; empty if only the promises of empty writes are left.
@@ -44,6 +54,10 @@ final class WriteQueue {
     func advance(_ count: Int) {
         taken += count
         offset += count
+        dropFinishedSegment()
+    }
+
+    private func dropFinishedSegment() {
         guard first < segments.count, offset == segments[first].count else { return }
         offset = 0
         segments[first] = []
@@ -74,4 +88,40 @@ final class WriteQueue {
 
     /// The promises of the writes that wait.
     var promises: [Core] { marks[firstMark...].map(\.promise) }
+
+    /// Takes a write back. False if the kernel has some of its bytes: the stream cannot go on without the rest.
+    func withdraw(_ promise: Core) -> Bool {
+        guard let index = marks[firstMark...].firstIndex(where: { $0.promise === promise }) else { return false }
+        let mark = marks[index]
+        let start = mark.end - mark.count
+        guard !mark.isBegun && start >= taken else { return false }
+        cut(from: start - taken + offset, mark.count)
+        marks.remove(at: index)
+        for later in index..<marks.count { marks[later].end -= mark.count }
+        accepted -= mark.count
+        return true
+    }
+
+    /// Takes `count` bytes out, the first of which stands `start` behind the beginning of the first segment.
+    private func cut(from start: Int, _ count: Int) {
+        var index = first
+        var start = start
+        var left = count
+        while left > 0 {
+            let end = min(segments[index].count, start + left)
+            if start < end {
+                segments[index].removeSubrange(start..<end)
+                left -= end - start
+            }
+            // The first stays, for what of it has gone.
+            if segments[index].isEmpty && index > first {
+                segments.remove(at: index)
+                start = 0
+            } else {
+                start = max(0, start - segments[index].count)
+                index += 1
+            }
+        }
+        dropFinishedSegment()
+    }
 }

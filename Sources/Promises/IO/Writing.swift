@@ -10,6 +10,9 @@ extension Connection {
     /// Rejected with a `SystemError`: what the kernel reports, such as `ECONNRESET` or `EPIPE`, the same for every write that
     /// was waiting, and of `recv` where a read met it first; `ENOBUFS` beyond `writeQueueLimit`; `EPIPE` after `shutdownWrite`; `EBADF` after `close`
     /// or `abort`; `ECANCELED` if `abort` came while it waited. No signal is raised. See send(2).
+    ///
+    /// Cancelled while it waits behind others, it is never sent. One of which the kernel has bytes cannot be taken
+    /// back, and `cancel()` does nothing: `abort` the connection.
     @inlinable @inline(__always)
     public func write<Bytes: Collection>(
         _ bytes: Bytes, file: StaticString = #fileID, line: UInt = #line
