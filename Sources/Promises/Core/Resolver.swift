@@ -37,6 +37,8 @@ public struct Resolver<T> {
     public func onCancel(_ body: @escaping () -> Void) { token.core.attach(Core(OnCancel(body), role: .watching)) }
 
     /// Settles with a result, of whatever error type.
+    ///
+    /// The forms of `resolve` are there to be handed to callbacks of the usual shapes: `Promise { fetch($0.resolve) }`.
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
@@ -57,6 +59,25 @@ public struct Resolver<T> {
             reject(PromiseError.invalidCallingConvention)
         }
     }
+
+    /// For callbacks of the form `(value, error?)`: the error wins. A value that may itself be nil is one: a
+    /// `Resolver<Int?>` that is given `(nil, nil)` by an `(Int?, error?)` fulfills with nil.
+    @inlinable
+    public func resolve(_ value: T, _ error: (any Error)?) {
+        if let error { reject(error) } else { fulfill(value) }
+    }
+
+    // Where both orders fit, because the value is an error itself, the first is meant.
+
+    /// For callbacks of the form `(error?, value?)`: as in the other order.
+    @inlinable
+    @_disfavoredOverload
+    public func resolve(_ error: (any Error)?, _ value: T?) { resolve(value, error) }
+
+    /// For callbacks of the form `(error?, value)`: as in the other order.
+    @inlinable
+    @_disfavoredOverload
+    public func resolve(_ error: (any Error)?, _ value: T) { resolve(value, error) }
 }
 
 extension Resolver where T == Void {
@@ -69,6 +90,10 @@ extension Resolver where T == Void {
     public func resolve(_ error: (any Error)?) {
         if let error { reject(error) } else { fulfill(()) }
     }
+
+    /// For callbacks that only report the end of their work.
+    @inlinable
+    public func resolve() { fulfill(()) }
 }
 
 // As for Promise: what crosses threads through it are values of T.

@@ -1,0 +1,155 @@
+import Promises
+import Reactor
+import Testing
+
+// Calls that report by callback, in every shape that `Resolver.resolve` is to fit.
+
+private func optional(_ value: Int?, _ error: (any Error)?, _ done: (Int?, (any Error)?) -> Void) {
+    done(value, error)
+}
+private func optionalSendable(
+    _ value: Int?, _ error: (any Error)?, _ done: @escaping @Sendable (Int?, (any Error)?) -> Void
+) { done(value, error) }
+private func plain(_ value: Int, _ error: (any Error)?, _ done: (Int, (any Error)?) -> Void) { done(value, error) }
+private func plainSendable(
+    _ value: Int, _ error: (any Error)?, _ done: @escaping @Sendable (Int, (any Error)?) -> Void
+) { done(value, error) }
+private func reversed(_ value: Int?, _ error: (any Error)?, _ done: ((any Error)?, Int?) -> Void) {
+    done(error, value)
+}
+private func reversedSendable(
+    _ value: Int?, _ error: (any Error)?, _ done: @escaping @Sendable ((any Error)?, Int?) -> Void
+) { done(error, value) }
+private func typed(_ value: Int?, _ error: Flaw?, _ done: (Int?, Flaw?) -> Void) { done(value, error) }
+private func result(_ result: Result<Int, Flaw>, _ done: (Result<Int, Flaw>) -> Void) { done(result) }
+private func resultSendable(
+    _ result: Result<Int, any Error>, _ done: @escaping @Sendable (Result<Int, any Error>) -> Void
+) { done(result) }
+private func failing(_ error: (any Error)?, _ done: ((any Error)?) -> Void) { done(error) }
+private func failingSendable(_ error: (any Error)?, _ done: @escaping @Sendable ((any Error)?) -> Void) {
+    done(error)
+}
+private func ending(_ done: () -> Void) { done() }
+private func endingSendable(_ done: @escaping @Sendable () -> Void) { done() }
+private func generic<Value>(_ value: Value, _ done: (Value) -> Void) { done(value) }
+private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable (Value) -> Void) { done(value) }
+
+@Suite struct Callbacks {
+    @Test func valueAndError() {
+        let all: [(Int?, (any Error)?) -> Promise<Int>] = [
+            { value, error in Promise { optional(value, error, $0.resolve) } },
+            { value, error in Promise { optionalSendable(value, error, $0.resolve) } },
+            { value, error in Promise { typed(value, error as! Flaw?, $0.resolve) } },
+            { value, error in Promise { reversed(value, error, $0.resolve) } },
+            { value, error in Promise { reversedSendable(value, error, $0.resolve) } },
+        ]
+        for form in all {
+            expect(form(1, nil), gives: 1)
+            expect(form(nil, Flaw(2)), failsWith: Flaw(2))
+            expect(form(1, Flaw(2)), failsWith: Flaw(2))
+            expect(form(nil, nil), failsWith: PromiseError.invalidCallingConvention)
+        }
+    }
+
+    @Test func aValueThatIsAlwaysThere() {
+        expect(Promise<Int> { plain(1, nil, $0.resolve) }, gives: 1)
+        expect(Promise<Int> { plainSendable(1, nil, $0.resolve) }, gives: 1)
+        expect(Promise<Int> { plain(1, Flaw(2), $0.resolve) }, failsWith: Flaw(2))
+    }
+
+    @Test func results() {
+        expect(Promise<Int> { result(.success(1), $0.resolve) }, gives: 1)
+        expect(Promise<Int> { result(.failure(Flaw(2)), $0.resolve) }, failsWith: Flaw(2))
+        expect(Promise<Int> { resultSendable(.failure(Flaw(2)), $0.resolve) }, failsWith: Flaw(2))
+    }
+
+    @Test func voids() {
+        let ended: [Promise<Void>] = [
+            Promise { failing(nil, $0.resolve) }, Promise { failingSendable(nil, $0.resolve) },
+            Promise { ending($0.resolve) }, Promise { endingSendable($0.resolve) },
+            Promise { ending($0.fulfill) }, Promise { endingSendable($0.fulfill) },
+            Promise { generic((), $0.fulfill) }, Promise { genericSendable((), $0.fulfill) },
+        ]
+        for promise in ended { #expect(promise.isFulfilled) }
+        expect(Promise<Void> { failing(Flaw(1), $0.resolve) }, failsWith: Flaw(1))
+        expect(Promise<Void> { failingSendable(Flaw(1), $0.resolve) }, failsWith: Flaw(1))
+    }
+
+    @Test func oneSide() {
+        expect(Promise<Int> { generic(1, $0.fulfill) }, gives: 1)
+        expect(Promise<Int> { genericSendable(1, $0.fulfill) }, gives: 1)
+        expect(Promise<Int> { generic(Flaw(1), $0.reject) }, failsWith: Flaw(1))
+        expect(Promise<Int> { genericSendable(Flaw(1), $0.reject) }, failsWith: Flaw(1))
+    }
+
+    @Test func functionsOfVoid() {
+        let (promise, resolver) = Promise<Void>.pending()
+        let withoutParameter: () -> Void = resolver.fulfill
+        // Written out, the compiler takes `(Void) -> Void` for a mistake.
+        typealias Taking<Value> = (Value) -> Void
+        let withOne: Taking<Void> = resolver.fulfill
+        let reject: @Sendable (any Error) -> Void = resolver.reject
+        withoutParameter()
+        withOne(())
+        reject(Flaw())
+        #expect(promise.isFulfilled)
+    }
+
+    /// A value that may be nil is a value: no callback of such a shape breaks the convention.
+    @Test func valuesThatMayBeNil() {
+        let all: [(Int?, (any Error)?) -> Promise<Int?>] = [
+            { value, error in Promise { optional(value, error, $0.resolve) } },
+            { value, error in Promise { optionalSendable(value, error, $0.resolve) } },
+            { value, error in Promise { reversed(value, error, $0.resolve) } },
+            { value, error in Promise { reversedSendable(value, error, $0.resolve) } },
+        ]
+        for form in all {
+            expect(form(1, nil), gives: 1)
+            expect(form(nil, nil), gives: nil)
+            expect(form(nil, Flaw(2)), failsWith: Flaw(2))
+            expect(form(1, Flaw(2)), failsWith: Flaw(2))
+        }
+    }
+
+    @Test func closuresOfManyStatements() {
+        let promise = Promise<Int> { resolver in
+            let half = 21
+            optional(half, nil) { value, error in
+                let twice = value.map { $0 * 2 }
+                resolver.resolve(twice, error)
+            }
+        }
+        expect(promise, gives: 42)
+    }
+
+    /// Written out, with literals, of which more than one form may be thought to fit.
+    @Test func calls() {
+        func settled<T>(_ settle: (Resolver<T>) -> Void) -> Promise<T> {
+            let (promise, resolver) = Promise<T>.pending()
+            settle(resolver)
+            return promise
+        }
+        expect(settled { (resolver: Resolver<Int>) in resolver.resolve(1, nil) }, gives: 1)
+        expect(settled { (resolver: Resolver<Int>) in resolver.resolve(nil, 1) }, gives: 1)
+        expect(settled { (resolver: Resolver<Int>) in resolver.resolve(nil, Flaw(1)) }, failsWith: Flaw(1))
+        expect(settled { (resolver: Resolver<Int>) in resolver.resolve(Flaw(1), nil) }, failsWith: Flaw(1))
+        expect(
+            settled { (resolver: Resolver<Int>) in resolver.resolve(nil, nil) },
+            failsWith: PromiseError.invalidCallingConvention)
+        expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(nil, nil) }, gives: nil)
+        expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(1, nil) }, gives: 1)
+        expect(settled { (resolver: Resolver<Void>) in resolver.resolve(Flaw(1)) }, failsWith: Flaw(1))
+        let voids: [Promise<Void>] = [
+            settled { $0.resolve(nil) }, settled { $0.resolve() }, settled { $0.resolve((), nil) },
+            settled { $0.fulfill() }, settled { $0.fulfill(()) },
+        ]
+        for promise in voids { #expect(promise.isFulfilled) }
+    }
+
+    /// Both orders fit; the value comes first.
+    @Test func errorsAsValues() {
+        let value = Promise<any Error> { $0.resolve(Flaw(1), nil) }
+        #expect(value.value as? Flaw == Flaw(1))
+        expect(Promise<any Error> { $0.resolve(nil, Flaw(2)) }.asVoid(), failsWith: Flaw(2))
+    }
+}
