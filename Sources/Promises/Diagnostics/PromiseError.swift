@@ -1,13 +1,16 @@
 import Synchronization
 
 /// What the library itself rejects promises with.
-public enum PromiseError: Error, Equatable, Sendable {
+///
+/// Foundation, where it is used, shows these texts to people after one line: `extension PromiseError: @retroactive
+/// LocalizedError {}`.
+public enum PromiseError: Error, Sendable {
     /// The work was cancelled.
     case cancelled
     /// The time given to `timeout:` has passed.
     case timedOut
-    /// A handler returned the promise that its own `then` or `recover` had made, directly or through others: it would
-    /// wait for itself.
+    /// A handler returned the promise that its own `then` or `recover` had made, directly or through others, or that of its
+    /// own `getThen`: it would wait for itself.
     case returnedSelf
     /// The last resolver went without settling the promise.
     case abandoned
@@ -15,6 +18,24 @@ public enum PromiseError: Error, Equatable, Sendable {
     case invalidCallingConvention
     /// An argument that makes no sense; the text names the call and the value.
     case badInput(String)
+    /// The closure of a `compactMap` to `type` gave nil for `value`, which is shown as text, its first 200 characters.
+    case compactMap(value: String, type: String)
+    /// `firstValue` or `lastValue` found no element, or none that its closure accepts.
+    case emptySequence
+    /// All were rejected of which one had to be fulfilled: with these errors, in the order of the promises.
+    case noWinner([any Error])
+    /// The closure of a `validate` refused `value`, which is shown as text, its first 200 characters.
+    case validationFailed(value: String)
+
+    /// A value as these errors show it. It may be large, and an error is often printed more than once.
+    @usableFromInline
+    static func shown<Value>(_ value: Value) -> String {
+        let text = String(describing: value)
+        guard let end = text.index(text.startIndex, offsetBy: 200, limitedBy: text.endIndex), end < text.endIndex else {
+            return text
+        }
+        return text[..<end] + "…"
+    }
 }
 
 extension PromiseError: CustomStringConvertible {
@@ -27,6 +48,41 @@ extension PromiseError: CustomStringConvertible {
         case .abandoned: "nobody is left who could settle the promise"
         case .invalidCallingConvention: "a callback reported neither a value nor an error"
         case .badInput(let text): text
+        case .compactMap(let value, let type): "compactMap found no \(type) in \(value)"
+        case .emptySequence: "the sequence has no such element"
+        case .noWinner(let errors):
+            "none of \(errors.count) promises was fulfilled"
+                + (errors.first.map { "; the first was rejected with: \($0)" } ?? "")
+        case .validationFailed(let value): "validate refused \(value)"
+        }
+    }
+
+    /// The same, under the name that Foundation's `LocalizedError` asks for.
+    public var errorDescription: String? { description }
+}
+
+extension PromiseError: Equatable {
+    /// Whether case and values are the same. Errors of `noWinner` that are not `Equatable` are equal if they are the same
+    /// object, or values of one type and description.
+    public static func == (one: PromiseError, other: PromiseError) -> Bool {
+        if case .noWinner(let errors) = one, case .noWinner(let others) = other {
+            return errors.count == others.count && zip(errors, others).allSatisfy { OtherError.areEqual($0, $1) }
+        }
+        return one.parts == other.parts
+    }
+
+    private var parts: (kind: Int, text: String, type: String) {
+        switch self {
+        case .cancelled: (0, "", "")
+        case .timedOut: (1, "", "")
+        case .returnedSelf: (2, "", "")
+        case .abandoned: (3, "", "")
+        case .invalidCallingConvention: (4, "", "")
+        case .badInput(let text): (5, text, "")
+        case .compactMap(let value, let type): (6, value, type)
+        case .emptySequence: (7, "", "")
+        case .noWinner: (8, "", "")
+        case .validationFailed(let value): (9, value, "")
         }
     }
 }
@@ -52,7 +108,9 @@ private enum OtherError {
         let type = UInt(bitPattern: ObjectIdentifier(type(of: error)))
         if type == latest.load(ordering: .relaxed) { return false }
         switch error {
-        case let error as PromiseError: return error == .cancelled
+        case let error as PromiseError:
+            guard case .cancelled = error else { return false }
+            return true
         case is CancellationError: return true
         case let error as any CancellableError: return error.isCancelled
         default:
@@ -60,9 +118,18 @@ private enum OtherError {
             return false
         }
     }
+
+    /// Of errors whose types are not known.
+    static func areEqual(_ one: any Error, _ other: any Error) -> Bool {
+        func isEqual<Value: Equatable>(_ value: Value) -> Bool { other as? Value == value }
+        if let value = one as? any Equatable { return isEqual(value) }
+        guard type(of: one) == type(of: other) else { return false }
+        if type(of: one) is AnyClass { return one as AnyObject === other as AnyObject }
+        return String(reflecting: one) == String(reflecting: other)
+    }
 }
 
-/// Which errors `catch` and `recover` see.
+/// Which errors `catch`, `recover` and their kin see.
 public enum CatchPolicy: UInt8, Sendable {
     /// All of them.
     case allErrors

@@ -1,0 +1,90 @@
+import Promises
+import Testing
+
+/// What Foundation's `LocalizedError` asks for; here without Foundation.
+private protocol Localized: Error {
+    var errorDescription: String? { get }
+}
+
+extension PromiseError: Localized {}
+
+@Suite struct PromiseErrors {
+    private final class Unique: Error {}
+    private struct Opaque: Error {
+        let text: String
+    }
+
+    private static let all: [PromiseError] = [
+        .cancelled, .timedOut, .returnedSelf, .abandoned, .invalidCallingConvention, .badInput("race of nothing"),
+        .compactMap(value: "x", type: "Int"), .emptySequence, .noWinner([Flaw(1), Flaw(2)]),
+        .validationFailed(value: "x"),
+    ]
+
+    @Test func eachIsEqualToItselfOnly() {
+        for (index, error) in Self.all.enumerated() {
+            for (other, another) in Self.all.enumerated() { #expect((error == another) == (index == other)) }
+        }
+    }
+
+    @Test func valuesCount() {
+        #expect(PromiseError.badInput("a") != .badInput("b"))
+        #expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "b", type: "Int"))
+        #expect(PromiseError.compactMap(value: "a", type: "Int") != .compactMap(value: "a", type: "Double"))
+        #expect(PromiseError.validationFailed(value: "a") != .validationFailed(value: "b"))
+    }
+
+    @Test func theErrorsOfLosersAreCompared() {
+        let unique = Unique()
+        #expect(PromiseError.noWinner([Flaw(1), unique]) == .noWinner([Flaw(1), unique]))
+        #expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([Flaw(2)]))
+        #expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([Flaw(1), Flaw(1)]))
+        #expect(PromiseError.noWinner([Flaw(1)]) != .noWinner([PromiseError.timedOut]))
+        #expect(PromiseError.noWinner([unique]) != .noWinner([Unique()]))
+        #expect(PromiseError.noWinner([Opaque(text: "a")]) == .noWinner([Opaque(text: "a")]))
+        #expect(PromiseError.noWinner([Opaque(text: "a")]) != .noWinner([Opaque(text: "b")]))
+        #expect(PromiseError.noWinner([Opaque(text: "a")]) != .noWinner([unique]))
+    }
+
+    @Test func descriptionsAreSentences() {
+        #expect("\(PromiseError.noWinner([]))" == "none of 0 promises was fulfilled")
+        #expect(
+            "\(PromiseError.noWinner([Flaw(1), Flaw(2)]))"
+                == "none of 2 promises was fulfilled; the first was rejected with: Flaw(number: 1)")
+    }
+
+    @Test func localizedTextsAreTheDescriptions() {
+        for error in Self.all { #expect((error as any Localized).errorDescription == "\(error)") }
+    }
+
+    @Test func onlyOneMeansCancelled() {
+        #expect(Self.all.filter(\.isCancelled) == [.cancelled])
+        #expect(Self.all.map { $0 as any Error }.filter(\.isCancelled).count == 1)
+    }
+}
+
+@Suite struct IsCancelledTests {
+    @Test func onlyOfACancellation() {
+        #expect(Promise<Int>(error: PromiseError.cancelled).isCancelled)
+        #expect(Promise<Int>(error: CancellationError()).isCancelled)
+        let (pending, resolver) = Promise<Int>.pending()
+        #expect(!pending.isCancelled)
+        pending.cancel()
+        #expect(pending.isCancelled)
+        #expect(!Promise.value(1).isCancelled)
+        let failed = Promise<Int>(error: Flaw())
+        #expect(!failed.isCancelled)
+        failed.ignoringErrors()
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test func ofAnyCatchable() {
+        func ask(_ promise: some Catchable) -> Bool { promise.isCancelled }
+        #expect(ask(Promise<Int>(error: PromiseError.cancelled)))
+        #expect(!ask(Promise.value(1)))
+    }
+
+    @Test func askingIsNotBeingToldOfAnotherError() {
+        let lines = logged { _ = Promise<Int>(error: Flaw(1)).isCancelled }
+        #expect(lines.count == 1)
+    }
+}
