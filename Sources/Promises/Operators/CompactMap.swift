@@ -1,0 +1,30 @@
+extension Thenable {
+    /// The value, transformed, if there is one: where `body` gives nil, rejects with `PromiseError.compactMap`, which shows
+    /// the value. An error that `body` throws rejects; a rejection passes `body` by.
+    @inlinable @inline(__always)
+    public func compactMap<U>(
+        _ body: @escaping (T) throws -> U?, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> {
+        let source = asPromise().core
+        return Promise(
+            source.derive(CompactMap(body)).traced("compactMap", after: source, Promise<U>.self, file, line))
+    }
+}
+
+@usableFromInline
+struct CompactMap<T, U>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = U
+    @usableFromInline let body: (T) throws -> U?
+
+    @inlinable init(_ body: @escaping (T) throws -> U?) { self.body = body }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
+        do {
+            if let value = try body(source.value) { return core.finish(value) }
+            core.finish(throwing: PromiseError.compactMap(value: PromiseError.shown(source.value), type: "\(U.self)"))
+        } catch { core.finish(throwing: error) }
+    }
+}
