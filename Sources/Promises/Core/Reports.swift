@@ -1,4 +1,5 @@
 /// What the core reports of itself.
+@usableFromInline
 enum Reports {
     static func abandoned(_ core: Core) {
         let event = LogEvent.abandoned(core.provenance(origin: core.placeOfMaking))

@@ -6,6 +6,9 @@ public enum LogEvent: Sendable {
     /// Cancellation is not reported. Name and trace are of the promise that died, the origin is of the one that was
     /// rejected first, if that was made by hand.
     case unhandledRejection(any Error, Provenance)
+    /// A chain that ends in `cauterize` was rejected. What is known of the promise that it was called on; the origin is of
+    /// the one that was rejected first, if that was made by hand.
+    case cauterized(any Error, Provenance)
     /// A loop ended, with its thread or its scope, while so many handlers still waited to run on it; they never will.
     case undeliveredHandlers(Int)
     /// `hang` waits for a promise, and nothing on this thread's loop could ever settle it: no job, no timer, no
@@ -22,7 +25,9 @@ extension LogEvent: CustomStringConvertible {
         case .abandoned(let promise):
             "\(promise) was abandoned: its last resolver went without settling it"
         case .unhandledRejection(let error, let promise):
-            "unhandled rejection: \(error)" + (promise.isUnknown ? "" : " (\(promise.phrase)\(promise.firstRejected))")
+            "unhandled rejection: \(error)\(promise.ofRejection)"
+        case .cauterized(let error, let promise):
+            "cauterized: \(error)\(promise.ofRejection)"
         case .undeliveredHandlers(let count):
             "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
         case .hangCannotEnd(let promise, let origin):
@@ -34,8 +39,11 @@ extension LogEvent: CustomStringConvertible {
 }
 
 extension Provenance {
+    /// What is known of a promise that was rejected, in brackets.
+    fileprivate var ofRejection: String { isUnknown ? "" : " (\(phrase)\(firstRejected))" }
+
     /// Of a rejection that came in from elsewhere: where from.
-    fileprivate var firstRejected: String {
+    private var firstRejected: String {
         guard let origin, let first = trace?.steps.first, first.origin != origin else { return "" }
         return "; the promise rejected first was made at \(origin)"
     }

@@ -1,0 +1,36 @@
+extension Catchable {
+    /// The end of a chain whose errors need no more than a line in the log: one that `policy` lets through is reported as
+    /// `LogEvent.cauterized`.
+    /// - Returns: a finalizer, for a `finally` that runs in any case.
+    @inlinable @inline(__always)
+    @discardableResult
+    public func cauterize(
+        policy: CatchPolicy = conf.catchPolicy, file: StaticString = #fileID, line: UInt = #line
+    ) -> Finalizer {
+        let source = asPromise().core
+        let child = source.derive(Cauterize<T>(policy))
+        return Finalizer(child.traced("cauterize", after: source, Promise<Void>.self, file, line))
+    }
+}
+
+@usableFromInline
+struct Cauterize<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = Void
+    @usableFromInline let policy: CatchPolicy
+
+    @inlinable init(_ policy: CatchPolicy) { self.policy = policy }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
+        if !source.isFulfilled && policy.catches(source.error) { Reports.cauterized(source.core) }
+        core.finish(())
+    }
+}
+
+extension Reports {
+    @usableFromInline
+    static func cauterized(_ core: Core) {
+        conf.log(.cauterized(core.error, core.provenance(origin: core.origin)))
+    }
+}

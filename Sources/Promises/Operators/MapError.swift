@@ -1,0 +1,45 @@
+extension Catchable {
+    /// Replaces the error of a rejection by the one that `body` returns for it, or throws. A value passes `body` by, and so
+    /// does an error that `policy` does not let it see.
+    @inlinable @inline(__always)
+    public func mapError(
+        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> any Error,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
+        let source = asPromise().core
+        let child = source.derive(MapError<T>(policy, body))
+        return Promise(child.traced("mapError", after: source, Promise<T>.self, file, line))
+    }
+}
+
+@usableFromInline
+struct MapError<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let policy: CatchPolicy
+    @usableFromInline let body: (any Error) throws -> any Error
+
+    @inlinable
+    init(_ policy: CatchPolicy, _ body: @escaping (any Error) throws -> any Error) {
+        self.policy = policy
+        self.body = body
+    }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
+        guard !source.isFulfilled, policy.catches(source.error) else { return core.finish(as: source) }
+        do {
+            core.finish(throwing: try body(source.error), inPlaceOf: source.reference)
+        } catch { core.finish(throwing: error, inPlaceOf: source.reference) }
+    }
+}
+
+extension Core {
+    /// The source's rejection with another error. Where it comes from remains.
+    @usableFromInline
+    func finish(throwing error: any Error, inPlaceOf source: Unmanaged<Core>) {
+        guard isOpen else { return Unmanaged.passUnretained(self).release() }
+        storeError(error, source._withUnsafeGuaranteedRef { $0.origin })
+        settle(State.rejected)
+    }
+}

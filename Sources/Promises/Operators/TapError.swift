@@ -1,0 +1,38 @@
+extension Catchable {
+    /// Calls `body` with the error, if there is one and `policy` lets it see it, and passes the outcome on: the error is not
+    /// handled by this.
+    ///
+    /// Under the policy `.allErrors` it sees cancellations too, that of the chain among them, above or below.
+    @inlinable @inline(__always)
+    public func tapError(
+        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Promise<T> {
+        let source = asPromise().core
+        let child = source.derive(TapError<T>(policy, body), role: policy == .allErrors ? .runsWhenCancelled : [])
+        return Promise(child.traced("tapError", after: source, Promise<T>.self, file, line))
+    }
+}
+
+@usableFromInline
+struct TapError<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let policy: CatchPolicy
+    @usableFromInline let body: (any Error) -> Void
+
+    @inlinable
+    init(_ policy: CatchPolicy, _ body: @escaping (any Error) -> Void) {
+        self.policy = policy
+        self.body = body
+    }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
+        if !source.isFulfilled {
+            let error = source.error
+            if policy.catches(error) { body(error) }
+        }
+        core.finish(as: source)
+    }
+}

@@ -1,0 +1,59 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct CauterizeTests {
+    @Test func logsTheError() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line + 1
+                Promise<Int>(error: Flaw(1)).map { $0 }.cauterize()
+                try loop.run()
+            }
+        }
+        #expect(lines == ["cauterized: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
+    }
+
+    @Test func namesThePromiseItWasCalledOn() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                Promise.value(1).done { _ in throw Flaw(1) }.named("login").cauterize()
+                try loop.run()
+            }
+        }
+        #expect(lines == ["cauterized: Flaw(number: 1) (Promise<()> \"login\")"])
+    }
+
+    @Test func aValueAndACancellationAreNotLogged() throws {
+        let cancelled = Promise<Int>(error: PromiseError.cancelled)
+        let lines = try logged {
+            try inLoop { loop throws in
+                Promise.value(1).cauterize()
+                cancelled.cauterize()
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+        let asked = try logged {
+            try inLoop { loop throws in
+                cancelled.cauterize(policy: .allErrors)
+                try loop.run()
+            }
+        }
+        #expect(asked.count == 1)
+    }
+
+    @Test func finallyFollows() throws {
+        var runs = 0
+        _ = try logged {
+            try inLoop { loop throws in
+                for promise in [Promise.value(1), Promise(error: Flaw()), Promise(error: PromiseError.cancelled)] {
+                    promise.cauterize().finally { runs += 1 }
+                }
+                try loop.run()
+            }
+        }
+        #expect(runs == 3)
+    }
+}

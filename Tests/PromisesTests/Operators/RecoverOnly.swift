@@ -1,0 +1,109 @@
+import Promises
+import Reactor
+import Testing
+
+@Suite struct RecoverOnlyTests {
+    private func failed(_ error: any Error = Flaw(1)) -> Promise<Int> { Promise(error: error) }
+
+    @Test func byType() {
+        inLoop { _ in
+            expect(failed().recover(only: Flaw.self) { Promise.value($0.number + 10) }, gives: 11)
+            expect(failed().recover(only: Flaw.self) { _ in Guarantee.value(2) }, gives: 2)
+            let later = failed().recover(only: Flaw.self) { flaw in
+                let number = flaw.number
+                return after(.seconds(1)).map { number }
+            }
+            expect(later, gives: 1)
+        }
+    }
+
+    @Test func byValue() {
+        inLoop { _ in
+            expect(failed().recover(only: Flaw(1)) { Promise.value(2) }, gives: 2)
+            expect(failed().recover(only: Flaw(1)) { after(.seconds(1)).map { 3 } }, gives: 3)
+        }
+    }
+
+    @Test func otherErrorsFlowOn() {
+        inLoop { _ in
+            var calls = 0
+            func two() -> Promise<Int> {
+                calls += 1
+                return .value(2)
+            }
+            expect(failed().recover(only: Flaw(2), two), failsWith: Flaw(1))
+            expect(
+                failed(PromiseError.timedOut).recover(only: Flaw.self) { _ in two() }, failsWith: PromiseError.timedOut)
+            expect(Promise.value(1).recover(only: Flaw(1), two), gives: 1)
+            expect(Promise.value(1).recover(only: Flaw.self) { _ in two() }, gives: 1)
+            #expect(calls == 0)
+            expect(failed().recover(only: Flaw(2), two).recover(only: Flaw(1), two), gives: 2)
+        }
+    }
+
+    @Test func mayRejectAgain() {
+        inLoop { _ in
+            expect(failed().recover(only: Flaw.self) { _ throws -> Promise<Int> in throw Flaw(2) }, failsWith: Flaw(2))
+            expect(failed().recover(only: Flaw(1)) { failed(Flaw(3)) }, failsWith: Flaw(3))
+        }
+    }
+
+    @Test func cancellationPassesByTheTypeUnlessAskedFor() {
+        inLoop { _ in
+            let cancelled = failed(PromiseError.cancelled)
+            let passed = cancelled.recover(only: PromiseError.self) { _ in Promise.value(1) }
+            expect(passed, failsWith: PromiseError.cancelled)
+            expect(cancelled.recover(only: PromiseError.self, policy: .allErrors) { _ in Promise.value(1) }, gives: 1)
+            expect(cancelled.recover(only: PromiseError.cancelled) { Promise.value(1) }, gives: 1)
+        }
+    }
+
+    @Test func toVoid() throws {
+        try inLoop { _ throws in
+            var seen: [Int] = []
+            let failed = Promise<Void>(error: Flaw(1))
+            try hang(failed.recover(only: Flaw.self) { seen.append($0.number) })
+            try hang(failed.recover(only: Flaw(1)) { seen.append(2) })
+            try hang(
+                failed.recover(only: Flaw(1)) {
+                    let number = 3
+                    seen.append(number)
+                })
+            #expect(seen == [1, 2, 3])
+            expect(failed.recover(only: Flaw(2)) { seen.append(4) }, failsWith: Flaw(1))
+            expect(failed.recover(only: PromiseError.self) { _ in seen.append(5) }, failsWith: Flaw(1))
+            expect(failed.recover(only: Flaw.self) { throw Flaw($0.number + 1) }, failsWith: Flaw(2))
+            expect(failed.recover(only: Flaw(1)) { throw Flaw(3) }, failsWith: Flaw(3))
+            #expect(seen == [1, 2, 3])
+        }
+    }
+
+    /// A promise that is returned is waited for, although a closure to Void would be allowed to drop it.
+    @Test func aPromiseOfVoidIsWaitedFor() {
+        inLoop { _ in
+            let failed = Promise<Void>(error: Flaw(1))
+            let byType = failed.recover(only: Flaw.self) { _ in Promise<Void>(error: Flaw(2)) }
+            expect(byType, failsWith: Flaw(2))
+            expect(failed.recover(only: Flaw(1)) { Promise<Void>(error: Flaw(3)) }, failsWith: Flaw(3))
+        }
+    }
+
+    @Test func whatReturnsItselfIsRejected() {
+        inLoop { _ in
+            var promise: Promise<Int>?
+            promise = failed().recover(only: Flaw.self) { _ in promise! }
+            expect(promise!, failsWith: PromiseError.returnedSelf)
+        }
+    }
+
+    @Test func whatItWaitsForIsCancelledWithIt() throws {
+        try inLoop { loop throws in
+            let promise = failed().recover(only: Flaw.self) { _ in after(.seconds(1)).map { 1 } }
+            let end = promise.mapError { $0 }.compactMap { $0 }
+            try loop.turn(.poll)
+            #expect(loop.isAlive)
+            end.cancel()
+            #expect(!loop.isAlive && promise.isCancelled && end.isCancelled)
+        }
+    }
+}
