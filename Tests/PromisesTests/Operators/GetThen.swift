@@ -112,6 +112,41 @@ import Testing
         }
     }
 
+    @Test func aGuaranteeIsCancelledWithWhatItWaitsFor() throws {
+        try inLoop { loop throws in
+            let guarantee = Guarantee.value(1).getThen { _ in after(.seconds(1)) }
+            try loop.turn(.poll)
+            #expect(loop.isAlive)
+            guarantee.cancel()
+            #expect(!loop.isAlive && guarantee.value == nil)
+        }
+    }
+
+    @Test func whatItReturnsThatWasCancelledMeanwhileIsCancelledToo() throws {
+        try inLoop { loop throws in
+            var promise: Promise<Int>?
+            promise = Promise.value(1).getThen { _ in
+                promise?.cancel()
+                return after(.seconds(1))
+            }
+            try loop.turn(.poll)
+            #expect(promise?.isCancelled == true && !loop.isAlive)
+        }
+    }
+
+    @Test(arguments: [false, true]) func anErrorOfItsSideEffectIsHandled(isLate: Bool) throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let start = isLate ? after(.seconds(1)).asPromise() : .value
+                Promise.value(1).getThen { _ -> Promise<Void> in
+                    isLate ? start.done { throw Flaw(1) } : Promise(error: Flaw(1))
+                }.ignoringErrors()
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
     @Test func whatOthersWaitForGoesOn() throws {
         try inLoop { loop throws in
             let effect = after(.seconds(1)).map { "effect" }
