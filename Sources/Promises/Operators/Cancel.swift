@@ -3,10 +3,10 @@ extension Promise {
     /// settled it is stopped, as far as that can be.
     ///
     /// What that is: the closure of the operator that made the promise is released, unrun, except those of `ensure`,
-    /// `ensureThen` and `tap`, which are called in any case; a timer leaves the loop; the `onCancel` of a resolver is
-    /// called. Then the same happens to the promise that this one waits for, and so
-    /// on upwards, as long as no other handler waits there. Handlers run as for any rejection, as jobs, never inside
-    /// this call; note that `catch` and `recover` do not see cancellations unless their policy is `.allErrors`.
+    /// `ensureThen`, `tap` and `tapError(policy: .allErrors)`, which are called in any case; a timer leaves the loop; the
+    /// `onCancel` of a resolver is called. Then the same happens to the promise that this one waits for, and so on
+    /// upwards, as long as no other handler waits there. Handlers run as for any rejection, as jobs, never inside this
+    /// call; note that `catch` and `recover` do not see cancellations unless their policy is `.allErrors`.
     ///
     /// What others wait for goes on for them. That holds too for a promise that a handler has returned: if others wait for
     /// it, the handlers of this promise are told that it was cancelled, and this promise itself then shows how the other
