@@ -120,6 +120,13 @@ final class Gathering: Core, @unchecked Sendable {
         lose()
     }
 
+    /// A source will never settle.
+    fileprivate func forsaken(_ index: Int) {
+        // The node goes.
+        slots[index] = .empty
+        lose()
+    }
+
     /// A source has settled, or never will.
     fileprivate func lose() {
         if outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { producerIsGone() }
@@ -168,7 +175,7 @@ private final class GatheringNode: Core, @unchecked Sendable {
         let gathering = gathering.take()
         if word & Upstream.mark == Upstream.forsaken {
             source.release()
-            gathering?.lose()
+            gathering?.forsaken(index)
         } else {
             gathering?.settled(index, source, word & State.kindMask)
         }
