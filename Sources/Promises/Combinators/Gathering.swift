@@ -1,32 +1,41 @@
 import Reactor
 import Synchronization
 
-/// The result of a combinator: a promise that keeps its sources as they settle.
+/// The result of a combinator of promises that are all there from the beginning: a promise that keeps its sources as
+/// they settle.
 ///
-/// Each source that is pending has a `GatheringNode` in its list. All of them run on the thread of the call, wherever
+/// Each source that is pending has a `SourceNode` in its list. All of them run on the thread of the call, wherever
 /// the sources are settled, so that values which must not cross threads do not; on that thread they run inline, so
 /// that a combinator costs no hop. Nothing here is generic but the closure that looks at the values.
 // @unchecked: used on its loop's thread only, but for what Core itself allows others.
 @usableFromInline
-final class Gathering: Core, @unchecked Sendable {
+final class Gathering: Gatherer, @unchecked Sendable {
     /// What a source's settling means for the result.
     @usableFromInline
     enum Rule {
         /// All values are needed, and the first rejection rejects: `when(fulfilled:)`.
         case all
+        /// All outcomes are needed: `when(resolved:)`.
+        case each
         /// The first outcome counts: `race`.
         case first
-        /// The first value counts: `race` of guarantees.
+        /// The first value counts, and a source without one does not: `race` of guarantees.
         case firstValue
+        /// The first value counts, and the rejections if there is none: `race(fulfilled:)`.
+        case firstFulfilled
+
+        /// Whether one source decides, and the others are not wanted any more.
+        fileprivate var isRace: Bool { self != .all && self != .each }
     }
 
     private let rule: Rule
     @usableFromInline let count: Int
-    /// Nodes that are still to run, and one for whoever is adding sources. Atomic, since nodes whose loop has ended are
-    /// discarded by whoever settles their sources. They touch nothing else here.
-    private let outstanding = Atomic<Int>(1)
-    /// Sources whose value is there.
-    private var values = 0
+    /// How many outcomes that count are still missing. Unchecked: nothing is called out to while it is changed.
+    @exclusivity(unchecked) private var missing: Int
+    /// How many sources have been rejected that may yet be outdone by another.
+    private var rejections = 0
+    /// All sources are there.
+    private var isSealed = false
     // One for each source, in their order: its node, not owned, until it runs; then the source, owned until the result
     // has settled. Were they kept for longer, so would be the values of losers; and a row of combinators, each of which
     // has the one before as its source, would be freed by one deinit inside another.
@@ -35,12 +44,12 @@ final class Gathering: Core, @unchecked Sendable {
 
     private enum Slot {
         case empty
-        case waiting(Unmanaged<GatheringNode>)
-        case fulfilled(Unmanaged<Core>)
+        case waiting(Unmanaged<SourceNode>)
+        case settled(Unmanaged<Core>)
     }
 
     /// - Parameters:
-    ///   - complete: fulfills the gathering, when its rule is met by the value of the source at an index.
+    ///   - complete: settles the gathering, when its rule is met by the outcome of the source at an index.
     ///   - code: what every core has, here for its value only.
     @usableFromInline
     init(
@@ -50,19 +59,20 @@ final class Gathering: Core, @unchecked Sendable {
         self.rule = rule
         self.count = count
         self.complete = complete
+        missing = rule.isRace ? 1 : count
         slots = .allocate(capacity: count)
         slots.initialize(repeating: .empty, count: count)
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
+        super.init(code: code)
     }
 
     deinit {
-        letGoOfSources()
+        letGo()
         slots.deallocate()
     }
 
-    private func letGoOfSources() {
+    override func letGo() {
         for index in 0..<count {
-            guard case .fulfilled(let source) = slots[index] else { continue }
+            guard case .settled(let source) = slots[index] else { continue }
             slots[index] = .empty
             source.release()
         }
@@ -74,62 +84,94 @@ final class Gathering: Core, @unchecked Sendable {
         source(index)._withUnsafeGuaranteedRef { $0.value(as: type) }
     }
 
+    /// The outcome of a source that is kept.
+    @inlinable
+    func result<Value>(at index: Int, as type: Value.Type) -> Result<Value, any Error> {
+        let source = source(index)
+        let kind = source._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
+        return Source<Value>(source, isFulfilled: kind == State.fulfilled).result
+    }
+
     @usableFromInline
     func source(_ index: Int) -> Unmanaged<Core> {
-        guard case .fulfilled(let source) = slots[index] else { preconditionFailure("no value at \(index)") }
+        guard case .settled(let source) = slots[index] else { preconditionFailure("no outcome at \(index)") }
         return source
     }
 
     @usableFromInline
     func add(_ source: Core, at index: Int) {
-        outstanding.add(1, ordering: .relaxed)
+        begin()
         if let (root, kind) = source.settled {
             root._withUnsafeGuaranteedRef { $0.markHandled() }
             return settled(index, root.retain(), kind)
         }
-        let node = GatheringNode(self, index)
+        let node = SourceNode(of: self, index, role: .inlineAtHome)
         slots[index] = .waiting(.passUnretained(node))
         source.attach(node)
     }
 
     /// All sources are there.
     @usableFromInline
-    func seal() { lose() }
+    func seal() {
+        isSealed = true
+        if rule.isRace && !isOpen { stopSources() }
+        lose()
+    }
 
-    /// Takes over the reference to `source`.
-    fileprivate func settled(_ index: Int, _ source: Unmanaged<Core>, _ kind: UInt) {
-        let isWanted = isOpen && (kind == State.fulfilled || rule != .firstValue)
-        if !isWanted {
-            slots[index] = .empty
-            source.release()
-        } else if kind == State.fulfilled {
-            slots[index] = .fulfilled(source)
-            values += 1
-            if rule != .all || values == count {
+    override func settled(_ index: Int, _ source: Unmanaged<Core>, _ kind: UInt) {
+        if isOpen && (kind == State.fulfilled || rule == .each) {
+            slots[index] = .settled(source)
+            missing -= 1
+            if missing == 0 {
                 complete(self, index)
-                letGoOfSources()
+                hasSettled()
             }
         } else {
-            slots[index] = .empty
-            source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
-            retain()
-            settle(State.rejected)
-            letGoOfSources()
-            source.release()
+            miss(index, source, kind)
         }
         lose()
     }
 
-    /// A source will never settle.
-    fileprivate func forsaken(_ index: Int) {
-        // The node goes.
+    /// An outcome that comes too late, or is a rejection and not what was hoped for.
+    private func miss(_ index: Int, _ source: Unmanaged<Core>, _ kind: UInt) {
         slots[index] = .empty
-        lose()
+        switch rule {
+        case .all where isOpen, .first where isOpen:
+            source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
+            retain()
+            settle(State.rejected)
+            hasSettled()
+        case .firstFulfilled where isOpen:
+            slots[index] = .settled(source)
+            rejections += 1
+            guard rejections == count else { return }
+            reject(PromiseError.noWinner((0..<count).map { self.source($0)._withUnsafeGuaranteedRef { $0.error } }))
+            return letGo()
+        default: break
+        }
+        source.release()
     }
 
-    /// A source has settled, or never will.
-    fileprivate func lose() {
-        if outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { producerIsGone() }
+    private func hasSettled() {
+        letGo()
+        if rule.isRace && isSealed { stopSources() }
+    }
+
+    /// Cancels the losers of a race, as far as nobody else waits for them.
+    private func stopSources() {
+        // While the loop ends, other threads discard nodes.
+        if EventLoop.ofThisThread.hasEnded { return }
+        for index in 0..<count {
+            guard case .waiting(let node) = slots[index] else { continue }
+            slots[index] = .empty
+            // It stands in its source's list, or is on its way here; either holds it.
+            node.takeUnretainedValue().leave()?.cancelUnlessWanted()
+        }
+    }
+
+    override func forsaken(_ index: Int) {
+        slots[index] = .empty
+        lose()
     }
 
     /// Cancels what it waits for, as far as nobody else does.
@@ -138,52 +180,8 @@ final class Gathering: Core, @unchecked Sendable {
             guard case .waiting(let node) = slots[index] else { continue }
             slots[index] = .empty
             // It stands in its source's list, or is on its way here; either holds it.
-            node.takeUnretainedValue().cancelAtHome()
+            node.takeUnretainedValue().leave()?.cancelInTurn()
         }
         return true
-    }
-}
-
-/// What waits for one source of a gathering.
-// @unchecked: as Core; the gathering is let go on its own thread, or by the last who holds the node.
-private final class GatheringNode: Core, @unchecked Sendable {
-    private var gathering: Gathering?
-    private let index: Int
-
-    init(_ gathering: Gathering, _ index: Int) {
-        self.gathering = gathering
-        self.index = index
-        super.init(state: State.pending, loop: gathering.loop, role: .inlineAtHome) { _, _ in }
-    }
-
-    override func runAndRelease() {
-        takeSource()
-        super.runAndRelease()
-    }
-
-    /// The loop has ended. Each source's thread may be here at the same time, so the gathering is not told the outcome,
-    /// only that none will come.
-    override func discardAndRelease() {
-        gathering.take()?.lose()
-        super.discardAndRelease()
-    }
-
-    private func takeSource() {
-        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
-        guard word != Upstream.taken else { return }
-        let source = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
-        let gathering = gathering.take()
-        if word & Upstream.mark == Upstream.forsaken {
-            source.release()
-            gathering?.forsaken(index)
-        } else {
-            gathering?.settled(index, source, word & State.kindMask)
-        }
-    }
-
-    /// The gathering is cancelled.
-    func cancelAtHome() {
-        gathering = nil
-        stop().source?.cancelInTurn()
     }
 }

@@ -1,6 +1,13 @@
-/// Settles as the first of `thenables` to settle, be that a rejection. The others run on, and what becomes of them is
-/// not reported. An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels those that nobody
-/// else waits for.
+/// Settles as the first of `thenables` to settle, be that a rejection, and cancels the others, as far as nobody else
+/// waits for them.
+///
+/// ```swift
+/// race(fetch(url), after(.seconds(2)).then { Promise<Page>(error: PromiseError.timedOut) })
+/// ```
+///
+/// Of several that have settled already the first in the list wins. What becomes of the losers is not reported. To keep
+/// one going, attach a handler to it. An empty list is rejected with `PromiseError.badInput`. Cancelling the result
+/// cancels all that nobody else waits for.
 @inlinable
 public func race<Each: Thenable>(
     _ thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -13,13 +20,28 @@ public func race<Each: Thenable>(
     return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
 }
 
-/// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array.
+/// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array of one type.
 @inlinable
 public func race<Each: Thenable>(
     _ thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> { race(thenables, file: file, line: line) }
 
-/// Is fulfilled as the first of the guarantees. One that is abandoned does not count.
+/// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func race<T>(
+    _ thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
+
+/// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func race<T>(
+    _ thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
+
+/// Is fulfilled as the first of the guarantees, and cancels the others, as far as nobody else waits for them. One that
+/// is abandoned or cancelled does not count.
 @inlinable
 public func race<T>(
     _ first: Guarantee<T>, _ others: Guarantee<T>..., file: StaticString = #fileID, line: UInt = #line

@@ -100,11 +100,21 @@ import Testing
         #expect(lines.count == 2)
     }
 
-    @Test func aLoserOfARaceIsReportedAtItsOwnLine() {
+    @Test func aLoserOfARaceWasCancelledBefore() {
+        let lines = logged {
+            let (loser, resolver) = Promise<Int>.pending()
+            #expect(race(Promise.value(1), loser).value == 1)
+            _ = consume resolver
+        }
+        #expect(lines == [])
+    }
+
+    @Test func aLoserOfARaceThatIsWantedIsReportedAtItsOwnLine() {
         var line: UInt = 0
         let lines = logged {
             line = #line + 1
             let (loser, resolver) = Promise<Int>.pending()
+            loser.ignoringErrors()
             #expect(race(Promise.value(1), loser).value == 1)
             _ = consume resolver
         }

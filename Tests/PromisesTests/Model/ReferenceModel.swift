@@ -191,13 +191,19 @@ final class ReferenceModel: Machine {
                 }
             } else {
                 waiter.isDone = true
-                if producer.isGathering, let source { cancel(source, evenIfWanted: false) }
+                if producer.isGathering, let source, !waiter.cameByLink { cancelInTurn(source) }
             }
         }
         if producer.isShielding || producer.waits.contains(where: \.cameByLink) { source = nil }
         if isOver && producer !== promise { producer.isClaimed = true }
         if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
         if !producer.isGathering, let source { cancel(source, evenIfWanted: false) }
+    }
+
+    /// One of several, after the inline jobs that are under way.
+    private func cancelInTurn(_ source: Promise) {
+        inlineJobs.append { if source.link == nil { self.cancel(source, evenIfWanted: false) } }
+        if !isInline { runInlineJobs() }
     }
 
     private lazy var cancelled: Promise = {
@@ -315,8 +321,23 @@ final class ReferenceModel: Machine {
     func race(_ sources: [Promise]) -> Promise {
         let result = make()
         if sources.isEmpty { settle(result, .error(.badInput)) }
-        gather(sources, in: result) { self.finish(result, as: $0) }
+        var isComplete = false
+        gather(sources, in: result) { source in
+            guard result.isOpen && result.root.settlement == nil else { return }
+            self.finish(result, as: source)
+            if isComplete { self.stopLosers(of: result) }
+        }
+        isComplete = true
+        if result.settlement != nil { stopLosers(of: result) }
         return result
+    }
+
+    private func stopLosers(of race: Promise) {
+        for waiter in race.waits where !waiter.isDone {
+            waiter.isDone = true
+            guard let source = waiter.source, !waiter.cameByLink, source.link == nil else { continue }
+            cancel(source, evenIfWanted: false)
+        }
     }
 
     private func gather(_ sources: [Promise], in result: Promise, _ run: @escaping (Promise) -> Void) {

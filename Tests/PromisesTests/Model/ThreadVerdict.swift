@@ -51,6 +51,8 @@ struct ThreadVerdict: CustomStringConvertible {
                     told.insert(source)
                 case .gathered(let name, let sources, let isRace):
                     gathered[name] = (sources, isRace)
+                    // Who loses is cancelled.
+                    if isRace { cancelled = true }
                     told.formUnion(sources)
                 case .replied(let name, let promise): replies[name] = promise
                 case .ran(let name, let outcome): runs[name, default: []].append(outcome)
@@ -65,8 +67,10 @@ struct ThreadVerdict: CustomStringConvertible {
             if sources[name]!.op == .ensureThen { told.insert(promise) } else { adopted.insert(promise) }
         }
         for (name, outcomes) in runs where sources[name]!.op.tellsOutcome {
-            // A cleanup is told of a cancellation that its source knows nothing of.
-            for outcome in outcomes where !(mayBeCancelled(name) && outcome == .error(.cancelled)) {
+            // A cleanup is told of a cancellation that its source knows nothing of; so are those who wait for a promise that
+            // has become one with another.
+            let mayKnowMore = mayBeCancelled(name) || mayHaveTwoEnds(sources[name]!.source)
+            for outcome in outcomes where !(mayKnowMore && outcome == .error(.cancelled)) {
                 learn(sources[name]!.source, outcome.description, "handler \(name)")
             }
         }
@@ -94,6 +98,10 @@ struct ThreadVerdict: CustomStringConvertible {
             && outcomes[name] ?? "cancelled" == "cancelled"
     }
 
+    /// Whether its handler has returned a promise that others may wait for too: cancelled, it tells those who wait for it,
+    /// and then shows how the other one ends.
+    private func mayHaveTwoEnds(_ name: Int) -> Bool { cancelled && replies[name] != nil }
+
     private static func isValue(_ outcome: String) -> Bool { Int(outcome) != nil }
 
     // MARK: Each handler once, and in order
@@ -108,6 +116,7 @@ struct ThreadVerdict: CustomStringConvertible {
             // A handler whose own promise was cancelled need not have run.
             let mayBeSkipped = cancelled && attachment.op.makesPromise && outcomes[name] ?? "cancelled" == "cancelled"
             let expected = attachment.op.handles(Outcome(text: outcome)) ? 1 : 0
+            if mayHaveTwoEnds(attachment.source) && count <= 1 { continue }
             if count != expected && !(mayBeSkipped && count == 0) {
                 complain("handler \(name) of p\(attachment.source), which is \(outcome), ran \(count) times")
             }
@@ -126,7 +135,9 @@ struct ThreadVerdict: CustomStringConvertible {
             }
             for (pipe, record) in zip(pipes, log.pipes) {
                 if record.count != 1 { complain("pipe \(pipe.name) of p\(pipe.source) ran \(record.count) times") }
-                if let outcome = outcomes[pipe.source], !record.saw(Outcome(text: outcome)) {
+                if let outcome = outcomes[pipe.source], !record.saw(Outcome(text: outcome)),
+                    !(mayHaveTwoEnds(pipe.source) && record.saw(.error(.cancelled)))
+                {
                     complain("pipe \(pipe.name) of p\(pipe.source), which is \(outcome), saw something else")
                 }
             }
@@ -186,7 +197,7 @@ struct ThreadVerdict: CustomStringConvertible {
 
     private mutating func judgeChild(_ name: Int) {
         guard let (op, source) = sources[name], op.makesPromise, let outcome = outcomes[name],
-            let sourceOutcome = outcomes[source], !(cancelled && outcome == "cancelled")
+            let sourceOutcome = outcomes[source], !(cancelled && outcome == "cancelled"), !mayHaveTwoEnds(source)
         else { return }
         let handler = handlers[name]!
         var expected = sourceOutcome
@@ -217,7 +228,7 @@ struct ThreadVerdict: CustomStringConvertible {
         guard let (sources, isRace) = gathered[name], let outcome = outcomes[name] else { return }
         if cancelled && outcome == "cancelled" { return }
         let ends = sources.compactMap { outcomes[$0] }
-        guard ends.count == sources.count else { return }
+        guard ends.count == sources.count, !sources.contains(where: mayHaveTwoEnds) else { return }
         let errors = ends.filter { !Self.isValue($0) }
         var allowed = isRace ? ends : errors
         if sources.isEmpty { allowed = [isRace ? "badInput" : "0"] }

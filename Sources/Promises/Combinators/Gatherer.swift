@@ -1,0 +1,87 @@
+import Reactor
+import Synchronization
+
+/// The result of a combinator: a promise that several others settle together.
+// @unchecked: used on its loop's thread only, but for what Core itself allows others.
+@usableFromInline
+class Gatherer: Core, @unchecked Sendable {
+    /// Nodes that are still to run, and one for whoever is adding sources. Atomic, since nodes whose loop has ended are
+    /// discarded by whoever settles their sources. They touch nothing else here.
+    private final let outstanding = Atomic<Int>(1)
+
+    init(code: @escaping (Core, Phase) -> Void) {
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
+    }
+
+    /// The source of that number has settled. Takes over the reference to it; must end with `lose`.
+    func settled(_ index: Int, _ source: Unmanaged<Core>, _ kind: UInt) { preconditionFailure("abstract") }
+
+    /// The source of that number never will. Must end with `lose`.
+    func forsaken(_ index: Int) { preconditionFailure("abstract") }
+
+    /// There is one more source.
+    final func begin() { outstanding.add(1, ordering: .relaxed) }
+
+    /// Gives up what is only held for a result that is still to come.
+    func letGo() { preconditionFailure("abstract") }
+
+    /// A source has settled, or never will.
+    final func lose() {
+        guard outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, isOpen else { return }
+        // Nobody is left who could run here, so this may be any thread.
+        producerIsGone()
+        letGo()
+    }
+}
+
+/// What waits for one source of a gatherer.
+// @unchecked: as Core; the gatherer is let go on its own thread, or by the last who holds the node.
+final class SourceNode: Core, @unchecked Sendable {
+    private var gatherer: Gatherer?
+    private let index: Int
+
+    init(of gatherer: Gatherer, _ index: Int, role: Role = []) {
+        self.gatherer = gatherer
+        self.index = index
+        super.init(state: State.pending, loop: gatherer.loop, role: role) { _, _ in }
+    }
+
+    override func runAndRelease() {
+        takeSource()
+        super.runAndRelease()
+    }
+
+    /// The loop has ended. Each source's thread may be here at the same time, so the gatherer is not told the outcome,
+    /// only that none will come.
+    override func discardAndRelease() {
+        gatherer.take()?.lose()
+        super.discardAndRelease()
+    }
+
+    private func takeSource() {
+        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
+        guard word != Upstream.taken else { return }
+        let source = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
+        let gatherer = gatherer.take()
+        if word & Upstream.mark == Upstream.forsaken {
+            source.release()
+            gatherer?.forsaken(index)
+        } else {
+            gatherer?.settled(index, source, word & State.kindMask)
+        }
+    }
+
+    /// The gatherer does not want the source any more; who may be cancelled for that, is the answer.
+    func leave() -> Core? {
+        gatherer = nil
+        return stop().source
+    }
+}
+
+extension Core {
+    /// Cancels what this node has waited for, if nobody else does.
+    func cancelUnlessWanted() {
+        // What has been linked since has somebody who waits for it.
+        if root === self { cancel(.unwanted) }
+    }
+}

@@ -1,0 +1,274 @@
+import Reactor
+import Testing
+
+@testable import Promises
+
+/// What becomes of those who lose a race: they are cancelled, unless somebody else waits for them.
+@Suite struct RaceLosers {
+    @Test func timersAreGoneFromTheLoop() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Void>.pending()
+            let winner = race(after(.seconds(60)).asPromise(), promise, after(.seconds(30)).map {}.asPromise())
+            resolver.fulfill()
+            #expect(winner.isFulfilled && loop.nextDeadline == nil && !loop.isAlive)
+        }
+    }
+
+    @Test func guaranteesToo() throws {
+        try inLoop { loop throws in
+            let slow = after(.seconds(60)).map { 1 }
+            let winner: Guarantee<Int> = race(slow, after(.seconds(1)).map { 2 })
+            expect(winner, gives: 2)
+            #expect(loop.nextDeadline == nil && slow.asPromise().error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test(arguments: 0..<3) func alsoOfARaceThatIsWonAtOnce(place: Int) throws {
+        try inLoop { loop throws in
+            var sources = [after(.seconds(1)).map { 1 }.asPromise(), after(.seconds(2)).map { 2 }.asPromise()]
+            sources.insert(.value(0), at: place)
+            #expect(race(sources).value == 0)
+            #expect(loop.nextDeadline == nil)
+            let rejected = sources.count { $0.isRejected }
+            #expect(rejected == 2)
+        }
+    }
+
+    @Test func aRejectionWinsAndCancelsToo() throws {
+        try inLoop { loop throws in
+            let limit = after(.seconds(1)).then { Promise<Int>(error: PromiseError.timedOut) }
+            expect(race(after(.seconds(60)).map { 1 }.asPromise(), limit), failsWith: PromiseError.timedOut)
+            #expect(loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func onCancelIsCalledAsAJob() throws {
+        try inLoop { loop throws in
+            var stops: [Int] = []
+            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+            for (index, pair) in pairs.enumerated() { pair.resolver.onCancel { stops.append(index) } }
+            let winner = race(pairs.map(\.promise))
+            pairs[1].resolver.fulfill(1)
+            #expect(winner.value == 1 && stops == [])
+            #expect(pairs[0].promise.error as? PromiseError == .cancelled)
+            try loop.run()
+            #expect(stops == [0, 2])
+        }
+    }
+
+    @Test func oneThatAnotherChainWaitsForGoesOn() throws {
+        try inLoop { loop throws in
+            let shared = after(.seconds(2)).map { 2 }.asPromise()
+            let other = shared.map { $0 * 10 }
+            expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+            #expect(shared.isPending && loop.nextDeadline != nil)
+            expect(other, gives: 20)
+        }
+    }
+
+    @Test func oneThatAHandlerHasReturnedGoesOn() throws {
+        try inLoop { loop throws in
+            let shared = after(.seconds(2)).map { 2 }.asPromise()
+            let other = after(.zero).then { shared }
+            hang(after(.milliseconds(1)))
+            // `shared` is one with `other` now.
+            expect(race(shared, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+            expect(other, gives: 2)
+        }
+    }
+
+    @Test func oneThatAHangWaitsForGoesOn() throws {
+        try inLoop { loop throws in
+            let slow = after(.seconds(2)).map { 2 }.asPromise()
+            let winner = race(slow, after(.seconds(1)).map { 1 }.asPromise())
+            #expect(try hang(slow) == 2)
+            #expect(winner.value == 1)
+        }
+    }
+
+    @Test func itsErrorIsNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (loser, resolver) = Promise<Int>.pending()
+                var slow: Promise<Int>? = loser.then { _ in after(.seconds(1)).map { throw Flaw() } }
+                let other = slow?.tap { _ in }
+                #expect(race(slow!, .value(1)).value == 1)
+                slow = nil
+                resolver.fulfill(1)
+                other?.ignoringErrors()
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func cleanupOfALoserRuns() throws {
+        try inLoop { loop throws in
+            var seen: [String] = []
+            let slow = after(.seconds(60)).map { 1 }.asPromise()
+                .ensure { seen.append("ensure") }
+                .ensureThen { after(.seconds(1)).done { seen.append("ensureThen") } }
+            expect(race(slow, after(.seconds(1)).map { 2 }.asPromise()), gives: 2)
+            try loop.run()
+            #expect(seen.sorted() == ["ensure", "ensureThen"] && loop.now.nanoseconds == 2_000_000_000)
+        }
+    }
+
+    @Test func thePromiseThatWinsMayAlsoLose() throws {
+        try inLoop { loop throws in
+            for order in 0..<2 {
+                let (promise, resolver) = Promise<Int>.pending()
+                let (other, otherResolver) = Promise<Int>.pending()
+                let sources = order == 0 ? [promise, promise, other, promise] : [other, promise, other, promise]
+                let winner = race(sources)
+                resolver.fulfill(1)
+                #expect(winner.value == 1 && other.isRejected)
+                withExtendedLifetime(otherResolver) {}
+            }
+        }
+    }
+
+    @Test func aRaceInsideARace() throws {
+        try inLoop { loop throws in
+            let inner = race(after(.seconds(3)).map { 3 }.asPromise(), after(.seconds(4)).map { 4 }.asPromise())
+            let all = when(fulfilled: [after(.seconds(5)).map { 5 }, after(.seconds(6)).map { 6 }]).map { $0[0] }
+            expect(race(inner, all, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+            #expect(loop.nextDeadline == nil && inner.isRejected && all.isRejected)
+        }
+    }
+
+    @Test func aLongRowOfRacesIsLostWithoutRecursion() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            var row = source
+            for _ in 0..<scaled(100_000) { row = race(row, Promise<Int>.pending(in: loop)) }
+            expect(race(row, .value(1)), gives: 1)
+            #expect(source.isRejected)
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
+    @Test func aRowOfRacesIsWonWithoutRecursion() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            var row = source
+            let losers = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
+            for loser in losers { row = race(row, loser.promise) }
+            resolver.fulfill(1)
+            #expect(row.value == 1)
+            let survivors = losers.filter { !$0.promise.isRejected }
+            #expect(survivors.isEmpty)
+        }
+    }
+
+    @Test func theFirstOfManyCancelsAllOthers() throws {
+        try inLoop { loop throws in
+            let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
+            let winner = race(pairs.map(\.promise))
+            pairs[77].resolver.fulfill(77)
+            #expect(winner.value == 77)
+            let rejected = pairs.count { $0.promise.isRejected }
+            #expect(rejected == pairs.count - 1)
+        }
+    }
+
+    @Test func theyLeaveAPromiseThatLivesLong() throws {
+        try inLoop { loop throws in
+            let (shutdown, resolver) = Promise<Int>.pending()
+            let listener = shutdown.map { $0 }
+            for round in 0..<1000 {
+                let (reading, reader) = Promise<Int>.pending()
+                let winner = race(shutdown, reading)
+                reader.fulfill(round)
+                #expect(winner.value == round)
+            }
+            let places = Array(Core.nodes(from: Core.waiters(shutdown.core.state.load(ordering: .acquiring))))
+            #expect(places.count < 40)
+            resolver.fulfill(1)
+            expect(listener, gives: 1)
+        }
+    }
+
+    @Test func whatIsLetGoMayStartAnotherRace() throws {
+        try inLoop { loop throws in
+            final class Starter {
+                let source: Promise<Int>
+                init(_ source: Promise<Int>) { self.source = source }
+                deinit { race(source, .value(3)).ignoringErrors() }
+            }
+            let (first, resolver) = Promise<Int>.pending()
+            let (last, lastResolver) = Promise<Int>.pending()
+            let slow = {
+                let starter = Starter(last)
+                return after(.seconds(60)).map { withExtendedLifetime(starter) { 1 } }.asPromise()
+            }()
+            let winner = race(first, slow, last)
+            resolver.fulfill(1)
+            #expect(winner.value == 1 && slow.isRejected && last.isRejected)
+            try loop.run()
+            withExtendedLifetime(lastResolver) {}
+        }
+    }
+
+    @Test func anInlineHandlerOfTheResultSettlesALoser() throws {
+        try inLoop { loop throws in
+            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+            let winner = race(pairs.map(\.promise))
+            winner.pipe { _ in pairs[2].resolver.reject(Flaw(2)) }
+            pairs[0].resolver.fulfill(0)
+            #expect(winner.value == 0)
+            #expect(pairs[1].promise.error as? PromiseError == .cancelled)
+            // Whichever was first.
+            #expect(pairs[2].promise.isRejected)
+        }
+    }
+
+    @Test func noneIsCancelledWhileTheLoopEnds() {
+        let lines = logged {
+            let (promise, resolver) = Promise<Int>.pending()
+            inLoop { _ in race(after(.seconds(1)).map { 1 }.asPromise(), promise).ignoringErrors() }
+            #expect(promise.isPending)
+            resolver.fulfill(1)
+        }
+        #expect(lines.count == 1, "that handlers were left behind")
+    }
+}
+
+/// Those that wait for descriptors.
+@Suite struct RaceLosersOfIO {
+    @Test func aReadIsWithdrawn() throws {
+        try withNetwork { network in
+            let (connection, peer) = try network.pair()
+            let read = connection.receive()
+            let limit = Promise.value([UInt8]())
+            #expect(race(read, limit).value == [])
+            #expect(read.error as? PromiseError == .cancelled && !network.loop.isAlive)
+            try peer.send("hello")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func aConnectClosesItsDescriptor() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let attempts = (0..<3).map { _ in connect(to: listener.localAddress) }
+            let winner = try hang(race(attempts), timeout: patience)
+            let rejected = attempts.count { $0.isRejected }
+            #expect(rejected == 2)
+            winner.abort()
+            listener.close()
+            network.settle(.zero)
+            #expect(!network.loop.isAlive)
+        }
+    }
+}
+
+extension Promise {
+    /// One that stays pending as long as the loop lives.
+    fileprivate static func pending(in loop: EventLoop) -> Promise {
+        let (promise, resolver) = pending()
+        loop.schedule(after: .seconds(86_400)) { withExtendedLifetime(resolver) {} }.unref()
+        return promise
+    }
+}
