@@ -8,12 +8,15 @@ public func when<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Each.T]> {
     guard !thenables.isEmpty else { return .value([]) }
-    let result = Gathering(.all, thenables.count) { result, _ in
-        result.fulfill(result.values(as: Each.T.self))
-    } code: {
-        Core.perform(Follow<[Each.T]>.self, $0, $1)
-    }
-    return Promise(result.wait(for: thenables).traced(root: "when", Promise<[Each.T]>.self, file, line))
+    return Promise(Gathering.values(of: thenables).traced(root: "when", Promise<[Each.T]>.self, file, line))
+}
+
+/// Waits for all that a sequence has, which is gone through once, at once; see the form with an array.
+@inlinable
+public func when<Each: Sequence>(
+    fulfilled thenables: Each, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Each.Element.T]> where Each.Element: Thenable {
+    when(fulfilled: Array(thenables), file: file, line: line)
 }
 
 /// Waits for all; see the form with values.
@@ -23,12 +26,48 @@ public func when<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Each.T == Void {
     guard !thenables.isEmpty else { return .value }
+    return Promise(Gathering.end(of: thenables).traced(root: "when", Promise<Void>.self, file, line))
+}
+
+/// Waits for all; see the form with values.
+@inlinable
+@_disfavoredOverload
+public func when(
+    fulfilled thenables: [any Thenable<Void>], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
+
+/// Waits for all, promises and guarantees of Void; see the form with values.
+@inlinable
+@_disfavoredOverload
+public func when(
+    fulfilled thenables: any Thenable<Void>..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
+
+/// Waits for all, promises and guarantees of one value type; see the form with an array of one type.
+@inlinable
+public func when<T>(
+    fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[T]> { when(fulfilled: promises(of: thenables), file: file, line: line) }
+
+/// Waits for all, of whatever types, which are lost: for a list that is put together at run time. See the form with an
+/// array of one type, and that without an array, which keeps the types.
+@inlinable
+@_disfavoredOverload
+public func when(
+    fulfilled thenables: [any Thenable], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Any]> {
+    guard !thenables.isEmpty else { return .value([]) }
+    func value<Each: Thenable>(of thenable: Each) -> (Gathering, Int) -> Any { { $0.value(at: $1, as: Each.T.self) } }
+    let values = thenables.map { value(of: $0) }
     let result = Gathering(.all, thenables.count) { result, _ in
-        result.fulfill(())
+        result.fulfill(values.enumerated().map { $1(result, $0) })
     } code: {
-        Core.perform(Follow<Void>.self, $0, $1)
+        Core.perform(Follow<[Any]>.self, $0, $1)
     }
-    return Promise(result.wait(for: thenables).traced(root: "when", Promise<Void>.self, file, line))
+    func add<Each: Thenable>(_ thenable: Each, _ index: Int) { result.add(thenable.asPromise().core, at: index) }
+    for (index, thenable) in thenables.enumerated() { add(thenable, index) }
+    result.seal()
+    return Promise(result.traced(root: "when", Promise<[Any]>.self, file, line))
 }
 
 /// Waits for all, of whatever types, and gives their values as a tuple.
@@ -37,37 +76,68 @@ public func when<Each: Thenable>(
 /// when(fulfilled: user, avatar).done { user, avatar in … }
 /// ```
 ///
-/// The first rejection rejects the result at once; the others run on.
+/// The first rejection rejects the result at once; the others run on. See the form with an array.
 @inlinable
 public func when<each Each: Thenable>(
     fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(repeat (each Each).T)> {
-    var count = 0
-    for _ in repeat each thenable { count += 1 }
-    let complete = { (result: Gathering) in
-        var position = -1
-        func next<Value>(_ type: Value.Type) -> Value {
-            position += 1
-            return result.value(at: position, as: type)
-        }
-        result.fulfill((repeat next((each Each).T.self)))
-    }
-    let result = Gathering(.all, count) { result, _ in
-        complete(result)
-    } code: {
-        Core.perform(Follow<(repeat (each Each).T)>.self, $0, $1)
-    }
-    if count == 0 { complete(result) }
-    var index = 0
-    for one in repeat each thenable {
-        result.add(one.asPromise().core, at: index)
-        index += 1
-    }
-    result.seal()
+    let result = Gathering.tuple(of: repeat each thenable)
     return Promise(result.traced(root: "when", Promise<(repeat (each Each).T)>.self, file, line))
 }
 
+/// The same promises and guarantees in one type.
+@inlinable
+func promises<T>(of thenables: [any Thenable<T>]) -> [Promise<T>] { thenables.map { $0.asPromise() } }
+
 extension Gathering {
+    /// The values of all; there must be one.
+    @inlinable
+    static func values<Each: Thenable>(of thenables: [Each]) -> Gathering {
+        Gathering(.all, thenables.count) { result, _ in
+            result.fulfill(result.values(as: Each.T.self))
+        } code: {
+            Core.perform(Follow<[Each.T]>.self, $0, $1)
+        }.wait(for: thenables)
+    }
+
+    /// That all have been fulfilled; there must be one.
+    @inlinable
+    static func end<Each: Thenable>(of thenables: [Each]) -> Gathering {
+        Gathering(.all, thenables.count) { result, _ in
+            result.fulfill(())
+        } code: {
+            Core.perform(Follow<Void>.self, $0, $1)
+        }.wait(for: thenables)
+    }
+
+    /// The values of all; it is settled if there is none.
+    @inlinable
+    static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> Gathering {
+        var count = 0
+        for _ in repeat each thenable { count += 1 }
+        let complete = { (result: Gathering) in
+            var position = -1
+            func next<Value>(_ type: Value.Type) -> Value {
+                position += 1
+                return result.value(at: position, as: type)
+            }
+            result.fulfill((repeat next((each Each).T.self)))
+        }
+        let result = Gathering(.all, count) { result, _ in
+            complete(result)
+        } code: {
+            Core.perform(Follow<(repeat (each Each).T)>.self, $0, $1)
+        }
+        if count == 0 { complete(result) }
+        var index = 0
+        for one in repeat each thenable {
+            result.add(one.asPromise().core, at: index)
+            index += 1
+        }
+        result.seal()
+        return result
+    }
+
     @inlinable
     func wait<Each: Thenable>(for thenables: [Each]) -> Gathering {
         for index in thenables.indices { add(thenables[index].asPromise().core, at: index) }

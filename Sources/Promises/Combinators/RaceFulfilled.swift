@@ -1,0 +1,39 @@
+/// Is fulfilled as the first of `thenables` to be fulfilled, and cancels the others, as far as nobody else waits for them.
+///
+/// ```swift
+/// race(fulfilled: mirrors.map { fetch($0) })
+/// ```
+///
+/// If all of them are rejected, so is the result, with `PromiseError.noWinner` and their errors in the order of the list.
+/// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels all that nobody else waits for.
+@inlinable
+public func race<Each: Thenable>(
+    fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Each.T> {
+    guard !thenables.isEmpty else {
+        let core = Core(error: PromiseError.badInput("race(fulfilled:) of an empty list"), origin: nil)
+        return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
+    }
+    let result = Gathering(racing: Each.T.self, .firstFulfilled, thenables.count).wait(for: thenables)
+    return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
+}
+
+/// Is fulfilled as the first of `thenables` to be fulfilled; see the form with an array.
+@inlinable
+public func race<Each: Thenable>(
+    fulfilled thenables: Each..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Each.T> { race(fulfilled: thenables, file: file, line: line) }
+
+/// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func race<T>(
+    fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
+
+/// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func race<T>(
+    fulfilled thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }

@@ -1,0 +1,37 @@
+/// Waits for all and collects their values in the order given; an empty list is fulfilled at once.
+///
+/// If one is abandoned or cancelled, the result is never fulfilled, and as a promise rejected likewise. Cancelling the
+/// result cancels those that nobody else waits for.
+@inlinable
+public func when<T>(
+    guarantees: [Guarantee<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<[T]> {
+    guard !guarantees.isEmpty else { return .value([]) }
+    return Guarantee(Gathering.values(of: guarantees).traced(root: "when", Guarantee<[T]>.self, file, line))
+}
+
+/// Waits for all; see the form with values.
+@inlinable
+@_disfavoredOverload
+public func when(
+    guarantees: [Guarantee<Void>], file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<Void> {
+    guard !guarantees.isEmpty else { return .value }
+    return Guarantee(Gathering.end(of: guarantees).traced(root: "when", Guarantee<Void>.self, file, line))
+}
+
+/// Waits for all; see the form with values.
+@inlinable
+@_disfavoredOverload
+public func when(
+    guarantees: Guarantee<Void>..., file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<Void> { when(guarantees: guarantees, file: file, line: line) }
+
+/// Waits for all, of whatever types, and gives their values as a tuple; see the form with an array.
+@inlinable
+public func when<each T>(
+    guarantees guarantee: repeat Guarantee<each T>, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(repeat each T)> {
+    let result = Gathering.tuple(of: repeat each guarantee)
+    return Guarantee(result.traced(root: "when", Guarantee<(repeat each T)>.self, file, line))
+}

@@ -1,0 +1,122 @@
+/// Waits until all have settled, whichever way, and gives their outcomes in the order given; an empty list is fulfilled at
+/// once.
+///
+/// ```swift
+/// when(resolved: uploads).done { outcomes in
+///     for case .failure(let error) in outcomes { print(error) }
+/// }
+/// ```
+///
+/// It cannot fail: errors are among the values, and their promises count as handled. Cancelling the result cancels those
+/// that nobody else waits for.
+@inlinable
+public func when<Each: Thenable>(
+    resolved thenables: [Each], file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<[Result<Each.T, any Error>]> {
+    guard !thenables.isEmpty else { return .value([]) }
+    let result = Gathering(.each, thenables.count) { result, _ in
+        result.fulfill(result.results(as: Each.T.self))
+    } code: {
+        Core.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
+    }
+    let core = result.wait(for: thenables)
+    return Guarantee(core.traced(root: "when", Guarantee<[Result<Each.T, any Error>]>.self, file, line))
+}
+
+/// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
+@inlinable
+public func when<Each: Sequence>(
+    resolved thenables: Each, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
+    when(resolved: Array(thenables), file: file, line: line)
+}
+
+/// Waits until all have settled, whichever way; see the form with an array.
+@inlinable
+public func when<Each: Thenable>(
+    resolved thenables: Each..., file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<[Result<Each.T, any Error>]> { when(resolved: thenables, file: file, line: line) }
+
+/// Waits until all have settled, promises and guarantees of one value type; see the form with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func when<T>(
+    resolved thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<[Result<T, any Error>]> { when(resolved: promises(of: thenables), file: file, line: line) }
+
+/// Waits until all have settled, of whatever types, and gives their outcomes as a tuple.
+///
+/// ```swift
+/// when(resolved: user, avatar).done { user, avatar in
+///     show(try user.get(), (try? avatar.get()) ?? placeholder)
+/// }
+/// ```
+///
+/// Of several of one type an array is made, unless the context asks for a tuple, as a closure of several parameters does.
+@inlinable
+@_disfavoredOverload
+public func when<each Each: Thenable>(
+    resolved thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(repeat Result<(each Each).T, any Error>)> {
+    var count = 0
+    for _ in repeat each thenable { count += 1 }
+    let complete = { (result: Gathering) in
+        var position = -1
+        func next<Value>(_ type: Value.Type) -> Result<Value, any Error> {
+            position += 1
+            return result.result(at: position, as: type)
+        }
+        result.fulfill((repeat next((each Each).T.self)))
+    }
+    let result = Gathering(.each, count) { result, _ in
+        complete(result)
+    } code: {
+        Core.perform(Follow<(repeat Result<(each Each).T, any Error>)>.self, $0, $1)
+    }
+    if count == 0 { complete(result) }
+    var index = 0
+    for one in repeat each thenable {
+        result.add(one.asPromise().core, at: index)
+        index += 1
+    }
+    result.seal()
+    return Guarantee(
+        result.traced(root: "when", Guarantee<(repeat Result<(each Each).T, any Error>)>.self, file, line))
+}
+
+/// Waits until all have settled, and gives their outcomes in the order given, unless every one is rejected: then so is
+/// the result, with `PromiseError.noWinner` and all errors. An empty list is fulfilled at once.
+///
+/// Cancelling the result cancels those that nobody else waits for.
+@inlinable
+public func when<Each: Thenable>(
+    notAllRejected thenables: [Each], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<Each.T, any Error>]> {
+    guard !thenables.isEmpty else { return .value([]) }
+    let result = Gathering(.each, thenables.count) { result, _ in
+        let results = result.results(as: Each.T.self)
+        let errors = results.compactMap { if case .failure(let error) = $0 { error } else { nil } }
+        if errors.count < results.count {
+            result.fulfill(results)
+        } else {
+            result.reject(PromiseError.noWinner(errors))
+        }
+    } code: {
+        Core.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
+    }
+    let core = result.wait(for: thenables)
+    return Promise(core.traced(root: "when", Promise<[Result<Each.T, any Error>]>.self, file, line))
+}
+
+/// Waits until all have settled, and is rejected if every one is; see the form with an array.
+@inlinable
+public func when<Each: Thenable>(
+    notAllRejected thenables: Each..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<Each.T, any Error>]> { when(notAllRejected: thenables, file: file, line: line) }
+
+extension Gathering {
+    @inlinable
+    func results<Value>(as type: Value.Type) -> [Result<Value, any Error>] {
+        (0..<count).map { result(at: $0, as: type) }
+    }
+}

@@ -1,0 +1,151 @@
+import Promises
+import Reactor
+import Testing
+
+/// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
+@Suite struct Outcomes {
+    @Test func inTheOrderOfTheList() throws {
+        let pairs = (0..<4).map { _ in Promise<Int>.pending() }
+        let all = when(resolved: pairs.map(\.promise))
+        for index in [3, 1, 0] {
+            if index % 2 == 0 {
+                pairs[index].resolver.fulfill(index)
+            } else {
+                pairs[index].resolver.reject(Flaw(index))
+            }
+        }
+        #expect(all.isPending)
+        pairs[2].resolver.fulfill(2)
+        let outcomes = try #require(all.value)
+        #expect(outcomes.map(\.number) == [0, nil, 2, nil])
+        #expect(outcomes.map(\.flaw) == [nil, Flaw(1), nil, Flaw(3)])
+    }
+
+    @Test func needNoTurnOfTheLoop() {
+        #expect(when(resolved: [Promise.value(1), Promise(error: Flaw())]).value?.count == 2)
+    }
+
+    @Test func ofNothing() {
+        #expect(when(resolved: [Promise<Int>]()).value?.isEmpty == true)
+        #expect(when(notAllRejected: [Promise<Int>]()).value?.isEmpty == true)
+        #expect(when(guarantees: [Guarantee<Int>]()).value == [])
+        let end: Guarantee<Void> = when(guarantees: [Guarantee<Void>]())
+        #expect(end.isFulfilled)
+    }
+
+    @Test func ofSeveralTypes() throws {
+        let (text, resolver) = Promise<String>.pending()
+        let all = when(resolved: Promise.value(1), text, Guarantee.value(2.5), Promise<[Int]>(error: Flaw(4)))
+        #expect(all.isPending)
+        resolver.reject(Flaw(2))
+        let (number, word, fraction, list) = try #require(all.value)
+        #expect(try number.get() == 1 && fraction.get() == 2.5)
+        #expect(word.flaw == Flaw(2) && list.flaw == Flaw(4))
+    }
+
+    @Test func errorsCountAsHandled() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let late = after(.seconds(1)).map { () throws -> Int in throw Flaw(2) }
+                hang(when(resolved: [Promise(error: Flaw(1)), late]))
+                hang(when(resolved: Promise<Int>(error: Flaw(3)), Promise<String>(error: Flaw(4))).asVoid())
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func cancellingItCancelsAll() throws {
+        try inLoop { loop throws in
+            let sources = (1...3).map { number in after(.seconds(number)).map { number } }
+            let all = when(resolved: sources)
+            all.cancel()
+            #expect(all.asPromise().error as? PromiseError == .cancelled && loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func aCancelledSourceIsAnOutcome() throws {
+        try inLoop { loop throws in
+            let source = after(.seconds(1)).map { 1 }.asPromise()
+            let all = when(resolved: [source, .value(2)])
+            source.cancel()
+            #expect(try hang(all)[0].isCancelled && hang(all)[1].get() == 2)
+        }
+    }
+
+    @Test func sourcesAreLetGoWhenItSettles() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let count = {
+                when(resolved: [Promise.value(tally.token()), Promise(error: Flaw())]).map(\.count)
+            }()
+            try loop.run()
+            #expect(count.value == 2 && tally.alive == 0)
+        }
+    }
+
+    @Test func notAllRejected() throws {
+        try inLoop { _ throws in
+            let some = try hang(when(notAllRejected: Promise<Int>(error: Flaw(1)), .value(2), Promise(error: Flaw(3))))
+            #expect(some.map(\.flaw) == [Flaw(1), nil, Flaw(3)])
+        }
+    }
+
+    @Test func allRejected() throws {
+        try inLoop { _ throws in
+            let (late, resolver) = Promise<Int>.pending()
+            let none = when(notAllRejected: [late, Promise(error: Flaw(2))])
+            #expect(none.isPending)
+            resolver.reject(Flaw(1))
+            expect(none, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
+        }
+    }
+
+    @Test func guarantees() throws {
+        try inLoop { loop throws in
+            let list = when(guarantees: (1...3).map { number in after(.seconds(4 - number)).map { number } })
+            expect(list, gives: [1, 2, 3])
+            let (number, text) = hang(when(guarantees: after(.seconds(1)).map { 1 }, .value("a")))
+            #expect(number == 1 && text == "a")
+            let end: Guarantee<Void> = when(guarantees: [after(.seconds(1)), after(.seconds(2))])
+            hang(end)
+            #expect(loop.now.nanoseconds == 6_000_000_000)
+        }
+    }
+
+    @Test func aGuaranteeThatNeverComes() throws {
+        let lines = logged {
+            inLoop { _ in
+                let all = when(guarantees: [Guarantee<Int> { _ in }, .value(1)])
+                #expect(all.isPending)
+                #expect(all.asPromise().error as? PromiseError == .abandoned)
+                let slow = after(.seconds(1))
+                let both = when(guarantees: slow, .value(1))
+                slow.cancel()
+                #expect(both.asPromise().error as? PromiseError == .cancelled)
+            }
+        }
+        #expect(lines.count == 1)
+    }
+
+    @Test func bigLists() {
+        let count = scaled(100_000)
+        let pairs = (0..<count).map { _ in Promise<Int>.pending() }
+        let all = when(resolved: pairs.map(\.promise))
+        let settled = when(resolved: (0..<count).lazy.map { Promise.value($0) })
+        for index in (0..<count).reversed() { pairs[index].resolver.fulfill(index) }
+        for outcomes in [all.value, settled.value] {
+            let values = outcomes?.compactMap(\.number) ?? []
+            #expect(values.elementsEqual(0..<count))
+        }
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate var number: Success? { try? get() }
+
+    fileprivate var flaw: Flaw? {
+        guard case .failure(let error) = self else { return nil }
+        return error as? Flaw
+    }
+}

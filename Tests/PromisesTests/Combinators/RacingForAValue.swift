@@ -1,0 +1,110 @@
+import Promises
+import Reactor
+import Testing
+
+/// `race(fulfilled:)`.
+@Suite struct RacingForAValue {
+    @Test func theFirstValueWinsOverEarlierRejections() throws {
+        try inLoop { loop throws in
+            let winner = race(fulfilled: [
+                after(.seconds(1)).map { () throws -> Int in throw Flaw(1) }, after(.seconds(3)).map { 3 }.asPromise(),
+                after(.seconds(2)).map { 2 }.asPromise(),
+            ])
+            expect(winner, gives: 2)
+            #expect(loop.nextDeadline == nil, "the loser")
+        }
+    }
+
+    @Test func ofSeveralThatAreFulfilledAlreadyTheFirstInTheListWins() {
+        #expect(race(fulfilled: Promise<Int>(error: Flaw(1)), .value(2), .value(3)).value == 2)
+    }
+
+    @Test func allRejectedGivesAllErrorsInTheOrderOfTheList() throws {
+        let pairs = (0..<4).map { _ in Promise<Int>.pending() }
+        let winner = race(fulfilled: pairs.map(\.promise))
+        for index in [2, 0, 3, 1] {
+            #expect(winner.isPending)
+            pairs[index].resolver.reject(Flaw(index))
+        }
+        guard case .noWinner(let errors) = winner.error as? PromiseError else {
+            Issue.record("\(winner)")
+            return
+        }
+        #expect(errors as? [Flaw] == [Flaw(0), Flaw(1), Flaw(2), Flaw(3)])
+    }
+
+    @Test func rejectedFromTheStart() throws {
+        try inLoop { _ throws in
+            let winner = race(fulfilled: [Promise<Int>(error: Flaw(1)), Promise(error: Flaw(2))])
+            expect(winner, failsWith: PromiseError.noWinner([Flaw(1), Flaw(2)]))
+        }
+    }
+
+    @Test func errorsOfOtherRacesAreOthers() {
+        let error = PromiseError.noWinner([Flaw(1), Flaw(2)])
+        #expect(error == .noWinner([Flaw(1), Flaw(2)]))
+        #expect(error != .noWinner([Flaw(1), Flaw(3)]) && error != .noWinner([Flaw(1)]) && error != .cancelled)
+    }
+
+    @Test func anEmptyListIsBadInput() {
+        let error = race(fulfilled: [Promise<Int>]()).error
+        #expect(error as? PromiseError == .badInput("race(fulfilled:) of an empty list"))
+    }
+
+    @Test func promisesAndGuarantees() throws {
+        try inLoop { _ throws in
+            expect(race(fulfilled: Promise<Int>(error: Flaw()), Guarantee.value(2)), gives: 2)
+            expect(race(fulfilled: [Promise<Int>(error: Flaw()), after(.seconds(1)).map { 3 }]), gives: 3)
+        }
+    }
+
+    @Test func rejectionsAreNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let winner = race(
+                    fulfilled: Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3))
+                #expect(winner.value == 3)
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func anAbandonedOneCountsAsRejected() throws {
+        let lines = try logged {
+            try inLoop { _ throws in
+                expect(race(fulfilled: Promise<Int> { _ in }, after(.seconds(1)).map { 1 }.asPromise()), gives: 1)
+            }
+        }
+        #expect(lines.count == 1)
+    }
+
+    @Test func cancellingItCancelsAll() throws {
+        try inLoop { loop throws in
+            let winner = race(fulfilled: after(.seconds(1)).map { 1 }, after(.seconds(2)).map { 2 })
+            winner.cancel()
+            #expect(winner.error as? PromiseError == .cancelled && loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func errorsAreLetGoWithTheRace() throws {
+        try inLoop { loop throws in
+            struct Heavy: Error { let token: Tally.Token }
+            let tally = Tally()
+            let (late, resolver) = Promise<Int>.pending()
+            let winner = { race(fulfilled: Promise(error: Heavy(token: tally.token())), late) }()
+            #expect(tally.alive == 1)
+            resolver.fulfill(1)
+            #expect(winner.value == 1 && tally.alive == 0)
+        }
+    }
+
+    @Test func manyOfThem() {
+        let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
+        let winner = race(fulfilled: pairs.map(\.promise))
+        for pair in pairs.dropLast() { pair.resolver.reject(Flaw()) }
+        #expect(winner.isPending)
+        pairs[pairs.count - 1].resolver.fulfill(7)
+        #expect(winner.value == 7)
+    }
+}
