@@ -1,0 +1,224 @@
+import Promises
+import Reactor
+import Testing
+
+/// `when(fulfilled:concurrently:)` and `when(resolved:concurrently:)`.
+@Suite struct Concurrency {
+    @Test(arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {
+        try inLoop { loop throws in
+            let site = Site()
+            let all = when(fulfilled: 0..<10, concurrently: limit) { site.work($0) }
+            #expect(site.running == min(limit, 10), "the first ones, at once")
+            expect(all, gives: Array(0..<10))
+            #expect(site.peak == min(limit, 10))
+            #expect(loop.now.nanoseconds == Int64((10 + limit - 1) / limit) * 1_000_000_000)
+        }
+    }
+
+    @Test func theSlowestFirstKeepsItsPlace() throws {
+        try inLoop { _ throws in
+            let all = when(fulfilled: [5, 1, 3, 1, 1], concurrently: 2) { seconds in
+                after(.seconds(seconds)).map { seconds }
+            }
+            expect(all, gives: [5, 1, 3, 1, 1])
+        }
+    }
+
+    @Test func iteratorsAreAskedWhenThereIsRoom() throws {
+        try inLoop { loop throws in
+            let pairs = (0..<4).map { _ in Promise<Int>.pending() }
+            var asked = 0
+            let iterator = AnyIterator<Promise<Int>> {
+                defer { asked += 1 }
+                return asked < 4 ? pairs[asked].promise : nil
+            }
+            let all = when(fulfilled: iterator, concurrently: 2)
+            #expect(asked == 2)
+            pairs[1].resolver.fulfill(1)
+            #expect(asked == 2, "not inside the settlement")
+            try loop.run()
+            #expect(asked == 3)
+            for index in [2, 0, 3] { pairs[index].resolver.fulfill(index) }
+            expect(all, gives: [0, 1, 2, 3])
+            #expect(asked == 5, "the last one found it empty, and nobody asks again")
+        }
+    }
+
+    @Test func aSequenceIsGoneThroughOnce() throws {
+        try inLoop { loop throws in
+            var made = 0
+            let items = sequence(state: 0) { state -> Int? in
+                guard state < 6 else { return nil }
+                made += 1
+                state += 1
+                return state
+            }
+            let all = when(fulfilled: items, concurrently: 2) { number in after(.seconds(1)).map { number } }
+            #expect(made == 2)
+            hang(after(.milliseconds(1500)))
+            #expect(made == 4)
+            expect(all, gives: [1, 2, 3, 4, 5, 6])
+            #expect(made == 6)
+        }
+    }
+
+    @Test func ofNothing() {
+        #expect(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.value == [])
+        #expect(when(fulfilled: AnyIterator<Promise<Int>> { nil }, concurrently: 3).value == [])
+        #expect(when(resolved: [Int](), concurrently: 3) { Promise.value($0) }.value?.isEmpty == true)
+    }
+
+    @Test(arguments: [0, -1, Int.min]) func withNoRoomAtAll(limit: Int) {
+        var asked = 0
+        let iterator = AnyIterator<Promise<Int>> {
+            asked += 1
+            return nil
+        }
+        let work = { (number: Int) -> Promise<Int> in
+            asked += 1
+            return .value(number)
+        }
+        let values = when(fulfilled: iterator, concurrently: limit)
+        let results = when(resolved: iterator, concurrently: limit)
+        let mapped = when(fulfilled: [1, 2], concurrently: limit, work)
+        let tried = when(resolved: [1, 2], concurrently: limit, work)
+        #expect(asked == 0)
+        for error in [values.error, mapped.error] {
+            #expect(error as? PromiseError == .badInput("when(fulfilled:concurrently:) with \(limit) at a time"))
+        }
+        for error in [results.error, tried.error] {
+            #expect(error as? PromiseError == .badInput("when(resolved:concurrently:) with \(limit) at a time"))
+        }
+    }
+
+    @Test func aRejectionEndsIt() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let site = Site()
+                let all = when(fulfilled: 0..<10, concurrently: 3) { number in
+                    site.work(number, seconds: number == 1 ? 1 : 2).map { number throws -> Int in
+                        guard number % 2 == 0 else { throw Flaw(number) }
+                        return number
+                    }
+                }
+                expect(all, failsWith: Flaw(1))
+                #expect(loop.now.nanoseconds == 1_000_000_000 && site.running == 2)
+                try loop.run()
+                // The others ran on, and nothing new was begun.
+                #expect(site.begun == 3 && site.running == 0)
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func aThrowIsARejection() throws {
+        try inLoop { loop throws in
+            var begun: [Int] = []
+            let body = { (number: Int) throws -> Promise<Int> in
+                begun.append(number)
+                guard number % 2 == 0 else { throw Flaw(number) }
+                return .value(number)
+            }
+            let all = when(fulfilled: 0..<10, concurrently: 2, body)
+            #expect(begun == [0, 1])
+            expect(all, failsWith: Flaw(1))
+            #expect(begun == [0, 1, 2], "what came free before the rejection was known")
+            begun = []
+            let results = try hang(when(resolved: 0..<5, concurrently: 2, body))
+            #expect(begun == [0, 1, 2, 3, 4])
+            #expect(results.map { "\($0)" }.count == 5 && results[3].error as? Flaw == Flaw(3))
+            #expect(try results[4].get() == 4)
+        }
+    }
+
+    @Test func outcomesPastRejections() throws {
+        try inLoop { loop throws in
+            let site = Site()
+            let all = when(resolved: 0..<6, concurrently: 2) { number in
+                site.work(number).map { number throws -> Int in
+                    guard number % 2 == 0 else { throw Flaw(number) }
+                    return number
+                }
+            }
+            let outcomes = try hang(all)
+            #expect(outcomes.map { try? $0.get() } == [0, nil, 2, nil, 4, nil])
+            #expect(site.peak == 2)
+            let promises = [Promise.value(1), Promise(error: Flaw(2)), .value(3)].makeIterator()
+            let settled = try hang(when(resolved: promises, concurrently: 1))
+            #expect(settled.map { try? $0.get() } == [1, nil, 3])
+        }
+    }
+
+    @Test func guaranteesAndValuesThatAreNil() throws {
+        try inLoop { _ throws in
+            let all = when(fulfilled: 0..<4, concurrently: 2) { number in
+                Guarantee<Int?>.value(number % 2 == 0 ? number : nil)
+            }
+            #expect(try hang(all) == [0, nil, 2, nil])
+        }
+    }
+
+    @Test func whatIsSettledLeavesTurnsToOthers() throws {
+        try inLoop { loop throws in
+            let count = scaled(100_000)
+            var begun = 0
+            let all = when(fulfilled: 0..<count, concurrently: 4) { number -> Promise<Int> in
+                begun += 1
+                return .value(number)
+            }
+            #expect(begun == 4)
+            let turns = loop.metrics.turns
+            let values = try hang(all)
+            #expect(values.elementsEqual(0..<count))
+            // Each is a job, and a turn does 1024 of them twice.
+            #expect(loop.metrics.turns - turns >= count / 2048)
+        }
+    }
+
+    @Test func manyThatArePending() throws {
+        try inLoop { _ throws in
+            let count = scaled(50_000)
+            let all = when(fulfilled: 0..<count, concurrently: count / 2) { number in
+                after(.nanoseconds(number % 7)).map { number }
+            }
+            let values = try hang(all)
+            #expect(values.elementsEqual(0..<count))
+        }
+    }
+
+    @Test func sourcesAreNotKept() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let all = when(fulfilled: 0..<100, concurrently: 5) { number -> Promise<Int> in
+                let token = tally.token()
+                return after(.seconds(1)).map {
+                    token.use()
+                    return number
+                }.asPromise()
+            }
+            expect(all, gives: Array(0..<100))
+            #expect(tally.peak <= 6)
+        }
+    }
+}
+
+/// Where work goes on that takes a second.
+private final class Site {
+    private(set) var begun = 0
+    private(set) var running = 0
+    private(set) var peak = 0
+
+    func work(_ number: Int, seconds: Int = 1) -> Guarantee<Int> {
+        begun += 1
+        running += 1
+        peak = max(peak, running)
+        return after(.seconds(seconds)).map { [self] in
+            running -= 1
+            return number
+        }
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate var error: (any Error)? { if case .failure(let error) = self { error } else { nil } }
+}

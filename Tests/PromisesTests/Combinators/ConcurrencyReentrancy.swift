@@ -1,0 +1,193 @@
+import Promises
+import Reactor
+import Testing
+
+/// Iterators and closures that do to `when(…concurrently:)` what they like, and how it is cancelled.
+@Suite struct ConcurrencyReentrancy {
+    @Test func anIteratorThatSettlesWhatIsUnderWay() throws {
+        try inLoop { loop throws in
+            var pairs: [(promise: Promise<Int>, resolver: Resolver<Int>)] = []
+            let iterator = AnyIterator<Promise<Int>> {
+                for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
+                guard pairs.count < 5 else { return nil }
+                pairs.append(Promise<Int>.pending())
+                return pairs.last!.promise
+            }
+            let all = when(fulfilled: iterator, concurrently: 2)
+            #expect(pairs.count == 2, "the first is settled, and its turn is to come")
+            expect(all, gives: [0, 1, 2, 3, 4])
+        }
+    }
+
+    @Test func aClosureThatDrivesTheLoop() throws {
+        try inLoop { loop throws in
+            var depth = 0
+            var deepest = 0
+            let all = when(fulfilled: 0..<20, concurrently: 3) { number -> Guarantee<Int> in
+                depth += 1
+                deepest = max(deepest, depth)
+                hang(after(.seconds(2)))
+                depth -= 1
+                return after(.seconds(1)).map { number }
+            }
+            expect(all, gives: Array(0..<20))
+            #expect(deepest == 1)
+        }
+    }
+
+    @Test func anIteratorThatCancelsTheResult() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            var result: Promise<[Int]>?
+            var asked = 0
+            let all = { () -> Promise<[Int]> in
+                let token = tally.token()
+                let iterator = AnyIterator<Promise<Int>> {
+                    token.use()
+                    asked += 1
+                    result?.cancel()
+                    return after(.seconds(asked)).map { 1 }.asPromise()
+                }
+                return when(fulfilled: iterator, concurrently: 2)
+            }()
+            result = all
+            expect(all, failsWith: PromiseError.cancelled)
+            #expect(asked == 3)
+            #expect(loop.nextDeadline == nil, "what it returned then is cancelled with the rest")
+            #expect(tally.alive == 0)
+        }
+    }
+
+    @Test func aClosureThatCancelsAndThrows() throws {
+        try inLoop { loop throws in
+            var result: Promise<[Int]>?
+            let all = when(fulfilled: 0..<10, concurrently: 1) { number -> Promise<Int> in
+                if number == 1 {
+                    result?.cancel()
+                    throw Flaw()
+                }
+                return .value(number)
+            }
+            result = all
+            expect(all, failsWith: PromiseError.cancelled)
+        }
+    }
+
+    @Test func anInlineHandlerOfTheResult() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let all = when(fulfilled: [promise, .value(2)].makeIterator(), concurrently: 2)
+            let seen = Shared<[Int]>([])
+            all.pipe { result in seen.change { $0 = (try? result.get()) ?? [] } }
+            resolver.fulfill(1)
+            #expect(seen.value == [])
+            try loop.run()
+            #expect(seen.value == [1, 2])
+        }
+    }
+
+    @Test func cancellingCancelsWhatIsUnderWay() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            var stops: [Int] = []
+            var shared: Promise<Int>?
+            let all = { () -> Promise<[Int]> in
+                let token = tally.token()
+                return when(fulfilled: 0..<100, concurrently: 4) { number -> Promise<Int> in
+                    token.use()
+                    if number < 2 { return .value(number) }
+                    let promise = Promise<Int> { resolver in
+                        resolver.onCancel { stops.append(number) }
+                        loop.schedule(after: .seconds(60)) { resolver.fulfill(1) }.unref()
+                    }
+                    if number == 3 {
+                        shared = promise
+                        promise.ignoringErrors()
+                    }
+                    return promise
+                }
+            }()
+            hang(after(.seconds(1)))
+            #expect(tally.alive == 1)
+            all.cancel()
+            #expect(all.error as? PromiseError == .cancelled)
+            #expect(tally.alive == 0, "iterator and closure are let go at once")
+            try loop.run()
+            #expect(stops == [2, 4, 5] && shared?.isPending == true)
+        }
+    }
+
+    @Test func whatIsLetGoWhenItIsCancelledMayDriveTheLoop() throws {
+        try inLoop { loop throws in
+            final class Driver {
+                deinit { hang(after(.seconds(1))) }
+            }
+            let pairs = (0..<3).map { _ in Promise<Int>.pending() }
+            let all = when(fulfilled: 0..<10, concurrently: 3) { number -> Promise<Int> in
+                let driver = Driver()
+                return pairs[number].promise.map { value in withExtendedLifetime(driver) { value } }
+            }
+            loop.schedule(after: .milliseconds(1)) { for pair in pairs { pair.resolver.fulfill(1) } }
+            all.cancel()
+            try loop.run()
+            #expect(all.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func aRejectionLetsGoOfTheClosure() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let all = { () -> Promise<[Int]> in
+                let token = tally.token()
+                return when(fulfilled: 0..<10, concurrently: 2) { number -> Promise<Int> in
+                    token.use()
+                    return number == 0 ? after(.seconds(60)).map { 0 }.asPromise() : Promise(error: Flaw(number))
+                }
+            }()
+            expect(all, failsWith: Flaw(1))
+            #expect(tally.alive == 0)
+            all.cancel()
+            #expect(loop.nextDeadline != nil, "a result that has settled cancels nothing")
+            try loop.run()
+        }
+    }
+
+    @Test func whenItsLoopEnds() {
+        let tally = Tally()
+        let box = Shared<Promise<[Int]>?>(nil)
+        let lines = logged {
+            inLoop { _ in
+                let token = tally.token()
+                let all = when(fulfilled: 0..<10, concurrently: 3) { number in
+                    token.use()
+                    return after(.seconds(1)).map { number }
+                }
+                box.change { $0 = all }
+            }
+        }
+        #expect(box.value?.error as? PromiseError == .abandoned)
+        #expect(tally.alive == 0 && lines.count == 1)
+    }
+
+    @Test func aSourceThatNobodyWillSettle() async {
+        // In a process of its own: the policy is everybody's.
+        await #expect(processExitsWith: .success) {
+            conf.abandoned = .log
+            conf.logHandler = { _ in }
+            try inLoop { loop in
+                var begun = 0
+                let all = when(fulfilled: 0..<10, concurrently: 2) { number -> Promise<Int> in
+                    begun += 1
+                    return number == 1 ? Promise { _ in } : .value(number)
+                }
+                try loop.run()
+                precondition(begun == 10 && all.isPending)
+                all.cancel()
+                let stuck = when(resolved: 0..<10, concurrently: 1) { _ in Promise<Int> { _ in } }
+                try loop.run()
+                precondition(stuck.isPending)
+                stuck.cancel()
+            }
+        }
+    }
+}
