@@ -37,14 +37,18 @@ class Gatherer: Core, @unchecked Sendable {
 /// What waits for one source of a gatherer.
 // @unchecked: as Core; the gatherer is let go on its own thread, or by the last who holds the node.
 final class SourceNode: Core, @unchecked Sendable {
-    private var gatherer: Gatherer?
+    // Owned until it is told, or left. By hand: to take it out of a reference and hand it on cost two atomic operations.
+    private var gatherer: Unmanaged<Gatherer>?
     private let index: Int
 
+    @inline(__always)
     init(of gatherer: Gatherer, _ index: Int, role: Role = []) {
-        self.gatherer = gatherer
+        self.gatherer = .passRetained(gatherer)
         self.index = index
         super.init(state: State.pending, loop: gatherer.loop, role: role) { _, _ in }
     }
+
+    deinit { gatherer?.release() }
 
     override func runAndRelease() {
         takeSource()
@@ -54,7 +58,7 @@ final class SourceNode: Core, @unchecked Sendable {
     /// The loop has ended. Each source's thread may be here at the same time, so the gatherer is not told the outcome,
     /// only that none will come.
     override func discardAndRelease() {
-        gatherer.take()?.lose()
+        tellGatherer { $0.lose() }
         super.discardAndRelease()
     }
 
@@ -62,26 +66,68 @@ final class SourceNode: Core, @unchecked Sendable {
         let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
         guard word != Upstream.taken else { return }
         let source = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
-        let gatherer = gatherer.take()
         if word & Upstream.mark == Upstream.forsaken {
             source.release()
-            gatherer?.forsaken(index)
+            tellGatherer { $0.forsaken(index) }
         } else {
-            gatherer?.settled(index, source, word & State.kindMask)
+            tellGatherer { $0.settled(index, source, word & State.kindMask) }
         }
+    }
+
+    @inline(__always)
+    private func tellGatherer(_ body: (Gatherer) -> Void) {
+        guard let gatherer = gatherer.take() else { return }
+        gatherer._withUnsafeGuaranteedRef(body)
+        gatherer.release()
     }
 
     /// The gatherer does not want the source any more; who may be cancelled for that, is the answer.
     func leave() -> Core? {
-        gatherer = nil
+        gatherer.take()?.release()
         return stop().source
+    }
+
+    /// The same, and cancels the source if nobody else waits for it.
+    func leaveAndCancel() {
+        let word = upstream.load(ordering: .acquiring)
+        if word & Upstream.mark == Upstream.waiting, let source = Self.core(word) as? HandMadeCore,
+            source.cancel(ifOnly: self)
+        {
+            gatherer.take()?.release()
+        } else {
+            leave()?.cancelUnlessWanted()
+        }
     }
 }
 
 extension Core {
-    /// Cancels what this node has waited for, if nobody else does.
+    /// Cancels what a node has waited for, if nobody else does.
     func cancelUnlessWanted() {
         // What has been linked since has somebody who waits for it.
         if root === self { cancel(.unwanted) }
+    }
+}
+
+extension HandMadeCore {
+    /// The short way if nobody but `node` has ever waited, as is the case with most who lose a race: takes the list and the
+    /// right to settle in one step. False if it is another case; nothing has happened then.
+    fileprivate func cancel(ifOnly node: SourceNode) -> Bool {
+        guard let first = lockWaiters() else { return false }
+        // A claim, or another waiter, changes the word.
+        guard first?.toOpaque() == Unmanaged.passUnretained(node).toOpaque(), node.next == nil,
+            exchange(node.address | State.pending | State.isBusy, State.pending | State.isClaimed)
+        else {
+            unlockWaiters()
+            return false
+        }
+        isCancelled = true
+        node.upstream.store(Upstream.taken, ordering: .relaxed)
+        node.waitsNoMore()
+        storeError(Self.cancellationError, placeOfMaking)
+        retain()
+        // The node is somebody who was told.
+        settle(State.handled(State.rejected))
+        Unmanaged.passUnretained(node).release()
+        return true
     }
 }

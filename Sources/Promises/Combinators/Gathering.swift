@@ -165,7 +165,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
             guard case .waiting(let node) = slots[index] else { continue }
             slots[index] = .empty
             // It stands in its source's list, or is on its way here; either holds it.
-            node.takeUnretainedValue().leave()?.cancelUnlessWanted()
+            node.takeUnretainedValue().leaveAndCancel()
         }
     }
 

@@ -59,7 +59,7 @@ extension Core {
     private func cancelAlone(_ request: Request) -> Core? {
         if role.contains(.madeByHand) {
             guard !request.isUnwanted || !isWanted, stopProducing() else { return nil }
-            storeError(request.error ?? Self.cancelledError, placeOfMaking)
+            storeError(request.error ?? Self.cancellationError, placeOfMaking)
             retain()
             settle(State.rejected)
             return nil
@@ -91,7 +91,7 @@ extension Core {
             if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
             // What the operation's end has run may have been faster.
             if isOpen && settled == nil {
-                storeError(request.error ?? Self.cancelledError, nil)
+                storeError(request.error ?? Self.cancellationError, nil)
                 retain()
                 settle(State.rejected)
             }
@@ -179,7 +179,7 @@ extension Core {
         return .stopped(next)
     }
 
-    private func waitsNoMore() {
+    func waitsNoMore() {
         guard countsAsWaiting else { return }
         countsAsWaiting = false
         EventLoop.ofThisThread.handlerWaitsNoMore()
@@ -192,9 +192,9 @@ extension Core {
     }
 
     /// One for all, since each `any Error` of an enumeration is a box of its own, and a race cancels all but one.
-    private static let cancelledError: any Error = PromiseError.cancelled
+    static let cancellationError: any Error = PromiseError.cancelled
 
-    private static let cancelled = cancelled(with: cancelledError)
+    private static let cancelled = cancelled(with: cancellationError)
 
     private static func cancelled(with error: any Error) -> Core {
         let core = Core(error: error, origin: nil)

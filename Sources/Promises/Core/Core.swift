@@ -227,7 +227,7 @@ class Core: Job, @unchecked Sendable {
 final class HandMadeCore: Core, @unchecked Sendable {
     private let place: Origin
     /// It was cancelled, and not only rejected with an error that says so. Before it settles, of who has claimed it.
-    @exclusivity(unchecked) final private(set) var isCancelled = false
+    @exclusivity(unchecked) final var isCancelled = false
 
     override func stopProducing() -> Bool {
         guard claim() else { return false }
