@@ -144,6 +144,71 @@ import Testing
             #expect(try hang(race(fulfilled: two)) == 2)
         }
     }
+
+    @Test func soManyAtATime() throws {
+        try inLoop { _ throws in
+            #expect(try hang(when(fulfilled: [one, one].makeIterator(), concurrently: 2)) == [1, 1])
+            let counted = when(fulfilled: [1, 2], concurrently: 1) { number in
+                let twice = number * 2
+                return Promise.value(twice)
+            }
+            let certain = when(fulfilled: ["a": 1], concurrently: 1) { Guarantee.value($0.value) }
+            #expect(try hang(counted) == [2, 4] && hang(certain) == [1])
+            let outcomes = try hang(when(resolved: AnyIterator([one].makeIterator()), concurrently: 3))
+            #expect(outcomes.count == 1)
+            let tried = when(resolved: 1..., concurrently: 2) { number throws -> Promise<Int> in throw Flaw(number) }
+            tried.cancel()
+        }
+    }
+
+    @Test func oneByOne() throws {
+        try inLoop { _ throws in
+            let promise = forEach([1, 2]) { _ in one }
+            let _: Promise<Void> = promise
+            let guarantee = forEach([1, 2]) { _ in two }
+            let _: Guarantee<Void> = guarantee
+            forEach([1, 2]) { _ in wait }
+            try hang(forEach([1, 2]) { number throws in number > 2 ? wait : .value })
+            let again = repeatWhile { one.map { $0 > 1 } }
+            let _: Promise<Void> = again
+            let surely = repeatWhile { two.map { $0 > 2 } }
+            let _: Guarantee<Void> = surely
+            var turn = 0
+            let several = repeatWhile {
+                turn += 1
+                return Promise.value(turn < 3)
+            }
+            try hang(several)
+            #expect(turn == 3)
+        }
+    }
+
+    @Test func elements() throws {
+        try inLoop { _ throws in
+            let list = Promise.value([1, 2])
+            let sure = Guarantee.value([1, 2])
+            let mapped = list.thenMap { Promise.value($0) }
+            let _: Promise<[Int]> = mapped
+            let _: Promise<[Int]> = list.thenMap { Guarantee.value($0) }
+            let certain = sure.thenMap { Guarantee.value($0) }
+            let _: Guarantee<[Int]> = certain
+            let _: Promise<[Int]> = sure.thenMap { Promise.value($0) }
+            let _: Promise<[Int]> = sure.thenMap(concurrently: 1) { Guarantee.value($0) }
+            let ended = sure.thenForEach { Guarantee.value($0) }
+            let _: Guarantee<Void> = ended
+            let folded = list.thenReduce("") { text, number in
+                let longer = text + "\(number)"
+                return Promise.value(longer)
+            }
+            #expect(try hang(folded) == "12")
+            let sum = sure.thenReduce(0) { Guarantee.value($0 + $1) }
+            #expect(hang(sum) == 3)
+            let flat = list.thenFlatMap { Promise.value([$0, $0]) }
+            #expect(try hang(flat) == [1, 1, 2, 2])
+            sure.thenForEach { _ in wait }
+            try hang(list.thenForEach { _ in void })
+        }
+    }
 }
 
 /// A thenable of somebody else's.

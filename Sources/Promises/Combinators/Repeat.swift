@@ -1,0 +1,38 @@
+/// Calls `body`, waits for the promise that it returns, and calls it again as long as that gives `true`.
+///
+/// ```swift
+/// repeatWhile { connection.receive().then { connection.write($0) }.map { !isClosing } }
+/// ```
+///
+/// A rejection, or an error that `body` throws, rejects the result, and ends it. The first call is inside this one, later
+/// ones are jobs of this thread's loop, so that it never keeps others from their turns; it may go on for ever, and takes no
+/// memory for it. Cancelling the result cancels the promise of the round, if nobody else waits for it.
+@inlinable
+public func repeatWhile<Next: Thenable>(
+    _ body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Void> where Next.T == Bool {
+    let core = Series<Void>(while: { try body().asPromise().core }).start()
+    return Promise(core.traced(root: "repeatWhile", Promise<Void>.self, file, line))
+}
+
+/// Calls `body` again as long as the guarantee that it returns gives `true`; see the form with promises.
+@inlinable
+@discardableResult
+public func repeatWhile(
+    _ body: @escaping () -> Guarantee<Bool>, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<Void> {
+    let core = Series<Void>(while: { body().core }).start()
+    return Guarantee(core.traced(root: "repeatWhile", Guarantee<Void>.self, file, line))
+}
+
+extension Series where Value == Void {
+    @inlinable
+    init(while body: @escaping () throws -> Core) {
+        self.init { source, core in
+            let goesOn = source?._withUnsafeGuaranteedRef { $0.value(as: Bool.self) } ?? true
+            if goesOn { return try body() }
+            core.finish(())
+            return nil
+        }
+    }
+}

@@ -1,0 +1,108 @@
+extension Thenable where T: Sequence {
+    /// Calls `body` with each element of the value, one right after the other, waits for all the promises that it returns,
+    /// and collects their values in the order of the elements.
+    ///
+    /// ```swift
+    /// firstly { fetchIDs() }.thenMap { id in fetchUser(id) }
+    /// ```
+    ///
+    /// The first rejection rejects the result; the others run on. An error that `body` throws counts as the rejection of
+    /// its element, and `body` is not called for those behind it. See `when(fulfilled:)`.
+    @inlinable
+    public func thenMap<Next: Thenable>(
+        _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[Next.T]> {
+        let source = asPromise().core
+        let child = source.derive(
+            Then { (elements: T) in when(fulfilled: started(elements, body), file: file, line: line) })
+        return Promise(child.traced("thenMap", after: source, Promise<[Next.T]>.self, file, line))
+    }
+
+    /// The same with no more than `limit` under way at a time; 1 means one after the other. A `limit` below 1 is rejected with
+    /// `PromiseError.badInput`. See `when(fulfilled:concurrently:)`.
+    @inlinable
+    public func thenMap<Next: Thenable>(
+        concurrently limit: Int, _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Promise<[Next.T]> {
+        let source = asPromise().core
+        let child = source.derive(
+            Then { (elements: T) in when(fulfilled: elements, concurrently: limit, body, file: file, line: line) })
+        return Promise(child.traced("thenMap", after: source, Promise<[Next.T]>.self, file, line))
+    }
+
+    /// Calls `body` with each element of the value, waits for all the promises that it returns, and strings their values
+    /// together in the order of the elements; see `thenMap`.
+    @inlinable
+    public func thenFlatMap<Next: Thenable>(
+        _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[Next.T.Element]> where Next.T: Sequence {
+        let source = asPromise().core
+        let child = source.derive(
+            Then { (elements: T) -> Promise<[Next.T.Element]> in
+                let promises = started(elements, body)
+                if promises.isEmpty { return .value([]) }
+                return Promise(Gathering.joined(of: promises))
+            })
+        return Promise(child.traced("thenFlatMap", after: source, Promise<[Next.T.Element]>.self, file, line))
+    }
+}
+
+extension Guarantee where T: Sequence {
+    /// Calls `body` with each element of the value, one right after the other, waits for all the guarantees that it returns,
+    /// and collects their values in the order of the elements.
+    @inlinable
+    @discardableResult
+    public func thenMap<Next>(
+        _ body: @escaping (T.Element) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[Next]> {
+        let child = core.derive(
+            GuaranteeThen { (elements: T) in when(guarantees: elements.map(body), file: file, line: line) })
+        return Guarantee<[Next]>(child.traced("thenMap", after: core, Guarantee<[Next]>.self, file, line))
+    }
+
+    /// Calls `body` with each element of the value, waits for all the guarantees that it returns, and strings their values
+    /// together in the order of the elements.
+    @inlinable
+    @discardableResult
+    public func thenFlatMap<Next: Sequence>(
+        _ body: @escaping (T.Element) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<[Next.Element]> {
+        let child = core.derive(
+            GuaranteeThen { (elements: T) -> Guarantee<[Next.Element]> in
+                let guarantees = elements.map(body)
+                if guarantees.isEmpty { return .value([]) }
+                return Guarantee<[Next.Element]>(Gathering.joined(of: guarantees))
+            })
+        return Guarantee<[Next.Element]>(
+            child.traced("thenFlatMap", after: core, Guarantee<[Next.Element]>.self, file, line))
+    }
+}
+
+/// The promises that `body` returns for `items`; what it throws is the last of them.
+@inlinable
+func started<Items: Sequence, Next: Thenable>(
+    _ items: Items, _ body: (Items.Element) throws -> Next
+) -> [Promise<Next.T>] {
+    var promises: [Promise<Next.T>] = []
+    promises.reserveCapacity(items.underestimatedCount)
+    for item in items {
+        do { promises.append(try body(item).asPromise()) } catch {
+            promises.append(Promise(Core(error: error, origin: nil)))
+            break
+        }
+    }
+    return promises
+}
+
+extension Gathering {
+    /// The elements of all values; there must be one.
+    @inlinable
+    static func joined<Each: Thenable>(of thenables: [Each]) -> Gathering where Each.T: Sequence {
+        Gathering(.all, thenables.count) { result, _ in
+            result.fulfill((0..<result.count).flatMap { result.value(at: $0, as: Each.T.self) })
+        } code: {
+            Core.perform(Follow<[Each.T.Element]>.self, $0, $1)
+        }.wait(for: thenables)
+    }
+}

@@ -1,0 +1,87 @@
+import Promises
+import Reactor
+import Testing
+
+/// What goes on one after the other takes no more memory for a million rounds than for a thousand.
+@Suite struct EndlessSeries {
+    // In a process of its own: other tests allocate too.
+    @Test(.disabled(if: isSanitized)) func takesNoMemory() async {
+        await #expect(processExitsWith: .success) {
+            for shape in EndlessSeries.Shape.allCases {
+                for isPending in [false, true] { EndlessSeries.measure(shape, isPending) }
+            }
+        }
+    }
+
+    fileprivate enum Shape: CaseIterable {
+        case repeatWhile, forEach, thenForEach, thenReduce
+
+        /// So many rounds, of which each has `body`'s promise.
+        func run(_ count: Int, _ body: @escaping (Int) -> Promise<Int>) -> Promise<Int> {
+            var rounds = 0
+            switch self {
+            case .repeatWhile:
+                return Promises.repeatWhile {
+                    rounds += 1
+                    return body(rounds).map { $0 < count }
+                }.map { rounds }
+            case .forEach: return Promises.forEach(1...count) { body($0).map { rounds = $0 } }.map { rounds }
+            case .thenForEach:
+                return Promise.value(1...count).thenForEach { body($0).map { rounds = $0 } }.map { rounds }
+            case .thenReduce:
+                return Promise.value(1...count).thenReduce(0) { sum, number in body(number).map { _ in sum + 1 } }
+            }
+        }
+    }
+
+    private static var rounds: Int {
+        #if DEBUG
+            50_000
+        #else
+            1_000_000
+        #endif
+    }
+
+    // Nothing here throws: the test library keeps a backtrace of each error that is thrown.
+    fileprivate static func measure(_ shape: Shape, _ isPending: Bool) {
+        inLoop { loop in
+            let body = { (number: Int) -> Promise<Int> in
+                guard isPending else { return .value(number) }
+                let (promise, resolver) = Promise<Int>.pending()
+                loop.enqueue { resolver.fulfill(number) }
+                return promise
+            }
+            func run(_ count: Int) -> Bool {
+                guard case .success(count) = Result(catching: { try hang(shape.run(count, body)) }) else {
+                    return false
+                }
+                return true
+            }
+            precondition(run(5_000), "\(shape)")
+            let before = residentBytes()
+            precondition(run(rounds), "\(shape)")
+            let growth = residentBytes() - before
+            // A page a thousand rounds would be more than this, a single word a round many times more.
+            precondition(growth < 2 << 20 || growth < rounds / 8, "\(shape): \(growth) bytes for \(rounds) rounds")
+        }
+    }
+
+    @Test(.disabled(if: isSanitized)) func aCrewKeepsOnlyItsResults() async {
+        await #expect(processExitsWith: .success) {
+            inLoop { loop in
+                let count = EndlessSeries.rounds
+                let all = {
+                    when(fulfilled: 0..<count, concurrently: 4) { number in
+                        after(.nanoseconds(number % 3)).map { UInt8(truncatingIfNeeded: number) }
+                    }
+                }
+                guard case .success = Result(catching: { try hang(all()) }) else { preconditionFailure() }
+                let before = residentBytes()
+                guard case .success(let values) = Result(catching: { try hang(all()) }) else { preconditionFailure() }
+                let growth = residentBytes() - before
+                // Optionals while they come, and the values in the end.
+                precondition(values.count == count && growth < 2 << 20 || growth < count * 4, "\(growth) bytes")
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import Promises
+import Reactor
+import Testing
+
+/// `forEach`, `thenForEach` and `thenReduce`.
+@Suite struct InSeries {
+    @Test func oneAfterTheOther() throws {
+        try inLoop { loop throws in
+            var log: [String] = []
+            let body = { (number: Int) -> Promise<String> in
+                log.append("begin \(number)")
+                return after(.seconds(1)).map { "\(number)" }.asPromise().get { log.append("end \($0)") }
+            }
+            let end = forEach([3, 1, 2], body)
+            #expect(log == ["begin 3"], "the first at once")
+            try hang(end)
+            #expect(log == ["begin 3", "end 3", "begin 1", "end 1", "begin 2", "end 2"])
+            #expect(loop.now.nanoseconds == 3_000_000_000)
+            log = []
+            let chained = Promise.value([1, 2]).thenForEach(body)
+            #expect(log == [])
+            try hang(chained)
+            #expect(log == ["begin 1", "end 1", "begin 2", "end 2"])
+        }
+    }
+
+    @Test func folding() throws {
+        try inLoop { loop throws in
+            let text = Promise.value(["a", "b", "c"]).thenReduce("-") { text, letter in
+                after(.seconds(1)).map { text + letter }
+            }
+            expect(text, gives: "-abc")
+            #expect(loop.now.nanoseconds == 3_000_000_000)
+            let sum = Guarantee.value(1...4).thenReduce(0) { sum, number in Guarantee.value(sum + number) }
+            let _: Guarantee<Int> = sum
+            expect(sum, gives: 10)
+        }
+    }
+
+    @Test func ofNothing() throws {
+        try inLoop { _ throws in
+            let none = [Int]()
+            var calls = 0
+            #expect(
+                forEach(none) { _ -> Promise<Void> in
+                    calls += 1
+                    return .value
+                }.isFulfilled)
+            try hang(Promise.value(none).thenForEach { _ in Promise.value(1) })
+            expect(Promise.value(none).thenReduce(7) { sum, number in Promise.value(sum + number) }, gives: 7)
+            #expect(calls == 0)
+        }
+    }
+
+    @Test func aRejectionEndsIt() throws {
+        try inLoop { loop throws in
+            var begun: [Int] = []
+            let body = { (number: Int) throws -> Promise<Int> in
+                begun.append(number)
+                if number == 2 { throw Flaw(2) }
+                return number == 4 ? Promise(error: Flaw(4)) : .value(number)
+            }
+            expect(forEach(1..., body), failsWith: Flaw(2))
+            expect(forEach([2, 1], body), failsWith: Flaw(2))
+            expect(Promise.value([1, 4, 1]).thenForEach(body), failsWith: Flaw(4))
+            expect(Promise.value([1, 3, 1]).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(4))
+            #expect(begun == [1, 2, 2, 1, 4, 1, 4])
+            expect(Promise<[Int]>(error: Flaw(9)).thenForEach(body), failsWith: Flaw(9))
+            expect(Promise<[Int]>(error: Flaw(9)).thenReduce(0) { try body($0 + $1) }, failsWith: Flaw(9))
+            #expect(begun.count == 7)
+        }
+    }
+
+    @Test func itemsAreTakenWhenTheirTurnComes() throws {
+        try inLoop { _ throws in
+            var made = 0
+            let items = sequence(first: 1) { last -> Int? in
+                made += 1
+                return last < 4 ? last + 1 : nil
+            }
+            var turns: [[Int]] = []
+            try hang(
+                forEach(items) { item -> Guarantee<Void> in
+                    turns.append([item, made])
+                    return after(.seconds(1))
+                }.asPromise())
+            #expect(turns == [[1, 0], [2, 1], [3, 2], [4, 3]])
+            #expect(made == 4)
+        }
+    }
+
+    @Test func guaranteesMakeAGuarantee() throws {
+        try inLoop { loop throws in
+            var seen: [Int] = []
+            let end: Guarantee<Void> = forEach([1, 2]) { number in after(.seconds(1)).done { seen.append(number) } }
+            hang(end)
+            let chained: Guarantee<Void> = Guarantee.value([3]).thenForEach { number in
+                after(.seconds(1)).done { seen.append(number) }
+            }
+            hang(chained)
+            #expect(seen == [1, 2, 3])
+        }
+    }
+
+    @Test func cancellingClimbsToTheItemAtHand() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            var begun: [Int] = []
+            func series() -> [Promise<Int>] {
+                let token = tally.token()
+                let body = { (number: Int) -> Guarantee<Int> in
+                    token.use()
+                    begun.append(number)
+                    return after(.seconds(1)).map { number }
+                }
+                return [
+                    forEach(1..., { body($0).asPromise() }).map { 0 },
+                    Promise.value(10...).thenForEach { body($0).asPromise() }.map { 0 },
+                    Promise.value(20...).thenReduce(0) { body($0 * 0 + $1).asPromise() },
+                ]
+            }
+            let all = series()
+            hang(after(.milliseconds(2500)))
+            #expect(begun.sorted() == [1, 2, 3, 10, 11, 12, 20, 21, 22])
+            for promise in all { promise.cancel() }
+            #expect(all.filter { !$0.isRejected }.isEmpty)
+            #expect(loop.nextDeadline == nil && tally.alive == 0)
+            try loop.run()
+            #expect(begun.count == 9)
+        }
+    }
+
+    @Test func cancelledByItsOwnBody() throws {
+        try inLoop { loop throws in
+            var result: Promise<Void>?
+            var begun = 0
+            let series = forEach(1...) { number -> Promise<Int> in
+                begun += 1
+                if number == 3 { result?.cancel() }
+                return after(.seconds(1)).map { number }.asPromise()
+            }
+            result = series
+            expect(series, failsWith: PromiseError.cancelled)
+            #expect(begun == 3 && loop.nextDeadline == nil, "what the body returned then is cancelled too")
+        }
+    }
+
+    @Test func anItemThatAnotherWaitsForGoesOn() throws {
+        try inLoop { loop throws in
+            let shared = after(.seconds(1)).map { 5 }.asPromise()
+            let other = shared.map { $0 + 1 }
+            let series = forEach([1]) { _ in shared }
+            series.cancel()
+            #expect(series.isRejected)
+            expect(other, gives: 6)
+        }
+    }
+
+    @Test func itsOwnPromiseAsAnItem() throws {
+        try inLoop { loop throws in
+            var own: Promise<Void>?
+            let series = forEach([1, 2]) { number -> Promise<Void> in number == 1 ? .value : own! }
+            own = series
+            expect(series, failsWith: PromiseError.returnedSelf)
+            var sum: Promise<Int>?
+            let fold = Promise.value([1, 2]).thenReduce(0) { total, _ in sum! }
+            sum = fold
+            expect(fold, failsWith: PromiseError.returnedSelf)
+        }
+    }
+
+    @Test func aSeriesThatAHandlerReturns() throws {
+        try inLoop { loop throws in
+            var begun: [Int] = []
+            let outer = Promise.value(()).then {
+                forEach(1...4) { number -> Guarantee<Void> in
+                    begun.append(number)
+                    return after(.seconds(1))
+                }.asPromise()
+            }
+            hang(after(.milliseconds(2500)))
+            outer.cancel()
+            #expect(outer.isRejected && loop.nextDeadline == nil)
+            try loop.run()
+            #expect(begun == [1, 2, 3])
+        }
+    }
+
+    @Test func whenItsLoopEnds() {
+        let tally = Tally()
+        let box = Shared<Promise<Void>?>(nil)
+        let lines = logged {
+            inLoop { _ in
+                let token = tally.token()
+                let series = forEach(1...) { _ -> Promise<Void> in
+                    token.use()
+                    return after(.seconds(1)).asPromise()
+                }
+                hang(after(.seconds(3)))
+                box.change { $0 = series }
+            }
+        }
+        #expect(box.value?.error as? PromiseError == .abandoned)
+        #expect(tally.alive == 0 && lines.count == 1)
+    }
+
+    @Test func anItemThatIsAbandoned() throws {
+        let lines = try logged {
+            try inLoop { _ throws in
+                expect(forEach([1, 2]) { _ in Promise<Int> { _ in } }, failsWith: PromiseError.abandoned)
+            }
+        }
+        #expect(lines.count == 1)
+    }
+}

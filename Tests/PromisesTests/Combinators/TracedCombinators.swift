@@ -1,0 +1,83 @@
+import Promises
+import Reactor
+import Testing
+
+/// What traces say of combinators.
+@Suite struct TracedCombinators {
+    // In processes of their own: tracing is everybody's.
+    @Test func names() async {
+        await #expect(processExitsWith: .success) { Bodies.names() }
+    }
+
+    @Test func whatASeriesWaitsFor() async {
+        await #expect(processExitsWith: .success) { try Bodies.whatASeriesWaitsFor() }
+    }
+}
+
+// Functions, since what a macro's closure may contain is limited.
+private enum Bodies {
+    static func names() {
+        conf.trace = true
+        conf.logHandler = { _ in }
+        func last<Each: Thenable>(_ thenable: Each) -> String {
+            let text = String(reflecting: thenable)
+            guard let trace = text.split(separator: "(").last?.dropLast() else { return text }
+            return trace.split(separator: " → ").last.map(String.init) ?? text
+        }
+        inLoop { _ in
+            let (one, resolver) = Promise<Int>.pending()
+            let sure = after(.seconds(1)).map { 1 }
+            let line: UInt = #line
+            let steps = [
+                last(when(resolved: [one])),
+                last(when(resolved: one, sure)),
+                last(when(notAllRejected: [one])),
+                last(when(guarantees: [sure])),
+                last(when(guarantees: sure, sure)),
+                last(race(fulfilled: one, sure)),
+                last(race(fulfilled: [Promise<Int>]())),
+                last(race(one, sure)),
+                last(when(fulfilled: [1], concurrently: 1) { _ in one }),
+                last(when(resolved: [one].makeIterator(), concurrently: 1)),
+                last(when(fulfilled: [1], concurrently: 0) { _ in one }),
+                last(forEach([1]) { _ in one }),
+                last(forEach([1]) { _ in sure }),
+                last(repeatWhile { one.map { $0 > 1 } }),
+                last(Promise.value([1]).thenForEach { _ in one }),
+                last(Promise.value([1]).thenReduce(0) { _, _ in one }),
+                last(Promise.value([1]).thenMap { _ in one }),
+                last(Promise.value([1]).thenMap(concurrently: 1) { _ in one }),
+                last(Promise.value([1]).thenFlatMap { _ in one.map { [$0] } }),
+                last(Guarantee.value([1]).thenForEach { _ in sure }),
+                last(Guarantee.value([1]).thenReduce(0) { _, _ in sure }),
+                last(Guarantee.value([1]).thenMap { _ in sure }),
+                last(Guarantee.value([1]).thenFlatMap { _ in sure.map { [$0] } }),
+            ]
+            let names = [
+                "when", "when", "when", "when", "when", "race", "race", "race", "when", "when", "when", "forEach",
+                "forEach", "repeatWhile", "thenForEach", "thenReduce", "thenMap", "thenMap", "thenFlatMap",
+                "thenForEach", "thenReduce", "thenMap", "thenFlatMap",
+            ]
+            let expected = names.enumerated().map { "\($1) at \(#fileID):\(line + 2 + UInt($0))" }
+            for (step, expected) in zip(steps, expected) { precondition(step == expected, "\(step), not \(expected)") }
+            precondition(steps.count == expected.count)
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
+    static func whatASeriesWaitsFor() throws {
+        conf.trace = true
+        try inLoop { loop throws in
+            let line: UInt = #line + 1
+            let series = Promise.value([1, 2]).thenForEach { number in after(.seconds(number)).named("nap \(number)") }
+            try loop.turn(.poll)
+            let first = String(reflecting: series)
+            precondition(first.contains("thenForEach at \(#fileID):\(line)"), first)
+            precondition(first.contains("\"nap 1\""), first)
+            hang(after(.milliseconds(1500)))
+            let second = String(reflecting: series)
+            precondition(second.contains("\"nap 2\""), second)
+            try hang(series)
+        }
+    }
+}
