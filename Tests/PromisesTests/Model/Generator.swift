@@ -80,12 +80,12 @@ struct Generator {
             return .copyResolver(original)
         case ..<36: return .dropResolver(resolver())
         case ..<39: return .dropPromise(promise())
-        case ..<44:
+        case ..<45:
             let sources = (0..<random.below(4)).map { _ in promise() }
             promises.append(name)
-            return random.once(in: 2) ? .when(sources) : .race(sources)
-        case ..<46: return .look(promise())
-        case ..<47: return .turn
+            return .gather(random.pick(Combinator.allCases), sources)
+        case ..<47: return .look(promise())
+        case ..<48: return .turn
         case ..<54 where depth == 0: return .turn
         case ..<66 where cancels: return random.once(in: 4) ? onCancel(depth) : .cancel(promise())
         default: return attach(name, depth)

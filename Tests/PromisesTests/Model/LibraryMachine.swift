@@ -1,7 +1,8 @@
 import Glibc
-import Promises
 import Reactor
 import Synchronization
+
+@testable import Promises
 
 /// An error of a program.
 struct ModelFlaw: Error, CustomStringConvertible {
@@ -17,6 +18,7 @@ extension Fault {
         case PromiseError.abandoned: self = .abandoned
         case PromiseError.cancelled: self = .cancelled
         case PromiseError.badInput: self = .badInput
+        case PromiseError.noWinner: self = .noWinner
         default: self = .unknown("\(error)")
         }
     }
@@ -28,6 +30,7 @@ extension Fault {
         case .returnedSelf: PromiseError.returnedSelf
         case .abandoned: PromiseError.abandoned
         case .badInput: PromiseError.badInput("race of an empty list")
+        case .noWinner: PromiseError.noWinner([])
         case .unknown(let text): PromiseError.badInput(text)
         }
     }
@@ -200,11 +203,17 @@ final class LibraryMachine<Value: ModelValue>: Machine {
         return promise.map { _ in }.recover { _ -> Guarantee<Void> in .value }
     }
 
-    func when(_ promises: [Promise<Value>]) -> Promise<Value> {
-        Promises.when(fulfilled: promises).map { values in self.value(values.reduce(0) { $0 + $1.number }) }
+    func gather(_ combinator: Combinator, _ promises: [Promise<Value>]) -> Promise<Value> {
+        switch combinator {
+        case .all: when(fulfilled: promises).map { values in self.value(values.reduce(0) { $0 + $1.number }) }
+        case .each:
+            when(resolved: promises).map { outcomes in
+                self.value(outcomes.reduce(0) { $0 + ((try? $1.get().number) ?? 1) })
+            }.asPromise()
+        case .race: race(promises)
+        case .raceFulfilled: race(fulfilled: promises)
+        }
     }
-
-    func race(_ promises: [Promise<Value>]) -> Promise<Value> { Promises.race(promises) }
 
     func cancel(_ promise: Promise<Value>) { promise.cancel() }
 
@@ -218,14 +227,7 @@ final class LibraryMachine<Value: ModelValue>: Machine {
 
     func look(_ promise: Promise<Value>) -> Outcome? { promise.result.map { Outcome($0) } }
 
-    func peek(_ promise: Promise<Value>) -> String {
-        if promise.isPending { return "pending" }
-        if let value = promise.isFulfilled ? promise.value : nil { return "\(value.number)" }
-        // The text of an error that nobody must be told of by this.
-        let text = promise.description.dropFirst("Promise(".count).dropLast()
-        let known: [Fault] = [.returnedSelf, .abandoned, .cancelled, .badInput]
-        return known.first { "\($0.error)" == text }?.description ?? String(text)
-    }
+    func peek(_ promise: Promise<Value>) -> String { promise.outcome.map { Outcome($0).description } ?? "pending" }
 
     func turn() {
         do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }

@@ -17,8 +17,7 @@ protocol Machine: AnyObject {
     func attach(
         _ op: Operator, to handle: Handle, _ body: @escaping (Outcome) -> Answer<Handle>
     ) -> Handle?
-    func when(_ handles: [Handle]) -> Handle
-    func race(_ handles: [Handle]) -> Handle
+    func gather(_ combinator: Combinator, _ handles: [Handle]) -> Handle
     func cancel(_ handle: Handle)
     func onCancel(_ key: Key, _ body: @escaping () -> Void)
     /// Counts as being told.
@@ -43,7 +42,7 @@ enum Event: Hashable {
     case looked(Int, Outcome?)
     case abandoned(Int)
     case attached(Int, Operator, to: Int)
-    case gathered(Int, [Int], isRace: Bool)
+    case gathered(Int, [Int], Combinator)
     case settled(Int, Outcome)
     case asked(cancel: Int)
 }
@@ -57,7 +56,7 @@ extension Event: CustomStringConvertible {
         case .looked(let name, let outcome): "p\(name) is " + (outcome?.description ?? "pending")
         case .abandoned(let name): "p\(name) is reported as abandoned"
         case .attached(let name, let op, let source): "p\(name) = p\(source).\(op.rawValue)"
-        case .gathered(let name, let sources, let isRace): "p\(name) = \(isRace ? "race" : "when") of \(sources)"
+        case .gathered(let name, let sources, let combinator): "p\(name) = \(combinator) of \(sources)"
         case .settled(let name, let outcome): "r\(name) settles \(outcome)"
         case .asked(let name): "p\(name) is to be cancelled"
         }
@@ -108,12 +107,11 @@ final class Execution<M: Machine> {
             guard let handle = promises[number] else { return }
             note(.attached(name, op, to: number))
             if let child = machine.attach(op, to: handle, body(of: handler, name, op)) { promises[name] = child }
-        case .when(let numbers), .race(let numbers):
+        case .gather(let combinator, let numbers):
             let numbers = numbers.filter { promises[$0] != nil }
             let handles = numbers.map { promises[$0]! }
-            let isRace = if case .race = step.action { true } else { false }
-            note(.gathered(name, numbers, isRace: isRace))
-            promises[name] = isRace ? machine.race(handles) : machine.when(handles)
+            note(.gathered(name, numbers, combinator))
+            promises[name] = machine.gather(combinator, handles)
         case .cancel(let number):
             guard let handle = promises[number] else { return }
             note(.asked(cancel: number))

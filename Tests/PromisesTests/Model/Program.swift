@@ -24,8 +24,7 @@ enum Action {
     case dropResolver(Int)
     case dropPromise(Int)
     case attach(Operator, to: Int, Handler)
-    case when([Int])
-    case race([Int])
+    case gather(Combinator, [Int])
     case cancel(Int)
     /// The resolver's closure for the case that its promise is cancelled.
     case onCancel(Int, Handler)
@@ -33,6 +32,14 @@ enum Action {
     case look(Int)
     /// Runs the loop until it has nothing to do.
     case turn
+}
+
+enum Combinator: String, CaseIterable {
+    /// `when(fulfilled:)`, `when(resolved:)`, `race`, `race(fulfilled:)`.
+    case all, each, race, raceFulfilled
+
+    /// Whether who loses is cancelled.
+    var isRace: Bool { self == .race || self == .raceFulfilled }
 }
 
 enum Operator: String, CaseIterable {
@@ -81,7 +88,7 @@ enum Outcome: Hashable {
 
 enum Fault: Hashable {
     case flaw(Int)
-    case returnedSelf, abandoned, cancelled, badInput
+    case returnedSelf, abandoned, cancelled, badInput, noWinner
     case unknown(String)
 }
 
@@ -104,6 +111,7 @@ extension Fault: CustomStringConvertible {
         case .abandoned: "abandoned"
         case .cancelled: "cancelled"
         case .badInput: "badInput"
+        case .noWinner: "noWinner"
         case .unknown(let text): "unknown \(text)"
         }
     }
@@ -135,8 +143,8 @@ extension Step {
         case .dropResolver(let number): ["drop r\(number)"]
         case .dropPromise(let number): ["drop p\(number)"]
         case .attach(let op, let number, let handler): handler.lines("p\(name) = p\(number).\(op.rawValue)")
-        case .when(let numbers): ["p\(name) = when \(numbers.map { "p\($0)" }.joined(separator: ", "))"]
-        case .race(let numbers): ["p\(name) = race \(numbers.map { "p\($0)" }.joined(separator: ", "))"]
+        case .gather(let combinator, let numbers):
+            ["p\(name) = \(combinator) \(numbers.map { "p\($0)" }.joined(separator: ", "))"]
         case .cancel(let number): ["cancel p\(number)"]
         case .onCancel(let number, let handler): handler.lines("c\(name): r\(number).onCancel")
         case .look(let number): ["look p\(number)"]

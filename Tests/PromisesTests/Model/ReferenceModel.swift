@@ -304,32 +304,33 @@ final class ReferenceModel: Machine {
         return op.makesPromise ? child : nil
     }
 
-    func when(_ sources: [Promise]) -> Promise {
+    func gather(_ combinator: Combinator, _ sources: [Promise]) -> Promise {
         let result = make()
         var left = sources.count
         var sum = 0
-        if sources.isEmpty { settle(result, .value(0)) }
-        gather(sources, in: result) { source in
-            guard case .value(let number) = source.settlement!.outcome else { return self.finish(result, as: source) }
-            left -= 1
-            sum += number
-            if left == 0 { self.finish(result, .value(sum)) }
-        }
-        return attach(.map, to: result) { _ in .value(sum) }!
-    }
-
-    func race(_ sources: [Promise]) -> Promise {
-        let result = make()
-        if sources.isEmpty { settle(result, .error(.badInput)) }
+        if sources.isEmpty { settle(result, combinator.isRace ? .error(.badInput) : .value(0)) }
         var isComplete = false
         gather(sources, in: result) { source in
             guard result.isOpen && result.root.settlement == nil else { return }
-            self.finish(result, as: source)
-            if isComplete { self.stopLosers(of: result) }
+            left -= 1
+            switch (combinator, source.settlement!.outcome) {
+            case (.all, .value(let number)), (.each, .value(let number)): sum += number
+            case (.each, .error): sum += 1
+            case (.raceFulfilled, .error):
+                if left == 0 { return self.finish(result, .error(.noWinner)) } else { return }
+            case (.race, _), (.raceFulfilled, _), (.all, .error):
+                self.finish(result, as: source)
+                if isComplete && combinator.isRace { self.stopLosers(of: result) }
+                return
+            }
+            if left == 0 { self.finish(result, .value(sum)) }
         }
         isComplete = true
-        if result.settlement != nil { stopLosers(of: result) }
-        return result
+        if combinator.isRace {
+            if result.settlement != nil { stopLosers(of: result) }
+            return result
+        }
+        return attach(.map, to: result) { _ in .value(sum) }!
     }
 
     private func stopLosers(of race: Promise) {

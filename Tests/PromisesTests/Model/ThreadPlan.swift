@@ -85,8 +85,8 @@ private struct Drafter {
         case ..<30:
             let sources = (0..<1 + random.below(3)).map { _ in promise() }
             if depth == 0 { local.append(name) }
-            // Who loses a race is cancelled.
-            return Step(name: name, action: cancels && random.once(in: 2) ? .race(sources) : .when(sources))
+            let combinator = random.pick(Combinator.allCases.filter { cancels || !$0.isRace })
+            return Step(name: name, action: .gather(combinator, sources))
         case ..<38 where depth == 0: return Step(name: name, action: .turn)
         case ..<44 where cancels:
             let isWatch = random.once(in: 4)

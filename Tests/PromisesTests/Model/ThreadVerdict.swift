@@ -8,7 +8,7 @@ struct ThreadVerdict: CustomStringConvertible {
     private var actions: [Int: Action] = [:]
     private var handlers: [Int: Handler] = [:]
     private var sources: [Int: (op: Operator, source: Int)] = [:]
-    private var gathered: [Int: (sources: [Int], isRace: Bool)] = [:]
+    private var gathered: [Int: (sources: [Int], combinator: Combinator)] = [:]
     private var replies: [Int: Int] = [:]
     private var told: Set<Int> = []
     private var adopted: Set<Int> = []
@@ -49,10 +49,9 @@ struct ThreadVerdict: CustomStringConvertible {
                 case .attached(let name, let op, let source):
                     sources[name] = (op, source)
                     told.insert(source)
-                case .gathered(let name, let sources, let isRace):
-                    gathered[name] = (sources, isRace)
-                    // Who loses is cancelled.
-                    if isRace { cancelled = true }
+                case .gathered(let name, let sources, let combinator):
+                    gathered[name] = (sources, combinator)
+                    if combinator.isRace { cancelled = true }
                     told.formUnion(sources)
                 case .replied(let name, let promise): replies[name] = promise
                 case .ran(let name, let outcome): runs[name, default: []].append(outcome)
@@ -225,14 +224,20 @@ struct ThreadVerdict: CustomStringConvertible {
     }
 
     private mutating func judgeGathered(_ name: Int) {
-        guard let (sources, isRace) = gathered[name], let outcome = outcomes[name] else { return }
+        guard let (sources, combinator) = gathered[name], let outcome = outcomes[name] else { return }
         if cancelled && outcome == "cancelled" { return }
         let ends = sources.compactMap { outcomes[$0] }
         guard ends.count == sources.count, !sources.contains(where: mayHaveTwoEnds) else { return }
         let errors = ends.filter { !Self.isValue($0) }
-        var allowed = isRace ? ends : errors
-        if sources.isEmpty { allowed = [isRace ? "badInput" : "0"] }
-        if !isRace && errors.isEmpty { allowed = ["\(ends.reduce(0) { $0 + Int($1)! })"] }
+        let allowed =
+            switch combinator {
+            case _ where sources.isEmpty: [combinator.isRace ? "badInput" : "0"]
+            case .race: ends
+            case .raceFulfilled: errors.count == ends.count ? ["noWinner"] : ends.filter(Self.isValue)
+            case .all where !errors.isEmpty: errors
+            // Of `each`, an error counts as one.
+            case .all, .each: ["\(ends.reduce(0) { $0 + (Int($1) ?? 1) })"]
+            }
         if !allowed.contains(outcome) { complain("p\(name) is \(outcome), and should be of \(allowed)") }
     }
 
@@ -296,7 +301,7 @@ extension Outcome {
         } else if text.hasPrefix("flaw"), let number = Int(text.dropFirst(4)) {
             self = .error(.flaw(number))
         } else {
-            let known: [Fault] = [.returnedSelf, .abandoned, .cancelled, .badInput]
+            let known: [Fault] = [.returnedSelf, .abandoned, .cancelled, .badInput, .noWinner]
             self = .error(known.first { $0.description == text } ?? .unknown(text))
         }
     }
