@@ -82,14 +82,30 @@ extension EventLoop {
     private static let endOfThread: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key) { address in
-            guard let address else { return }
-            // Handlers that are let go now may ask for the current loop once more.
-            clinux_set_current_loop(address)
-            Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue().close()
-            clinux_set_current_loop(nil)
+            if let address { EventLoop.end(address) }
         }
         return key
     }()
+
+    private static func end(_ address: UnsafeMutableRawPointer) {
+        // Handlers that are let go now may ask for the current loop once more.
+        clinux_set_current_loop(address)
+        Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue().close()
+        clinux_set_current_loop(nil)
+    }
+
+    /// On a thread that does one job after the other and drives no loop: ends this thread's, if the job has left something
+    /// on it that is not ready. The next job gets another.
+    static func endJobOfThisThread() {
+        guard let address = clinux_get_current_loop() else { return }
+        let hasLeftovers = Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef { loop in
+            loop.endJob()
+            return loop.hasWaiters
+        }
+        guard hasLeftovers else { return }
+        pthread_setspecific(endOfThread, nil)
+        end(address)
+    }
 
     // The invariant of the box: until the main thread has asked for its loop nobody but `remote`, which touches only
     // the mailbox, has seen it; from then on it is the main thread's.

@@ -27,6 +27,10 @@ public final class EventLoop {
     @exclusivity(unchecked) var counters = LoopMetrics()
     var signals = LoopSignals()
     private var holds = 0
+    /// Work that other threads do for this loop: see `Remote.beginOutsideWork`.
+    let outsideWork = Atomic<Int>(0)
+    /// Whom the job of a pool works for that this thread is at.
+    var patron: Remote?
     private var stopRequested = false
     package internal(set) var hasEnded = false
     // The thread that drives the loop; set before the loop is first handed out.
@@ -101,9 +105,10 @@ public final class EventLoop {
 
     /// Turns until nothing is left that could happen, or until `stop()`.
     ///
-    /// What is left: ready jobs, timers, watches, signal watches and holds, save those that are unreferenced. A
-    /// promise that another thread is to settle is not seen from here: take a `hold()`, or `hang` on the promise. May be
-    /// called in a handler: a nested run, which ends as the outer one would.
+    /// What is left: ready jobs, timers, watches, signal watches and holds, save those that are unreferenced; and jobs of a
+    /// `ThreadPool` that promises of this loop's thread wait for. Any other promise that another thread is to settle is not
+    /// seen from here: take a `hold()`, or `hang` on the promise. May be called in a handler: a nested run, which ends as
+    /// the outer one would.
     ///
     /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
     ///   that made the loop (`EPERM` of `epoll_wait`).
@@ -172,8 +177,9 @@ public final class EventLoop {
 
     /// Whether anything is left that the loop waits for.
     public var isAlive: Bool {
-        !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0 || poller.hasUndelivered
-            || holds > 0 || signals.hasReferenced
+        // First: what such work has posted to us before it ended must be seen in the mailbox then.
+        awaitsOutsideWork || !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0
+            || poller.hasUndelivered || holds > 0 || signals.hasReferenced
     }
 
     /// Whether anything on this loop, referenced or not, could still make something happen; if not, only another
@@ -253,6 +259,11 @@ public final class EventLoop {
         }
         takeMail()
         _ = drain()
+    }
+
+    /// Whether anything waits on this loop that is not ready.
+    var hasWaiters: Bool {
+        waitingHandlers > 0 || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty
     }
 
     // MARK: Promise handlers, for the layer above

@@ -22,7 +22,8 @@ package enum LoopClock {
 ///
 /// Given to a loop with `withLoop(clock:)`. Before it jumps, the loop asks the kernel once, without
 /// waiting, whether a descriptor is ready; so data that has already arrived is handled before the clock moves by itself.
-/// Used by one thread only.
+/// While a `ThreadPool` has jobs for the loop it does not jump but really waits for them: they take no virtual time. (So
+/// a job must not wait for what only a timer of the loop would do.) Used by one thread only.
 public final class VirtualClock {
     /// The present moment of this clock.
     public private(set) var now: LoopInstant

@@ -7,7 +7,7 @@ extension EventLoop {
     // @unchecked: of the loop it touches only the mailbox and the eventfd's atomic, which are made for any thread.
     /// A loop's door for other threads: the only part of a loop that is `Sendable`.
     public struct Remote: @unchecked Sendable {
-        fileprivate let loop: EventLoop
+        let loop: EventLoop
 
         /// Runs `job` on the loop, after what was submitted before by this thread. A loop that sleeps is woken, once for
         /// any number of jobs.

@@ -36,12 +36,17 @@ extension EventLoop {
         try fetch(isArmed ? -1 : milliseconds(until: deadline))
     }
 
-    /// Descriptors first, without waiting; then time jumps. Only a loop with no deadline at all really waits.
+    /// Descriptors first, without waiting; then time jumps. Only a loop that has no deadline at all really waits, and one
+    /// that other threads work for: what they do takes no virtual time.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) {
         if poller.descriptor >= 0 { try fetch(0) }
+        // Before the mailbox, as in `isAlive`.
+        let awaitsOutsideWork = awaitsOutsideWork
         guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return }
         let deadline = min(timers.nextDeadline ?? .max, limit)
-        guard deadline == .max else { return virtual.advance(to: Instant(nanoseconds: deadline)) }
+        if deadline != .max && (!awaitsOutsideWork || deadline <= virtual.now.nanoseconds) {
+            return virtual.advance(to: Instant(nanoseconds: deadline))
+        }
         try openWaker()
         guard park() else { return }
         defer { unpark() }

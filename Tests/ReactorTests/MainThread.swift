@@ -133,6 +133,28 @@ final class MainThread: XCTestCase {
         }
     }
 
+    func testAForkedChildHasNoneOfAPoolsThreads() throws {
+        let symbol = try XCTUnwrap(dlsym(nil, "fork"))
+        let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
+        var pool: ThreadPool? = try ThreadPool(name: "parental", threads: 1)
+        let latch = Latch()
+        try pool?.block(by: latch)
+        let child = fork()
+        if child == 0 {
+            alarm(20)
+            let error = refusal { try pool?.dispatch {} }
+            pool?.shutDown()
+            let figures = pool?.figures
+            pool = nil
+            _exit(error == .poolIsForked(name: "parental") && figures == [0, 0, 0, 0] ? 42 : 2)
+        }
+        var status: CInt = 0
+        XCTAssertEqual(waitpid(child, &status, 0), child)
+        XCTAssertEqual(status, 42 << 8)
+        latch.open()
+        pool?.shutDown()
+    }
+
     /// Nothing else runs in this process meanwhile, so its descriptors can be counted.
     func testLoopsOfAllKindsLeaveNoDescriptorsBehind() throws {
         func count() throws -> Int {

@@ -6,11 +6,13 @@
 #define CLINUX_H
 
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -20,6 +22,19 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 // gettid(2); hidden likewise. Equal to getpid() on the main thread and nowhere else.
 pid_t gettid(void);
 static inline pid_t clinux_gettid(void) { return gettid(); }
+
+// pthread_setname_np(3); hidden likewise. At most 15 bytes and a zero.
+int pthread_setname_np(pthread_t thread, const char *name);
+
+// How many cores this process may run on, as sched_getaffinity(2) has it; 1 if the kernel does not say. The system call
+// by itself: the functions of the C library are hidden likewise.
+static inline int clinux_usable_cores(void) {
+    unsigned long mask[1024 / sizeof(unsigned long)];
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    int cores = 0;
+    for (long word = 0; word < bytes / (long)sizeof(unsigned long); word++) cores += __builtin_popcountl(mask[word]);
+    return cores > 0 ? cores : 1;
+}
 
 // The event loop of the calling thread, or NULL. Swift has no thread-local variables of its own that are
 // as cheap as one load, and this is read for every promise that is made.

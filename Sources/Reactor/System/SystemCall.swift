@@ -3,7 +3,7 @@
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead
     case getPeerName, getSocketName, getSocketOption, listen, receive, send, setSocketOption
-    case shutdown, sigaction, socket, timerCreate, timerSet
+    case shutdown, sigaction, socket, threadCreate, timerCreate, timerSet
 
     /// The name of the call's man page.
     public var description: String {
@@ -27,6 +27,7 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .shutdown: "shutdown"
         case .sigaction: "sigaction"
         case .socket: "socket"
+        case .threadCreate: "pthread_create"
         case .timerCreate: "timerfd_create"
         case .timerSet: "timerfd_settime"
         }

@@ -1,0 +1,52 @@
+import CLinux
+import Synchronization
+
+// Work that other threads do for a loop, a pool's jobs or async tasks, counted so that `run()` does not end before it.
+
+extension EventLoop.Remote {
+    /// Work begins elsewhere whose outcome this loop waits for: from now on it is alive, until `endOutsideWork` has been
+    /// called as often. Any thread.
+    package func beginOutsideWork() { loop.outsideWork.add(1, ordering: .relaxed) }
+
+    /// That work has ended, and its outcome has been posted to the loop if it concerns it: first settle, then call this. A
+    /// loop that waits is woken, to see that there is nothing left. Any thread, and also after the loop has ended.
+    package func endOutsideWork() {
+        let left = loop.outsideWork.subtract(1, ordering: .acquiringAndReleasing).newValue
+        assert(left >= 0, "outside work has ended that had not begun")
+        guard left == 0, clinux_get_current_loop() != Unmanaged.passUnretained(loop).toOpaque() else { return }
+        let nudge = Unmanaged<Job>.passRetained(Nudge())
+        if !loop.post(nudge) { nudge.release() }
+    }
+}
+
+extension EventLoop {
+    /// The loop that is to count the work which this thread gives out: this one, or that for which it works itself.
+    package var homeOfJobs: Remote { patron ?? remote }
+
+    /// Runs `body`, a job of a pool on whose thread this loop is, which is work for `home`.
+    /// - Returns: whether it has ended. Otherwise it has left jobs on this loop that are ready; `home` is told when these have
+    ///   run.
+    package func work(for home: Remote, _ body: () -> Void) -> Bool {
+        patron = home
+        body()
+        if hasNoReadyJobs { patron = nil }
+        return patron == nil
+    }
+
+    /// Runs ready jobs, and those that they make ready, until there are none.
+    func endJob() {
+        while !hasNoReadyJobs { runReadyJobs() }
+        let home = patron.take()
+        home?.endOutsideWork()
+    }
+
+    private var hasNoReadyJobs: Bool { ready.isEmpty && mailbox.isEmpty }
+
+    /// Whether other threads work for this loop.
+    var awaitsOutsideWork: Bool { outsideWork.load(ordering: .acquiring) > 0 }
+}
+
+/// Does nothing: that it comes makes the loop look round.
+private final class Nudge: Job {
+    override var isReportedUndelivered: Bool { false }
+}

@@ -1,0 +1,217 @@
+import CLinux
+import Glibc
+
+/// The threads of a `ThreadPool` and the queue that they take their jobs from. Each thread holds this object, and so it
+/// outlives the pool for as long as there are jobs.
+// @unchecked: `state` is touched under the lock only; lock and conditions are made for any thread.
+package final class PoolThreads: @unchecked Sendable {
+    /// As pthread_create does: starts `PoolThreads.run` with the address, and answers 0 or an errno.
+    package typealias Create = @Sendable (UnsafeMutablePointer<pthread_t>, UnsafeMutableRawPointer) -> CInt
+
+    private struct State: ~Copyable {
+        var queue = ReadyQueue()
+        var queued = 0
+        /// All that have been started, in that order. Those that run no job take one, or are about to.
+        var handles: [pthread_t] = []
+        var busy = 0
+        var completed = 0
+        var isClosed = false
+        var joining = Joining.none
+
+        /// Threads that run no job.
+        var free: Int { handles.count - busy }
+    }
+
+    private enum Joining { case none, underWay, done }
+
+    private let name: String
+    private let most: Int
+    private let queueLimit: Int
+    private let create: Create
+    private let forkGeneration: Int
+    private var state = State()
+
+    // Allocated, since their addresses must not change; freed in deinit.
+    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    /// A job has come, or the pool is closed.
+    private let hasWork = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    /// All threads have been joined.
+    private let hasEnded = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init(_ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping Create = PoolThreads.create) {
+        Fork.watch()
+        forkGeneration = Fork.generation
+        self.name = name
+        self.most = most
+        self.queueLimit = queueLimit
+        self.create = create
+        pthread_mutex_init(lock, nil)
+        pthread_cond_init(hasWork, nil)
+        pthread_cond_init(hasEnded, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(hasEnded)
+        pthread_cond_destroy(hasWork)
+        pthread_mutex_destroy(lock)
+        hasEnded.deallocate()
+        hasWork.deallocate()
+        lock.deallocate()
+    }
+
+    /// A child has none of the threads, and one of these may have held the lock.
+    private var isForked: Bool { forkGeneration != Fork.generation }
+
+    private func withLock<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return try body(&state)
+    }
+
+    // MARK: Jobs
+
+    /// Queues a job. The caller's reference keeps it while it may be refused, so that its end never comes under the lock.
+    func take(_ job: Job) throws {
+        if isForked { throw DispatchError.poolIsForked(name: name) }
+        try withLock { state in
+            if state.isClosed { throw DispatchError.poolIsShutDown(name: name) }
+            if state.queued >= state.free { try makeRoom(&state) }
+            state.queue.append(.passRetained(job))
+            state.queued += 1
+        }
+        pthread_cond_signal(hasWork)
+    }
+
+    /// For a job that no thread is free for: a new one, or a place in the queue.
+    private func makeRoom(_ state: inout State) throws {
+        if state.handles.count < most {
+            let failure = start(&state)
+            if failure == 0 { return }
+            // With those that there are, it goes on.
+            if state.handles.isEmpty { throw SystemError(.threadCreate, failure, detail: "of the pool \"\(name)\"") }
+        }
+        guard state.queued - state.free < queueLimit else {
+            throw DispatchError.queueIsFull(name: name, limit: queueLimit)
+        }
+    }
+
+    var metrics: ThreadPool.Metrics {
+        if isForked { return ThreadPool.Metrics(threads: 0, busy: 0, queued: 0, completed: 0) }
+        return withLock {
+            ThreadPool.Metrics(
+                threads: $0.handles.count, busy: $0.busy, queued: $0.queued, completed: $0.completed)
+        }
+    }
+
+    // MARK: Threads
+
+    /// Answers 0 or an errno.
+    private func start(_ state: inout State) -> CInt {
+        let thread = PoolThread(self, Self.name(name, number: state.handles.count + 1))
+        let address = Unmanaged.passRetained(thread)
+        // Signals are for the threads that the program made for them. Faults stay: they are the thread's own, and blocked
+        // ones would end the process without a word.
+        var blocked = sigset_t()
+        sigfillset(&blocked)
+        for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] { sigdelset(&blocked, fault) }
+        var before = sigset_t()
+        // A thread is born with the mask of the one that starts it.
+        pthread_sigmask(SIG_SETMASK, &blocked, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        var handle = pthread_t()
+        let failure = create(&handle, address.toOpaque())
+        if failure == 0 { state.handles.append(handle) } else { address.release() }
+        return failure
+    }
+
+    package static let create: Create = { pthread_create($0, nil, { PoolThreads.run($0) }, $1) }
+
+    /// What a thread does: `address` is what `Create` was given.
+    package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        guard let address else { return nil }
+        let thread = Unmanaged<PoolThread>.fromOpaque(address).takeRetainedValue()
+        pthread_setname_np(pthread_self(), thread.name)
+        pthread_setspecific(poolOfThread, Unmanaged.passUnretained(thread.pool).toOpaque())
+        thread.pool.work()
+        return nil
+    }
+
+    /// The address of the pool that the calling thread works for. Only compared.
+    private static let poolOfThread: pthread_key_t = {
+        var key = pthread_key_t()
+        pthread_key_create(&key, nil)
+        return key
+    }()
+
+    fileprivate func work() {
+        pthread_mutex_lock(lock)
+        while true {
+            while state.queued == 0 && !state.isClosed { pthread_cond_wait(hasWork, lock) }
+            guard let job = state.queue.popFirst() else { break }
+            state.queued -= 1
+            state.busy += 1
+            pthread_mutex_unlock(lock)
+            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
+            EventLoop.endJobOfThisThread()
+            pthread_mutex_lock(lock)
+            state.busy -= 1
+            state.completed += 1
+        }
+        pthread_mutex_unlock(lock)
+    }
+
+    /// `name-1`, cut to the 15 bytes that Linux keeps.
+    private static func name(_ name: String, number: Int) -> String {
+        let ending = "-\(number)"
+        var cut = name
+        while cut.utf8.count + ending.utf8.count > 15, !cut.isEmpty { cut.removeLast() }
+        return cut + ending
+    }
+
+    // MARK: The end
+
+    func shutDown() {
+        if isForked { return }
+        close()
+        // Who is waited for must not wait.
+        if pthread_getspecific(Self.poolOfThread) == Unmanaged.passUnretained(self).toOpaque() { return }
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        while state.joining == .underWay { pthread_cond_wait(hasEnded, lock) }
+        guard state.joining == .none else { return }
+        state.joining = .underWay
+        let handles = state.handles
+        pthread_mutex_unlock(lock)
+        for handle in handles { pthread_join(handle, nil) }
+        pthread_mutex_lock(lock)
+        state.joining = .done
+        pthread_cond_broadcast(hasEnded)
+    }
+
+    /// The pool's last reference goes: likewise, without waiting.
+    func letGo() {
+        if isForked { return }
+        close()
+        withLock { state in
+            guard state.joining == .none else { return }
+            state.joining = .done
+            for handle in state.handles { pthread_detach(handle) }
+        }
+    }
+
+    private func close() {
+        withLock { $0.isClosed = true }
+        pthread_cond_broadcast(hasWork)
+    }
+}
+
+/// What a new thread is given.
+private final class PoolThread {
+    let pool: PoolThreads
+    let name: String
+
+    init(_ pool: PoolThreads, _ name: String) {
+        self.pool = pool
+        self.name = name
+    }
+}

@@ -1,0 +1,95 @@
+import Reactor
+import Testing
+
+/// Work of other threads that a loop counts.
+@Suite struct OutsideWork {
+    @Test func itKeepsTheLoopAlive() {
+        EventLoop.withLoop { loop in
+            let remote = loop.remote
+            remote.beginOutsideWork()
+            remote.beginOutsideWork()
+            remote.endOutsideWork()
+            #expect(loop.isAlive && loop.canWakeItself && !loop.isReady)
+            remote.endOutsideWork()
+            #expect(!loop.isAlive && !loop.canWakeItself)
+        }
+    }
+
+    @Test func itsEndWakesALoopThatHasNothingElse() throws {
+        for _ in 0..<200 {
+            try EventLoop.withLoop { loop in
+                let remote = loop.remote
+                remote.beginOutsideWork()
+                let helper = HelperThread { remote.endOutsideWork() }
+                try loop.run()
+                helper.join()
+                #expect(!loop.isAlive || loop.isReady)
+            }
+        }
+    }
+
+    /// What was posted before the end is run by the same `run()`.
+    @Test func whatItPostsIsNotMissed() throws {
+        for _ in 0..<500 {
+            try EventLoop.withLoop { loop in
+                let ran = Counter()
+                let remote = loop.remote
+                remote.beginOutsideWork()
+                let helper = HelperThread {
+                    remote.submit { ran.add() }
+                    remote.endOutsideWork()
+                }
+                try loop.run()
+                #expect(ran.value == 1)
+                helper.join()
+            }
+        }
+    }
+
+    @Test func itTakesNoVirtualTime() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            let remote = loop.remote
+            let latch = Latch()
+            let log = SharedList<String>()
+            loop.schedule(after: .seconds(1)) { log.append("timer at \(clock.now)") }
+            remote.beginOutsideWork()
+            let helper = HelperThread {
+                latch.pass()
+                remote.submit { log.append("work") }
+                remote.endOutsideWork()
+            }
+            try loop.turn(.poll)
+            loop.enqueue { latch.open() }
+            try loop.run()
+            helper.join()
+            #expect(log.value == ["work", "timer at 1.0 s"])
+        }
+    }
+
+    @Test func meanwhileTimersFireThatAreDueAlready() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            let remote = loop.remote
+            remote.beginOutsideWork()
+            var fired = 0
+            loop.schedule(after: .zero) { fired += 1 }
+            loop.schedule(after: .seconds(2)) { fired += 1 }
+            clock.advance(by: .seconds(2))
+            try loop.turn(.wait)
+            #expect(fired == 2)
+            remote.endOutsideWork()
+        }
+    }
+
+    @Test func theLoopMayHaveEndedBefore() throws {
+        let fate = Fate()
+        let remote = EventLoop.withLoop { loop in
+            loop.enqueue(fate.bound())
+            loop.remote.beginOutsideWork()
+            return loop.remote
+        }
+        onAnotherThread { remote.endOutsideWork() }
+        #expect(fate.living == 0)
+    }
+}

@@ -1,0 +1,125 @@
+import Glibc
+import Reactor
+import Testing
+
+/// How a pool ends: by `shutDown()`, or because nobody refers to it.
+@Suite struct ThreadPoolEnd {
+    @Test func shuttingDownRunsWhatWaitsAndTakesNoMore() throws {
+        let pool = try ThreadPool(name: "ending", threads: 2)
+        let (latch, ran) = (Latch(), Counter())
+        try pool.block(2, by: latch)
+        for _ in 0..<100 { try pool.dispatch { ran.add() } }
+        let closer = HelperThread { pool.shutDown() }
+        spin { (try? pool.dispatch { ran.add(1000) }) == nil }
+        let error = failure { try pool.dispatch {} }
+        #expect(error as? DispatchError == DispatchError.poolIsShutDown(name: "ending"))
+        latch.open(2)
+        closer.join()
+        #expect(ran.value % 1000 == 100)
+        #expect(pool.metrics.queued == 0 && pool.metrics.busy == 0)
+        pool.shutDown()
+    }
+
+    @Test func severalThreadsWaitForTheEnd() throws {
+        for _ in 0..<50 {
+            let pool = try ThreadPool(threads: 2)
+            let (latch, ran) = (Latch(), Counter())
+            try pool.block(2, by: latch)
+            try pool.dispatch { ran.add() }
+            let seen = SharedList<Int>()
+            let closers = (0..<3).map { _ in
+                HelperThread {
+                    pool.shutDown()
+                    seen.append(ran.value)
+                }
+            }
+            latch.open(2)
+            for closer in closers { closer.join() }
+            #expect(seen.value == [1, 1, 1])
+        }
+    }
+
+    @Test func aPoolThatNeverHadAThread() throws {
+        let pool = try ThreadPool()
+        pool.shutDown()
+        let error = refusal { try pool.dispatch {} }
+        #expect(error != nil)
+        _ = try ThreadPool()
+    }
+
+    @Test func aJobShutsItsOwnPoolDown() throws {
+        let pool = try ThreadPool(threads: 2)
+        let (isClosed, ran) = (Latch(), Counter())
+        try pool.dispatch {
+            try? pool.dispatch { ran.add() }
+            pool.shutDown()
+            isClosed.open()
+        }
+        isClosed.pass()
+        let error = refusal { try pool.dispatch {} }
+        #expect(error != nil)
+        // Others still can wait for the end.
+        pool.shutDown()
+        #expect(ran.value == 1)
+    }
+
+    @Test func theLastReferenceGoesElsewhere() throws {
+        let (latch, ran) = (Latch(), Counter())
+        var pool: ThreadPool? = try ThreadPool(threads: 1)
+        try pool?.block(by: latch)
+        for _ in 0..<10 { try pool?.dispatch { ran.add() } }
+        pool = nil
+        #expect(ran.value == 0, "it is not waited for")
+        latch.open()
+        spin { ran.value == 10 }
+    }
+
+    @Test func theLastReferenceGoesOnAThreadOfItsOwn() throws {
+        for _ in 0..<50 {
+            let (latch, ran) = (Latch(), Counter())
+            do {
+                let pool = try ThreadPool(threads: 2)
+                for _ in 0..<2 {
+                    try pool.dispatch {
+                        latch.pass()
+                        withExtendedLifetime(pool) {}
+                    }
+                }
+                for _ in 0..<4 { try pool.dispatch { ran.add() } }
+            }
+            latch.open(2)
+            spin { ran.value == 4 }
+        }
+    }
+
+    @Test func theSharedOneDoesNotEnd() throws {
+        ThreadPool.shared.shutDown()
+        let ran = Latch()
+        try ThreadPool.shared.dispatch { ran.open() }
+        ran.pass()
+    }
+
+    /// What jobs are let go by is not under the lock: it may use the pool.
+    @Test func aJobsEndMayUseThePool() throws {
+        let pool = try ThreadPool(threads: 1, queueLimit: 1)
+        let (latch, ran) = (Latch(), Counter())
+        try pool.block(by: latch)
+        try pool.dispatch {}
+        do {
+            let words = AtEnd { ran.add(pool.metrics.queued) }
+            let error = refusal { try pool.dispatch { withExtendedLifetime(words) {} } }
+            #expect(error != nil)
+        }
+        #expect(ran.value == 1)
+        latch.open()
+        pool.shutDown()
+    }
+
+    private final class AtEnd: Sendable {
+        private let body: @Sendable () -> Void
+
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+
+        deinit { body() }
+    }
+}

@@ -1,0 +1,130 @@
+import Glibc
+import Reactor
+import Testing
+
+/// What a pool does with jobs, and which it does not take.
+@Suite struct ThreadPoolJobs {
+    @Test func oneThreadRunsThemInOrder() throws {
+        let pool = try ThreadPool(threads: 1)
+        let seen = SharedList<Int>()
+        for number in 0..<1000 { try pool.dispatch { seen.append(number) } }
+        pool.shutDown()
+        #expect(seen.value == Array(0..<1000))
+        #expect(pool.figures == [1, 0, 0, 1000])
+    }
+
+    @Test func severalThreadsRunEachJobOnce() throws {
+        let pool = try ThreadPool(threads: 4)
+        let counters = (0..<2000).map { _ in Counter() }
+        let feeders = (0..<4).map { feeder in
+            HelperThread {
+                for index in stride(from: feeder, to: counters.count, by: 4) {
+                    do { try pool.dispatch { counters[index].add() } } catch { Issue.record(error) }
+                }
+            }
+        }
+        for feeder in feeders { feeder.join() }
+        pool.shutDown()
+        #expect(counters.allSatisfy { $0.value == 1 })
+    }
+
+    @Test func threadsAreStartedOneByOneAndUsedAgain() throws {
+        let pool = try ThreadPool(threads: 3)
+        #expect(pool.metrics.threads == 0)
+        let latch = Latch()
+        for number in 1...3 {
+            try pool.block(by: latch)
+            #expect(pool.metrics.threads == number && pool.metrics.busy == number)
+        }
+        try pool.dispatch {}
+        #expect(pool.metrics.threads == 3 && pool.metrics.queued == 1)
+        latch.open(3)
+        spin { pool.metrics.completed == 4 }
+        try pool.block(3, by: latch)
+        latch.open(3)
+        pool.shutDown()
+        #expect(pool.figures == [3, 0, 0, 7])
+    }
+
+    @Test func aFreeThreadMakesAnotherUnnecessary() throws {
+        let pool = try ThreadPool(threads: 8)
+        for round in 1...100 {
+            try pool.dispatch {}
+            spin { pool.metrics.completed == round }
+        }
+        #expect(pool.metrics.threads == 1)
+    }
+
+    @Test func aFullQueueRefuses() throws {
+        let pool = try ThreadPool(name: "small", threads: 2, queueLimit: 3)
+        let (latch, fate) = (Latch(), Fate())
+        try pool.block(2, by: latch)
+        for _ in 0..<3 { try pool.dispatch(fate.boundForThreads()) }
+        let error = failure { try pool.dispatch(fate.boundForThreads()) }
+        #expect(error as? DispatchError == DispatchError.queueIsFull(name: "small", limit: 3))
+        #expect(fate.living == 3, "what is refused is let go")
+        #expect(pool.metrics.queued == 3)
+        latch.open(2)
+        spin { pool.metrics.completed == 5 }
+        try pool.dispatch(fate.boundForThreads())
+        pool.shutDown()
+        #expect(fate.living == 0)
+    }
+
+    /// The limit is of jobs that no thread is free for, so what the first jobs of a pool meet does not depend on how soon
+    /// its threads are at work.
+    @Test func jobsThatThreadsAreFreeForDoNotCount() throws {
+        for _ in 0..<100 {
+            let pool = try ThreadPool(threads: 2, queueLimit: 1)
+            let latch = Latch()
+            for _ in 0..<3 { try pool.dispatch { latch.pass() } }
+            let error = refusal { try pool.dispatch {} }
+            #expect(error != nil)
+            latch.open(3)
+            pool.shutDown()
+        }
+    }
+
+    @Test func countsThatMakeNoSense() throws {
+        let threads = [0, -3].map { count in refusal { _ = try ThreadPool(threads: count) } }
+        #expect(
+            threads == [
+                .badInput("ThreadPool(threads: 0): there must be 1 at least"),
+                .badInput("ThreadPool(threads: -3): there must be 1 at least"),
+            ])
+        let limit = refusal { _ = try ThreadPool(queueLimit: 0) }
+        #expect(limit == .badInput("ThreadPool(queueLimit: 0): it must be 1 at least"))
+        _ = try ThreadPool(threads: .max, queueLimit: .max)
+        #expect((2...8).contains(ThreadPool.defaultThreads))
+    }
+
+    @Test func errorsAreSentences() {
+        let sentences = [
+            DispatchError.loopHasEnded, .poolIsShutDown(name: "a"), .queueIsFull(name: "a", limit: 1),
+            .queueIsFull(name: "a", limit: 2), .poolIsForked(name: "a"), .badInput("b"),
+        ].map { "\($0)" }
+        #expect(
+            sentences == [
+                "dispatch to an event loop that has ended",
+                "dispatch to the thread pool \"a\", which has been shut down",
+                "dispatch to the thread pool \"a\", where 1 job waits already",
+                "dispatch to the thread pool \"a\", where 2 jobs wait already",
+                "dispatch to the thread pool \"a\" of the process that this one was forked from", "b",
+            ])
+    }
+
+    @Test func aLoopsRemoteIsADispatcher() throws {
+        let ran = Counter()
+        let remote = try EventLoop.withLoop { loop in
+            let dispatcher: any Dispatcher = loop.remote
+            try dispatcher.dispatch { ran.add() }
+            #expect(ran.value == 0)
+            try loop.run()
+            #expect(ran.value == 1)
+            return loop.remote
+        }
+        let error = failure { try remote.dispatch { ran.add() } }
+        #expect(error as? DispatchError == DispatchError.loopHasEnded)
+        #expect(ran.value == 1)
+    }
+}

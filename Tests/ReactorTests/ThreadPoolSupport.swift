@@ -1,0 +1,58 @@
+import Glibc
+import Reactor
+
+/// Holds threads up until it is opened, and lets one pass for each time.
+final class Latch: @unchecked Sendable {
+    // The semaphore is made for any thread, and its address never changes.
+    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+    init() { sem_init(semaphore, 0, 0) }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    func open(_ times: Int = 1) {
+        for _ in 0..<times { sem_post(semaphore) }
+    }
+
+    func pass(_ times: Int = 1) {
+        for _ in 0..<times {
+            while sem_wait(semaphore) != 0 {}
+        }
+    }
+}
+
+extension ThreadPool {
+    /// Puts `count` threads to work until the latch is opened as often; they are at it when this returns.
+    func block(_ count: Int = 1, by latch: Latch) throws {
+        let isAtIt = Latch()
+        for _ in 0..<count {
+            try dispatch {
+                isAtIt.open()
+                latch.pass()
+            }
+        }
+        isAtIt.pass(count)
+    }
+}
+
+extension ThreadPool {
+    /// Threads, those that are busy, jobs that wait, jobs that have run.
+    var figures: [Int] {
+        let metrics = metrics
+        return [metrics.threads, metrics.busy, metrics.queued, metrics.completed]
+    }
+}
+
+/// What `body` throws. (Not in the argument of a macro: closures there can be mixed up by the compiler.)
+func failure(_ body: () throws -> Void) -> (any Error)? {
+    do {
+        try body()
+        return nil
+    } catch { return error }
+}
+
+/// The same if it is of the dispatcher's.
+func refusal(_ body: () throws -> Void) -> DispatchError? { failure(body) as? DispatchError }

@@ -1,0 +1,135 @@
+import CLinux
+import Glibc
+import Reactor
+import Testing
+
+/// The threads of a pool: names, signals, trouble in starting them, and their loops.
+@Suite struct ThreadPoolThreads {
+    private func nameOfThisThread() -> String {
+        var text = [UInt8](repeating: 0, count: 64)
+        let fd = open("/proc/self/task/\(clinux_gettid())/comm", O_RDONLY)
+        defer { close(fd) }
+        let count = read(fd, &text, 64)
+        return String(decoding: text[..<max(count - 1, 0)], as: UTF8.self)
+    }
+
+    @Test(arguments: [
+        ("pool", "pool-1", "pool-2"), ("a-very-long-name-of-a-pool", "a-very-long-n-1", "a-very-long-n-2"),
+        ("ünïcödé-ünïcödé", "ünïcödé--1", "ünïcödé--2"), ("", "-1", "-2"),
+    ])
+    func bearNameAndNumber(name: String, first: String, second: String) throws {
+        let pool = try ThreadPool(name: name, threads: 2)
+        let names = SharedList<String>()
+        let latch = Latch()
+        for count in 1...2 {
+            try pool.dispatch {
+                names.append(nameOfThisThread())
+                latch.pass()
+            }
+            spin { names.value.count == count }
+        }
+        latch.open(2)
+        pool.shutDown()
+        #expect(names.value == [first, second])
+    }
+
+    @Test func takeNoSignalsSaveFaults() throws {
+        let pool = try ThreadPool(threads: 1)
+        var before = sigset_t()
+        pthread_sigmask(SIG_SETMASK, nil, &before)
+        let seen = SharedList<CInt>()
+        try pool.dispatch {
+            var mask = sigset_t()
+            pthread_sigmask(SIG_SETMASK, nil, &mask)
+            for signal in [SIGTERM, SIGINT, SIGALRM, SIGCHLD, SIGUSR1, SIGPIPE, SIGPROF, SIGSEGV, SIGTRAP, SIGILL] {
+                seen.append(sigismember(&mask, signal))
+            }
+        }
+        pool.shutDown()
+        #expect(seen.value == [1, 1, 1, 1, 1, 1, 1, 0, 0, 0])
+        var after = sigset_t()
+        pthread_sigmask(SIG_SETMASK, nil, &after)
+        let isUnchanged = (1..<CInt(64)).allSatisfy { sigismember(&before, $0) == sigismember(&after, $0) }
+        #expect(isUnchanged, "the caller has its own mask again")
+    }
+
+    @Test func aFirstThreadThatCannotBeStarted() throws {
+        let pool = try ThreadPool(name: "poor", threads: 2, queueLimit: 1) { _, _ in EAGAIN }
+        let fate = Fate()
+        let error = failure { try pool.dispatch(fate.boundForThreads()) }
+        #expect(error as? SystemError == SystemError(.threadCreate, EAGAIN))
+        #expect(fate.living == 0)
+        #expect(pool.figures == [0, 0, 0, 0])
+        pool.shutDown()
+    }
+
+    @Test func withThoseThatThereAreItGoesOn() throws {
+        let tries = Counter()
+        let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 2) { handle, address in
+            tries.add()
+            return tries.value == 2 ? EAGAIN : PoolThreads.create(handle, address)
+        }
+        let (latch, ran) = (Latch(), Counter())
+        try pool.block(by: latch)
+        try pool.dispatch { ran.add() }
+        #expect(pool.metrics.threads == 1 && pool.metrics.queued == 1)
+        // The third try succeeds.
+        try pool.dispatch { ran.add() }
+        spin { ran.value == 2 }
+        #expect(pool.metrics.threads == 2)
+        latch.open()
+        pool.shutDown()
+    }
+
+    @Test func theQueueHasItsLimitWhereNoThreadCanBeStarted() throws {
+        let tries = Counter()
+        let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 1) { handle, address in
+            tries.add()
+            return tries.value > 1 ? EAGAIN : PoolThreads.create(handle, address)
+        }
+        let latch = Latch()
+        try pool.block(by: latch)
+        try pool.dispatch {}
+        let error = failure { try pool.dispatch {} }
+        #expect(error as? DispatchError == DispatchError.queueIsFull(name: "poor", limit: 1))
+        latch.open()
+        pool.shutDown()
+    }
+
+    @Test func whatIsReadyOnTheirLoopsIsRunAfterTheJob() throws {
+        let pool = try ThreadPool(threads: 1)
+        let log = SharedList<String>()
+        try pool.dispatch {
+            let loop = EventLoop.ofThisThread
+            loop.enqueue {
+                log.append("ready")
+                loop.enqueue { log.append("and what that makes ready") }
+            }
+            log.append("job")
+        }
+        try pool.dispatch { log.append("next job") }
+        pool.shutDown()
+        #expect(log.value == ["job", "ready", "and what that makes ready", "next job"])
+    }
+
+    @Test func whatStillWaitsOnTheirLoopsIsLetGoAfterTheJob() throws {
+        let pool = try ThreadPool(threads: 1)
+        let fate = Fate()
+        let (serials, livingThen) = (SharedList<Int>(), Shared(-1))
+        try pool.dispatch {
+            let loop = EventLoop.ofThisThread
+            loop.schedule(after: .seconds(3600), fate.bound())
+            serials.append(loop.serial)
+        }
+        try pool.dispatch {
+            livingThen.value = fate.living
+            serials.append(EventLoop.ofThisThread.serial)
+            EventLoop.ofThisThread.enqueue {}
+        }
+        try pool.dispatch { serials.append(EventLoop.ofThisThread.serial) }
+        pool.shutDown()
+        #expect(livingThen.value == 0)
+        let seen = serials.value
+        #expect(seen[0] != seen[1] && seen[1] == seen[2], "another loop only where something was left")
+    }
+}
