@@ -1,0 +1,101 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct AsyncTasks {
+    @Test func whatAnAsyncFunctionReturnsOrThrows() throws {
+        try EventLoop.withLoop { _ throws in
+            expect(Promise { await Self.doubled(21) }, gives: 42)
+            expect(
+                Promise<Int> {
+                    await Task.yield()
+                    throw Flaw(3)
+                }, failsWith: Flaw(3))
+        }
+    }
+
+    @Test func theLoopGoesOnUntilTheTaskHasEnded() throws {
+        try EventLoop.withLoop { loop throws in
+            var seen = 0
+            Promise { await Self.doubled(4) }.done { seen = $0 }.orFail()
+            try loop.run()
+            #expect(seen == 8)
+            #expect(!loop.isAlive)
+        }
+    }
+
+    @Test func handlersRunOnTheThreadThatAttachedThem() throws {
+        try EventLoop.withLoop { loop throws in
+            let here = pthread_self()
+            var isHere = false
+            Promise { await Self.doubled(4) }.done { _ in isHere = pthread_equal(pthread_self(), here) != 0 }.orFail()
+            try loop.run()
+            #expect(isHere)
+        }
+    }
+
+    @Test func cancellingThePromiseCancelsTheTask() throws {
+        try EventLoop.withLoop { loop throws in
+            let (began, begin) = Promise<Void>.pending()
+            let ended = Shared(false)
+            let promise = Promise<Int> {
+                begin.fulfill()
+                while !Task.isCancelled { await Task.yield() }
+                ended.change { $0 = true }
+                return 1
+            }
+            try hang(began, timeout: .seconds(10))
+            promise.cancel()
+            #expect(promise.error as? PromiseError == .cancelled)
+            // Until the task has ended.
+            try loop.run()
+            #expect(ended.value)
+            #expect(promise.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func aTimeLimitReachesTheTask() throws {
+        try EventLoop.withLoop { loop throws in
+            let endless = Promise<Int> {
+                while !Task.isCancelled { await Task.yield() }
+                throw CancellationError()
+            }
+            expect(endless.timeout(.milliseconds(5)), failsWith: PromiseError.timedOut)
+            try loop.run()
+            #expect(endless.isRejected)
+        }
+    }
+
+    @Test func virtualTimeStandsStillMeanwhile() throws {
+        try inLoop { loop throws in
+            let gate = Promise<Void>.pending()
+            let promise = Promise { try await gate.promise.async() }.timeout(.seconds(3600))
+            let strand = Strand { gate.resolver.fulfill() }
+            try hang(promise)
+            strand.join()
+            #expect(loop.now.nanoseconds == 0)
+        }
+    }
+
+    @Test func anotherThreadMayCancel() throws {
+        for _ in 0..<scaled(500) {
+            try EventLoop.withLoop { loop throws in
+                let promise = Promise<Int> {
+                    await Task.yield()
+                    return 1
+                }
+                let strand = Strand { promise.cancel() }
+                _ = try? hang(promise)
+                strand.join()
+                try loop.run()
+                #expect(promise.isResolved)
+            }
+        }
+    }
+
+    private static func doubled(_ number: Int) async -> Int {
+        await Task.yield()
+        return number * 2
+    }
+}
