@@ -9,9 +9,31 @@ extension Core {
     /// Whether a handler, or a `hang`, waits here. While somebody settles the core, it counts as wanted.
     var isWanted: Bool {
         guard let first = lockWaiters() else { return true }
-        let isWanted = Self.nodes(from: first).contains { isListening(Self.core($0)) }
-        unlockWaiters()
+        // Who withdraws one after the other asks this each time, and would go past all that went before: so void places that
+        // are newer than all others are cleared once there are some.
+        var newest = first
+        var voids = 0
+        while let node = newest, isVoid(Self.core(node)) {
+            newest = node._withUnsafeGuaranteedRef { $0.next }
+            voids += 1
+        }
+        let isWanted = Self.nodes(from: newest).contains { isListening(Self.core($0)) }
+        if voids < 16 {
+            unlockWaiters()
+        } else {
+            unlockWaiters(replacing: first, by: newest)
+            Self.letGo(from: first, upTo: newest)
+        }
         return isWanted
+    }
+
+    /// Releases nodes that have been taken out of a list, up to the one that stays.
+    private static func letGo(from first: Unmanaged<Job>?, upTo end: Unmanaged<Job>? = nil) {
+        var gone = first
+        while let node = gone, node.toOpaque() != end?.toOpaque() {
+            gone = node._withUnsafeGuaranteedRef { $0.next }
+            node.release()
+        }
     }
 
     /// Whether a node of our list is a reason to go on.
@@ -47,11 +69,7 @@ extension Core {
 
     /// Takes the withdrawn waiters out of a locked list.
     private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
-        var gone = takeOutAndUnlock(first, isVoid)
-        while let node = gone {
-            gone = node._withUnsafeGuaranteedRef { $0.next }
-            node.release()
-        }
+        Self.letGo(from: takeOutAndUnlock(first, isVoid))
     }
 
     /// Takes waiters out of a locked list, which it unlocks; they are answered, the oldest first, with the references that

@@ -116,6 +116,21 @@ import Testing
         #expect(mapped.isRejected)
     }
 
+    @Test func theLatestMayWithdrawFirst() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let all = (0..<2000).map { number in source.map { $0 + number } }
+            for promise in all.dropFirst(1000).reversed() { promise.cancel() }
+            // Each looks for somebody who still waits, and must not go past all who have withdrawn before.
+            let places = Array(Core.nodes(from: Core.waiters(source.core.state.load(ordering: .acquiring))))
+            #expect(places.count < 1020)
+            resolver.fulfill(1)
+            try loop.run()
+            let values = all.compactMap(\.value)
+            #expect(values == Array(1...1000))
+        }
+    }
+
     @Test func nestedCombinatorsAreNotClimbedByRecursion() throws {
         try inLoop { loop throws in
             let (source, resolver) = Promise<Int>.pending()
