@@ -4,14 +4,30 @@ import Testing
 
 /// Combinators whose loop has ended, and whose sources are settled by several threads at once. Under ThreadSanitizer.
 @Suite struct GatheringThreads {
-    @Test(arguments: [false, true])
-    func theirLoopHasEnded(isRace: Bool) {
-        for _ in 0..<scaled(2000) {
+    enum Kind: CaseIterable {
+        case when, resolved, race, raceFulfilled, concurrently, forEach
+
+        func gather(_ first: Promise<Int>, _ second: Promise<Int>) -> Promise<Int> {
+            switch self {
+            case .when: Promises.when(fulfilled: [first, second]).map { $0[0] }
+            case .resolved: Promises.when(resolved: [first, second]).map(\.count).asPromise()
+            case .race: Promises.race(first, second)
+            case .raceFulfilled: Promises.race(fulfilled: first, second)
+            case .concurrently:
+                Promises.when(fulfilled: [first, second].makeIterator(), concurrently: 2).map { $0[0] }
+            case .forEach: Promises.forEach([first, second]) { $0 }.map { 1 }
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func theirLoopHasEnded(kind: Kind) {
+        for _ in 0..<scaled(1000) {
             let (first, one) = Promise<Int>.pending()
             let (second, other) = Promise<Int>.pending()
             let result = Shared<Promise<Int>?>(nil)
             Strand.run {
-                let gathered = isRace ? race(first, second) : when(fulfilled: [first, second]).map { $0[0] }
+                let gathered = kind.gather(first, second)
                 gathered.ignoringErrors()
                 result.change { $0 = gathered }
             }
