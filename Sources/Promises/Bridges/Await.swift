@@ -60,7 +60,7 @@ private final class TaskWait<T: Sendable>: Sendable {
             return false
         }
         if isCancelled {
-            core.cancelIfUnwanted()
+            core.cancelUnlessWanted()
             return continuation.resume(throwing: CancellationError())
         }
         let end = End(self)
@@ -83,7 +83,7 @@ private final class TaskWait<T: Sendable>: Sendable {
 
     private func withdraw(_ waiter: Core) {
         waiter.withdraw()
-        core.cancelIfUnwanted()
+        core.cancelUnlessWanted()
     }
 
     private func resume(with result: Result<T, any Error>) { finish().0?.resume(with: result) }

@@ -100,14 +100,6 @@ final class SourceNode: Core, @unchecked Sendable {
     }
 }
 
-extension Core {
-    /// Cancels what a node has waited for, if nobody else does.
-    func cancelUnlessWanted() {
-        // What has been linked since has somebody who waits for it.
-        if root === self { cancel(.unwanted) }
-    }
-}
-
 extension HandMadeCore {
     /// The short way if nobody but `node` has ever waited, as is the case with most who lose a race: takes the list and the
     /// right to settle in one step. False if it is another case; nothing has happened then.

@@ -46,8 +46,11 @@ extension Core {
         while let next = source { source = next.cancelAlone(.unwanted) }
     }
 
-    /// Cancels what nobody waits for any more. Any thread.
-    func cancelIfUnwanted() { root.cancel(.unwanted) }
+    /// Cancels what its holder has given up, if nobody else waits for it. Any thread.
+    func cancelUnlessWanted() {
+        // If it has been linked, somebody's handler has returned it, and waits for it.
+        if root === self { cancel(.unwanted) }
+    }
 
     /// The same for one of several that are not wanted any more: on this thread one after the other, never one inside the
     /// other, since combinators nest.

@@ -142,4 +142,23 @@ private final class Driver: Sendable {
             strand.join()
         }
     }
+
+    @Test func aTaskThatWithdrawsLeavesToAHandlerWhatThatHasReturned() async throws {
+        let driver = Driver()
+        let (shared, outer) = await driver.run {
+            let shared = after(.seconds(3600)).map { 1 }.asPromise()
+            return (shared, Promise.value.then { shared })
+        }
+        // From the next job on the two are one, to which no handler is attached.
+        await driver.run {}
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await shared.async()
+        }
+        let outcome = await task.result
+        #expect(throws: CancellationError.self) { try outcome.get() }
+        #expect(await driver.run { outer.isPending && shared.isPending })
+        await driver.run { outer.cancel() }
+        driver.end()
+    }
 }
