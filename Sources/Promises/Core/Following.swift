@@ -16,7 +16,7 @@ extension Core {
         let root = unmanagedRoot
         guard isOpen else {
             // Cancelled while its operation ran: what that has returned is not wanted any more.
-            inner.root.cancel(.unwanted)
+            inner.cancelUnlessWanted()
             return Unmanaged.passUnretained(self).release()
         }
         while true {

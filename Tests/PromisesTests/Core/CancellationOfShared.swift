@@ -167,4 +167,21 @@ import Testing
             #expect(promise.isRejected && !loop.isAlive)
         }
     }
+
+    @Test func whatIsReturnedTooLateGoesOnForAnotherWhoReturnedItBefore() throws {
+        try inLoop { loop throws in
+            let shared = after(.seconds(1)).map { 5 }.asPromise()
+            let first = after(.zero).then { shared }
+            hang(after(.milliseconds(1)))
+            // `shared` is one with `first` now, to which nobody listens yet.
+            var second: Promise<Int>?
+            second = after(.zero).then { () -> Promise<Int> in
+                second?.cancel()
+                return shared
+            }
+            hang(after(.milliseconds(1)))
+            #expect(second?.isCancelled == true && shared.isPending)
+            expect(first, gives: 5)
+        }
+    }
 }
