@@ -80,7 +80,7 @@ final class Conveyor: Gatherer, @unchecked Sendable {
                 source = next
             } catch { source = Core(error: error, origin: nil) }
             if wasCancelled {
-                source.root.cancelUnlessWanted()
+                source.cancelUnlessWanted()
                 break
             }
             let node = SourceNode(of: self, taken)

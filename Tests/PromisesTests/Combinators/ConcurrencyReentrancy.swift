@@ -190,4 +190,21 @@ import Testing
             }
         }
     }
+
+    @Test func whatIsGivenTooLateGoesOnForAHandlerThatReturnedItBefore() throws {
+        try inLoop { loop throws in
+            let shared = after(.seconds(1)).map { 5 }.asPromise()
+            let first = after(.zero).then { shared }
+            hang(after(.milliseconds(1)))
+            var result: Promise<[Int]>?
+            result = when(fulfilled: 0..<3, concurrently: 1) { number -> Promise<Int> in
+                if number == 0 { return .value(0) }
+                result?.cancel()
+                return shared
+            }
+            hang(after(.milliseconds(1)))
+            #expect(result?.isCancelled == true && shared.isPending)
+            expect(first, gives: 5)
+        }
+    }
 }
