@@ -182,6 +182,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
             // It stands in its source's list, or is on its way here; either holds it.
             node.takeUnretainedValue().leave()?.cancelInTurn()
         }
+        letGo()
         return true
     }
 }

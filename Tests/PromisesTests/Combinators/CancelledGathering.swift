@@ -1,0 +1,36 @@
+import Promises
+import Reactor
+import Testing
+
+/// What a combinator that was cancelled gives up: everything, at once.
+@Suite struct CancelledGathering {
+    @Test func theValuesThatItHasGathered() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let (promise, resolver) = Promise<Tally.Token>.pending()
+            let all = when(fulfilled: [Promise.value(tally.token()), promise])
+            let outcomes = when(resolved: [Promise.value(tally.token()), promise])
+            all.cancel()
+            outcomes.cancel()
+            #expect(all.isCancelled && tally.alive == 0)
+            try loop.run()
+            withExtendedLifetime((resolver, all, outcomes)) {}
+        }
+    }
+
+    @Test func eachOfARowThatIsGoneWithoutRecursion() {
+        Strand(stackSize: isSanitized ? 1 << 20 : 128 << 10) {
+            inLoop { _ in
+                let (promise, resolver) = Promise<Int>.pending()
+                promise.pipe { _ in }
+                var last = Promise<Int>(error: Flaw())
+                for _ in 0..<scaled(100_000) {
+                    last = race(fulfilled: last, promise)
+                    last.cancel()
+                }
+                #expect(last.isCancelled && promise.isPending)
+                withExtendedLifetime(resolver) {}
+            }
+        }.join()
+    }
+}
