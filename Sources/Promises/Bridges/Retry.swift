@@ -74,22 +74,23 @@ private final class Retrying<Next: Thenable> {
         }
     }
 
-    /// What comes after attempt `number` has failed; `nil`: nothing.
-    func next(after error: any Error, _ number: Int) throws -> Core? {
+    /// What comes after attempt `number`, of `core`, has failed; `nil`: nothing.
+    func next(after error: any Error, _ number: Int, _ core: Core) throws -> Core? {
         guard number < maxAttempts, !error.isCancelled else { return nil }
         switch try isRetryable(error) {
         case .known(false): return nil
-        case .known(true): return pause(after: error, number)
+        case .known(true): return pause(after: error, number, core)
         case .asked(let answer):
             return answer.then { [self] isYes in
-                guard isYes, let next = pause(after: error, number) else { throw error }
+                guard isYes, let next = pause(after: error, number, core) else { throw error }
                 return Promise<Next.T>(next)
             }.core
         }
     }
 
-    private func pause(after error: any Error, _ number: Int) -> Core? {
-        guard let pause = schedule.pause(number, error) else { return nil }
+    private func pause(after error: any Error, _ number: Int, _ core: Core) -> Core? {
+        // Condition and schedule are the user's code, which may have cancelled the result.
+        guard core.settled == nil, let pause = schedule.pause(number, error), core.settled == nil else { return nil }
         if pause <= .zero { return attempt(number + 1) }
         return after(pause).then { [self] in Promise<Next.T>(attempt(number + 1)) }.core
     }
@@ -110,7 +111,9 @@ private final class Retrying<Next: Thenable> {
         func run(_ source: Source<Next.T>, _ core: Core) {
             guard !source.isFulfilled else { return core.finish(as: source) }
             do {
-                guard let next = try retrying.next(after: source.error, number) else { return core.finish(as: source) }
+                guard let next = try retrying.next(after: source.error, number, core) else {
+                    return core.finish(as: source)
+                }
                 core.finish(following: next, as: Next.T.self)
             } catch { core.finish(throwing: error) }
         }

@@ -186,4 +186,43 @@ import Testing
             #expect(moments == [0, 1, 3, 7, 15, 31, 51, 71])
         }
     }
+
+    @Test func noAttemptIsBegunOnceAConditionHasCancelledTheResult() throws {
+        try inLoop { loop throws in
+            var result: Promise<Int>?
+            var attempts = 0
+            result = retry(maxAttempts: 5) { _ in
+                result?.cancel()
+                return true
+            } _: { _ -> Promise<Int> in
+                attempts += 1
+                return Promise(error: Flaw())
+            }
+            try loop.run()
+            #expect(attempts == 1 && result?.isCancelled == true)
+        }
+    }
+
+    @Test(arguments: [1, 2, 3], [false, true])
+    func noAttemptIsBegunOnceTheScheduleHasCancelledTheResult(last: Int, asks: Bool) throws {
+        try inLoop { loop throws in
+            var result: Promise<Int>?
+            var attempts = 0
+            let schedule = RetrySchedule.custom { attempt, _ in
+                if attempt == last { result?.cancel() }
+                return .zero
+            }
+            let body = { (_: Int) -> Promise<Int> in
+                attempts += 1
+                return Promise(error: Flaw())
+            }
+            if asks {
+                result = retry(maxAttempts: 5, delay: schedule, while: { _ in Guarantee.value(true) }, body)
+            } else {
+                result = retry(maxAttempts: 5, delay: schedule, body)
+            }
+            try loop.run()
+            #expect(attempts == last && result?.isCancelled == true)
+        }
+    }
 }
