@@ -145,7 +145,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
             slots[index] = .settled(source)
             rejections += 1
             guard rejections == count else { return }
-            reject(PromiseError.noWinner((0..<count).map { self.source($0)._withUnsafeGuaranteedRef { $0.error } }))
+            reject(PromiseError.ofNone((0..<count).map { self.source($0)._withUnsafeGuaranteedRef { $0.error } }))
             return letGo()
         default: break
         }

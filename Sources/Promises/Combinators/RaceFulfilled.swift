@@ -4,7 +4,8 @@
 /// race(fulfilled: mirrors.map { fetch($0) })
 /// ```
 ///
-/// If all of them are rejected, so is the result, with `PromiseError.noWinner` and their errors in the order of the list.
+/// If all of them are rejected, so is the result, with `PromiseError.noWinner` and their errors in the order of the list; or
+/// with `PromiseError.cancelled`, if that is what all of them mean.
 /// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels all that nobody else waits for.
 @inlinable
 public func race<Each: Thenable>(

@@ -85,7 +85,8 @@ public func when<each Each: Thenable>(
 }
 
 /// Waits until all have settled, and gives their outcomes in the order given, unless every one is rejected: then so is
-/// the result, with `PromiseError.noWinner` and all errors. An empty list is fulfilled at once.
+/// the result, with `PromiseError.noWinner` and all errors, or `.cancelled` if that is what they all mean. An empty list is
+/// fulfilled at once.
 ///
 /// Cancelling the result cancels those that nobody else waits for.
 @inlinable
@@ -99,7 +100,7 @@ public func when<Each: Thenable>(
         if errors.count < results.count {
             result.fulfill(results)
         } else {
-            result.reject(PromiseError.noWinner(errors))
+            result.reject(PromiseError.ofNone(errors))
         }
     } code: {
         Core.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
@@ -107,6 +108,21 @@ public func when<Each: Thenable>(
     let core = result.wait(for: thenables)
     return Promise(core.traced(root: "when", Promise<[Result<Each.T, any Error>]>.self, file, line))
 }
+
+/// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
+@inlinable
+public func when<Each: Sequence>(
+    notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
+    when(notAllRejected: Array(thenables), file: file, line: line)
+}
+
+/// Waits until all have settled, promises and guarantees of one value type; see the form with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func when<T>(
+    notAllRejected thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<T, any Error>]> { when(notAllRejected: promises(of: thenables), file: file, line: line) }
 
 /// Waits until all have settled, and is rejected if every one is; see the form with an array.
 @inlinable

@@ -69,7 +69,7 @@ public final class Configuration: Sendable {
 public enum AbandonPolicy: UInt8, Sendable {
     /// It is logged, and rejected with `PromiseError.abandoned`. A guarantee can only be logged. The default.
     case reject
-    /// It is logged, and stays pending for ever, as in PromiseKit.
+    /// It is logged, and stays pending for ever, as in PromiseKit. What waits for it is let go, a `timeout` among it.
     case log
     /// The program traps, naming the line that made the promise.
     case trap

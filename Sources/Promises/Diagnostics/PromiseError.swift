@@ -7,7 +7,7 @@ import Synchronization
 public enum PromiseError: Error, Sendable {
     /// The work was cancelled.
     case cancelled
-    /// The time given to `timeout:` has passed.
+    /// The time has passed that was given to `timeout(_:)`, or to the `timeout:` of `hang` or `connect`.
     case timedOut
     /// A handler returned the promise that its own `then` or `recover` had made, directly or through others, or that of its
     /// own `getThen`: it would wait for itself.
@@ -22,10 +22,17 @@ public enum PromiseError: Error, Sendable {
     case compactMap(value: String, type: String)
     /// `firstValue` or `lastValue` found no element, or none that its closure accepts.
     case emptySequence
-    /// All were rejected of which one had to be fulfilled: with these errors, in the order of the promises.
+    /// All were rejected of which one had to be fulfilled: with these errors, in the order of the promises. (If all of these
+    /// mean "cancelled", it is `cancelled` instead.)
     case noWinner([any Error])
     /// The closure of a `validate` refused `value`, which is shown as text, its first 200 characters.
     case validationFailed(value: String)
+
+    /// What it comes to if all of several were rejected.
+    @usableFromInline
+    static func ofNone(_ errors: [any Error]) -> PromiseError {
+        errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
+    }
 
     /// A value as these errors show it. It may be large, and an error is often printed more than once.
     @usableFromInline
@@ -108,9 +115,8 @@ private enum OtherError {
         let type = UInt(bitPattern: ObjectIdentifier(type(of: error)))
         if type == latest.load(ordering: .relaxed) { return false }
         switch error {
-        case let error as PromiseError:
-            guard case .cancelled = error else { return false }
-            return true
+        case .cancelled as PromiseError: return true
+        case is PromiseError: return false
         case is CancellationError: return true
         case let error as any CancellableError: return error.isCancelled
         default:

@@ -189,8 +189,11 @@ public final class Listener: IOProducer {
     }
 
     private func backOff(_ error: SystemError) {
-        if !isInTrouble { conf.log(.acceptPaused(error)) }
+        let isNew = !isInTrouble
         isInTrouble = true
+        if isNew { conf.log(.acceptPaused(error)) }
+        // Who was told may have closed it.
+        if isClosed { return }
         backOff = loop.schedule(after: Self.pause) { [self] in
             backOff = nil
             updateInterest()

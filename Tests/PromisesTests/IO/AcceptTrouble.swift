@@ -43,6 +43,27 @@ import Testing
         }
     }
 
+    @Test func aLogHandlerThatClosesTheListenerLeavesNoPauseBehind() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            net.kernel.accept = { _, _ in -Int(EMFILE) }
+            let thread = pthread_self()
+            // Closed on its own thread, which is the one that logs.
+            nonisolated(unsafe) let closing = listener
+            let recorder = LogRecorder(where: { event in
+                guard case .acceptPaused = event else { return false }
+                return pthread_equal(pthread_self(), thread) != 0
+            }) { _ in closing.close() }
+            defer { recorder.stop() }
+            let accepted = listener.accept()
+            let client = try Peer(to: listener.localAddress)
+            #expect(try rejection(of: accepted) == ECANCELED)
+            #expect(recorder.count == 1)
+            #expect(net.loop.nextDeadline == nil)
+            client.close()
+        }
+    }
+
     @Test func aWaitingAcceptOutlastsThePause() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

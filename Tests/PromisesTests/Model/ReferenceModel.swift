@@ -310,14 +310,17 @@ final class ReferenceModel: Machine {
         var sum = 0
         if sources.isEmpty { settle(result, combinator.isRace ? .error(.badInput) : .value(0)) }
         var isComplete = false
+        var areCancelled = true
         gather(sources, in: result) { source in
             guard result.isOpen && result.root.settlement == nil else { return }
             left -= 1
             switch (combinator, source.settlement!.outcome) {
             case (.all, .value(let number)), (.each, .value(let number)): sum += number
             case (.each, .error): sum += 1
-            case (.raceFulfilled, .error):
-                if left == 0 { return self.finish(result, .error(.noWinner)) } else { return }
+            case (.raceFulfilled, .error(let fault)):
+                areCancelled = areCancelled && fault == .cancelled
+                if left == 0 { self.finish(result, .error(areCancelled ? .cancelled : .noWinner)) }
+                return
             case (.race, _), (.raceFulfilled, _), (.all, .error):
                 self.finish(result, as: source)
                 if isComplete && combinator.isRace { self.stopLosers(of: result) }

@@ -233,7 +233,8 @@ struct ThreadVerdict: CustomStringConvertible {
             switch combinator {
             case _ where sources.isEmpty: [combinator.isRace ? "badInput" : "0"]
             case .race: ends
-            case .raceFulfilled: errors.count == ends.count ? ["noWinner"] : ends.filter(Self.isValue)
+            case .raceFulfilled where errors.count < ends.count: ends.filter(Self.isValue)
+            case .raceFulfilled: [errors.allSatisfy { $0 == "cancelled" } ? "cancelled" : "noWinner"]
             case .all where !errors.isEmpty: errors
             // Of `each`, an error counts as one.
             case .all, .each: ["\(ends.reduce(0) { $0 + (Int($1) ?? 1) })"]

@@ -1,4 +1,5 @@
 import Promises
+import Reactor
 import Testing
 
 /// What Foundation's `LocalizedError` asks for; here without Foundation.
@@ -59,6 +60,19 @@ extension PromiseError: Localized {}
     @Test func onlyOneMeansCancelled() {
         #expect(Self.all.filter(\.isCancelled) == [.cancelled])
         #expect(Self.all.map { $0 as any Error }.filter(\.isCancelled).count == 1)
+    }
+
+    @Test func aRaceWhosePromisesAreAllCancelledIsCancelled() {
+        #expect(logged { inLoop { _ in raceOfCancelled() } } == [])
+    }
+
+    /// All of its promises are cancelled, and nobody is told.
+    private func raceOfCancelled() {
+        let promises = [endless(), endless()]
+        let winner = race(fulfilled: promises)
+        for promise in promises { promise.cancel() }
+        _ = try? EventLoop.current.turn(.poll)
+        #expect(winner.isCancelled)
     }
 }
 
