@@ -137,7 +137,8 @@ final class ReferenceModel: Machine {
         var next: Promise? = inner
         while let promise = next {
             if promise === outer { return settle(outer, .error(.returnedSelf)) }
-            next = promise.follows?.root
+            // Who has been cancelled follows nobody any more.
+            next = promise.settlement == nil ? promise.follows?.root : nil
         }
         if inner.settlement != nil {
             inner.isTold = true
