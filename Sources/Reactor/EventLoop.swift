@@ -29,6 +29,8 @@ public final class EventLoop {
     private var holds = 0
     /// Work that other threads do for this loop: see `Remote.beginOutsideWork`.
     let outsideWork = Atomic<Int>(0)
+    /// Whether a job is on its way here that only says that such work has ended.
+    let isNudged = Atomic(false)
     /// Whom the job of a pool works for that this thread is at.
     var patron: Remote?
     private var stopRequested = false

@@ -14,7 +14,9 @@ extension EventLoop.Remote {
         let left = loop.outsideWork.subtract(1, ordering: .acquiringAndReleasing).newValue
         assert(left >= 0, "outside work has ended that had not begun")
         guard left == 0, clinux_get_current_loop() != Unmanaged.passUnretained(loop).toOpaque() else { return }
-        let nudge = Unmanaged<Job>.passRetained(Nudge())
+        // One at a time: nobody may ever drive this loop.
+        guard !loop.isNudged.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        let nudge = Unmanaged<Job>.passRetained(Nudge(loop))
         if !loop.post(nudge) { nudge.release() }
     }
 }
@@ -46,7 +48,18 @@ extension EventLoop {
     var awaitsOutsideWork: Bool { outsideWork.load(ordering: .acquiring) > 0 }
 }
 
-/// Does nothing: that it comes makes the loop look round.
+/// That it comes makes the loop look round.
 private final class Nudge: Job {
+    // The loop holds it in turn, until it runs it or ends.
+    private let loop: EventLoop
+
+    init(_ loop: EventLoop) {
+        self.loop = loop
+        super.init()
+    }
+
+    // Whoever finds that it has been set already is so seen by the loop afterwards.
+    override func run() { _ = loop.isNudged.exchange(false, ordering: .acquiringAndReleasing) }
+
     override var isReportedUndelivered: Bool { false }
 }

@@ -90,3 +90,8 @@ public final class ThreadPool: Dispatcher {
     /// The figures of one moment. Any thread.
     public var metrics: Metrics { threads.metrics }
 }
+
+extension Optional where Wrapped == any Dispatcher {
+    /// `ThreadPool.shared`, for short where an operator asks for a dispatcher: `map(on: .shared) { … }`.
+    public static var shared: (any Dispatcher)? { ThreadPool.shared }
+}

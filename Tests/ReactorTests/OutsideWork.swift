@@ -82,6 +82,20 @@ import Testing
         }
     }
 
+    /// A thread that never drives its loop may give out work all the same.
+    @Test func whatSaysSoDoesNotPileUp() throws {
+        try EventLoop.withLoop { loop in
+            let remote = loop.remote
+            for _ in 0..<100 {
+                remote.beginOutsideWork()
+                onAnotherThread { remote.endOutsideWork() }
+            }
+            #expect(loop.isReady)
+            try loop.turn(.poll)
+            #expect(loop.metrics.jobs == 1 && !loop.isAlive)
+        }
+    }
+
     @Test func theLoopMayHaveEndedBefore() throws {
         let fate = Fate()
         let remote = EventLoop.withLoop { loop in

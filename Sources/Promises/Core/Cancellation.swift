@@ -61,11 +61,14 @@ extension Core {
     /// Answers what it was waiting for, if that is to be cancelled next.
     private func cancelAlone(_ request: Request) -> Core? {
         if role.contains(.madeByHand) {
-            guard !request.isUnwanted || !isWanted, stopProducing() else { return nil }
+            guard !request.isUnwanted || !isWanted else { return nil }
+            let stopping = stopByHand(with: request.error)
+            guard case .stopped = stopping else { return stopping.source }
             storeError(request.error ?? Self.cancellationError, placeOfMaking)
             retain()
             settle(State.rejected)
-            return nil
+            hasStopped()
+            return stopping.source
         }
         guard isOpen, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
@@ -189,9 +192,9 @@ extension Core {
     }
 
     /// The word of a node whose source has been cancelled.
-    fileprivate static func cancellation(_ error: (any Error)?) -> UInt {
+    static func cancellation(_ error: (any Error)?, _ mark: UInt = Upstream.rejected) -> UInt {
         let source = error.map(cancelled(with:)) ?? cancelled
-        return UInt(bitPattern: Unmanaged.passRetained(source).toOpaque()) | Upstream.rejected
+        return UInt(bitPattern: Unmanaged.passRetained(source).toOpaque()) | mark
     }
 
     /// One for all, since each `any Error` of an enumeration is a box of its own, and a race cancels all but one.

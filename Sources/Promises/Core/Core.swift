@@ -80,7 +80,7 @@ class Core: Job, @unchecked Sendable {
         @usableFromInline static var runsWhenCancelled: Role { Role(rawValue: 16) }
         /// A cancellation does not go on from here to what it waits for.
         @usableFromInline static var shielding: Role { Role(rawValue: 32) }
-        /// Resolvers settle it, from any thread.
+        /// Who claims it settles it, from any thread: a resolver, or a job of a dispatcher.
         @usableFromInline static var madeByHand: Role { Role(rawValue: 8) }
     }
 
@@ -173,6 +173,12 @@ class Core: Job, @unchecked Sendable {
     /// Ends the work that would settle this promise, which has no source. On its loop's thread; any thread for a promise
     /// made by hand. False if that cannot be done, or somebody was faster; if true, the right to settle is the caller's.
     func stopProducing() -> Bool { false }
+
+    /// The same for a promise made by hand that may wait for something, on any thread; see `Stopping`.
+    func stopByHand(with error: (any Error)?) -> Stopping { stopProducing() ? .stopped(nil) : .refused }
+
+    /// `stopByHand` has stopped it, and it has settled.
+    func hasStopped() {}
 
     // MARK: Running
 
@@ -296,6 +302,9 @@ enum Upstream {
     @usableFromInline static var forsaken: UInt { 4 }
     /// The operation has been taken out, to run or to be cancelled. No address.
     @usableFromInline static var taken: UInt { 8 }
+    /// Of a `DispatchedNode`: its result has been cancelled, which it is told like of a rejection. Owned; and the claim of the
+    /// result comes with it.
+    static var cancelled: UInt { 6 }
 
     static var hasNoOutcome: UInt { forsaken | taken }
     @usableFromInline static var mark: UInt { 15 }

@@ -8,8 +8,12 @@ enum Reports {
     }
 
     static func unhandled(_ error: any Error, _ origin: Origin?, _ record: Record?) {
+        unhandled(error, Records.provenance(record, origin: origin))
+    }
+
+    static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {
         // An abandoned promise has been reported when it was abandoned.
         if error.isCancelled || error as? PromiseError == .abandoned { return }
-        conf.log(.unhandledRejection(error, Records.provenance(record, origin: origin)))
+        conf.log(.unhandledRejection(error, provenance()))
     }
 }

@@ -1,0 +1,231 @@
+import Reactor
+import Synchronization
+
+/// What an operator with `on:` does: an `Operation` that runs on another thread than its source is settled on, and settles a
+/// result of its own.
+@usableFromInline
+protocol DispatchedOperation<Input, Output> {
+    /// The value of the source.
+    associatedtype Input
+    /// The value of the result.
+    associatedtype Output
+
+    /// What the closure is called for.
+    var interest: DispatchedNode.Interest { get }
+
+    /// Runs where the dispatcher likes; or where the source is settled, if that is not of interest.
+    func run(_ source: Source<Input>) -> DispatchedOutcome<Output>
+}
+
+/// What waits for the source of an operator with `on:`, inline. Told of the outcome, it hands itself to the dispatcher.
+///
+/// Three may want its operation: the job, a cancellation, and the end of a job that never ran. It is by `upstream` that one
+/// of them gets it, by putting `taken` there. That is also who owns `source`, and `told` after it. A cancellation may be
+/// on any thread, unlike that of other nodes, and so `source` is held, whatever becomes of it elsewhere.
+// @unchecked: as Core, and by what is said above.
+@usableFromInline
+final class DispatchedNode: Core, @unchecked Sendable {
+    @usableFromInline let result: DispatchedResult
+    private var source: Core?
+    private let dispatcher: (any Dispatcher)?
+    private let interest: Interest
+    /// The loop whose thread attached the handler, if it is to count the job; or that for which a job attached it.
+    private let home: EventLoop.Remote?
+    /// Whether it does. Who takes that back lowers the count.
+    private let isCounted = Atomic(false)
+    /// The word that `upstream` had when the operation was taken out. Owned, until the source is let go.
+    final var told: UInt = 0
+
+    /// The outcomes of the source that the closure is called for. Others are passed on where they come up.
+    @usableFromInline
+    enum Interest {
+        case values
+        case errors(CatchPolicy)
+        case anything
+    }
+
+    @usableFromInline
+    init(
+        _ result: DispatchedResult, after source: Core, on dispatcher: (any Dispatcher)?, _ interest: Interest,
+        role: Role, code: @escaping (Core, Phase) -> Void
+    ) {
+        self.result = result
+        self.source = source
+        self.dispatcher = dispatcher
+        self.interest = interest
+        home = dispatcher is ThreadPool ? EventLoop.ofThisThread.homeOfJobs : nil
+        super.init(state: State.pending, loop: nil, role: role, code: code)
+    }
+
+    /// Waits for `inner`, which the handler of `node` has returned.
+    init(following inner: Core, after node: DispatchedNode, code: @escaping (Core, Phase) -> Void) {
+        result = node.result
+        source = inner
+        dispatcher = nil
+        interest = .anything
+        home = nil
+        super.init(state: State.pending, loop: nil, code: code)
+    }
+
+    // MARK: The way to the job
+
+    /// The source has settled; or, of an operation that cleans up, the result has been cancelled.
+    override func runAndRelease() {
+        start()
+        Unmanaged.passUnretained(self).release()
+    }
+
+    fileprivate func start() {
+        guard let dispatcher, isOfInterest else { return perform() }
+        if let home {
+            home.beginOutsideWork()
+            isCounted.store(true, ordering: .relaxed)
+        }
+        let ticket = DispatchTicket(self)
+        do { try dispatcher.dispatch { ticket.run() } } catch { isRefused(error) }
+        // Or its end would be a job that was let go.
+        withExtendedLifetime(ticket) {}
+    }
+
+    private var isOfInterest: Bool {
+        let word = upstream.load(ordering: .acquiring)
+        let mark = word & Upstream.mark
+        switch interest {
+        case .anything: return mark & Upstream.hasNoOutcome == 0 || mark == Upstream.cancelled
+        case .values: return mark == Upstream.fulfilled
+        case .errors(.allErrors): return mark == Upstream.rejected
+        case .errors(let policy):
+            // Taken out while it is looked at, or a cancellation might let go of the error.
+            guard mark == Upstream.rejected, replace(word, by: Upstream.taken) else { return false }
+            defer { upstream.store(word, ordering: .releasing) }
+            return policy.catches(Core.core(word).error)
+        }
+    }
+
+    /// Takes the operation out and carries it through, if that is still to be done.
+    fileprivate func perform() {
+        guard takeOut() else { return }
+        let mark = told & Upstream.mark
+        if mark == Upstream.forsaken {
+            code(self, .drop)
+            if result.claim() { result.endForsaken() }
+        } else if mark != Upstream.cancelled && !result.isOpen && !role.contains(.runsWhenCancelled) {
+            // The promise has been cancelled while the job was on its way.
+            code(self, .drop)
+        } else if let home, isCounted.load(ordering: .relaxed) {
+            let hasEnded = EventLoop.ofThisThread.work(for: home) { code(self, .run) }
+            if !hasEnded { isCounted.store(false, ordering: .relaxed) }
+        } else {
+            code(self, .run)
+        }
+        letGoOfSource()
+        isOver()
+    }
+
+    private func isRefused(_ error: any Error) {
+        guard takeOut() else { return }
+        code(self, .drop)
+        if mayBring { result.endUnrun(toldSource, error) }
+        letGoOfSource()
+    }
+
+    /// Nobody has the job any more, run or not.
+    fileprivate func isLetGo() {
+        if takeOut() {
+            code(self, .drop)
+            if mayBring { result.endUnrun(toldSource, nil) }
+            letGoOfSource()
+        }
+        isOver()
+    }
+
+    /// The loop need not wait for it: the result has settled, or waits for something else.
+    func isOver() {
+        if isCounted.exchange(false, ordering: .relaxed) { home?.endOutsideWork() }
+    }
+
+    private func takeOut() -> Bool {
+        guard let word = replace(by: Upstream.taken) else { return false }
+        told = word
+        source = nil
+        return true
+    }
+
+    /// Only for who has taken the operation out.
+    @usableFromInline
+    func letGoOfSource() {
+        guard told & State.pointerMask != 0 else { return }
+        let word = told
+        told &= Upstream.mark
+        Core.release(upstream: word)
+    }
+
+    private func replace(_ word: UInt, by other: UInt) -> Bool {
+        upstream.compareExchange(expected: word, desired: other, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// Answers what was there before, with its reference; `nil`, and nothing is done, if the operation has been taken out.
+    private func replace(by word: UInt) -> UInt? {
+        var seen = upstream.load(ordering: .acquiring)
+        while seen & Upstream.mark != Upstream.taken {
+            let (done, now) = upstream.weakCompareExchange(
+                expected: seen, desired: word, ordering: .acquiringAndReleasing)
+            if done { return seen }
+            seen = now
+        }
+        return nil
+    }
+
+    // MARK: Cancellation
+
+    /// The result has been claimed, to be cancelled; on any thread.
+    func stop(for error: (any Error)?) -> Stopping {
+        let willRun = role.contains(.runsWhenCancelled)
+        let word = willRun ? Core.cancellation(error, Upstream.cancelled) : Upstream.taken
+        guard let before = replace(by: word) else {
+            // It runs, or is about to. What it brings comes too late.
+            if willRun { Core.release(upstream: word) }
+            return .stopped(nil)
+        }
+        var next: Core?
+        let wasWaiting = before & Upstream.mark == Upstream.waiting
+        if wasWaiting, let source = source.take() {
+            // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
+            if !cameByLink { next = source }
+            Core.core(before).noteWithdrawal()
+        } else {
+            Core.release(upstream: before)
+        }
+        guard willRun else {
+            code(self, .drop)
+            result.isStopped(self)
+            return .stopped(next)
+        }
+        // Its place in the list is still there, so it cannot stand in another one.
+        if wasWaiting { EventLoop.ofThisThread.runInline(.passRetained(CancelledStart(self))) }
+        return .willEnd(next)
+    }
+}
+
+/// What a dispatcher holds, so that the end of it is noticed.
+private final class DispatchTicket: Sendable {
+    private let node: DispatchedNode
+
+    init(_ node: DispatchedNode) { self.node = node }
+
+    func run() { node.perform() }
+
+    deinit { node.isLetGo() }
+}
+
+/// Starts an operation that must run in any case, when its result has been cancelled.
+private final class CancelledStart: Job {
+    private let node: DispatchedNode
+
+    init(_ node: DispatchedNode) {
+        self.node = node
+        super.init()
+    }
+
+    override func run() { node.start() }
+}

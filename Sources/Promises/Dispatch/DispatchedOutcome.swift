@@ -1,0 +1,138 @@
+import Reactor
+
+/// What a dispatched operation comes to.
+@usableFromInline
+enum DispatchedOutcome<Value> {
+    case value(Value)
+    case error(any Error)
+    /// What the source has come to.
+    case ofSource
+    /// What this promise will come to, which the handler has returned.
+    case following(Core)
+}
+
+/// How the result gets it. What comes after that has settled, or been cancelled, is let go.
+extension DispatchedNode {
+    @inlinable
+    static func perform<Op: DispatchedOperation>(_ type: Op.Type, _ core: Core, _ phase: Phase) {
+        guard phase == .run else {
+            _ = core.take(Op.self)
+            return
+        }
+        let node = unsafeDowncast(core, to: DispatchedNode.self)
+        let outcome: DispatchedOutcome<Op.Output>
+        // The closure goes before the result settles, and another thread goes on.
+        do {
+            let operation = core.take(Op.self)
+            outcome = operation.run(node.source(of: Op.Input.self))
+        }
+        switch outcome {
+        case .value(let value): node.bring(value)
+        case .error(let error): node.bring(throwing: error)
+        case .ofSource: node.bringSource(as: Op.Output.self)
+        case .following(let core): node.bring(following: core, as: Op.Output.self)
+        }
+    }
+
+    /// The source as the operation sees it, once that has been taken out.
+    @inlinable
+    func source<Value>(of type: Value.Type) -> Source<Value> {
+        Source(toldSource, isFulfilled: isToldOfValue)
+    }
+
+    @usableFromInline
+    var toldSource: Unmanaged<Core> { .fromOpaque(UnsafeRawPointer(bitPattern: told & State.pointerMask)!) }
+
+    @usableFromInline
+    var isToldOfValue: Bool { told & State.kindMask == State.fulfilled }
+
+    /// Whether what it brings counts; if so, it must settle the result now.
+    @usableFromInline
+    var mayBring: Bool { told & Upstream.mark == Upstream.cancelled || result.claim() }
+
+    @inlinable
+    func bring<Value>(_ value: consuming Value) {
+        letGoOfSource()
+        guard mayBring else { return }
+        result.store(value)
+        result.end(State.fulfilled | Core.flags(Value.self))
+    }
+
+    @usableFromInline
+    func bring(throwing error: any Error) {
+        letGoOfSource()
+        if mayBring { result.end(rejectedWith: error) }
+    }
+
+    /// An error comes with its origin.
+    @inlinable
+    func bringSource<Value>(as type: Value.Type) {
+        if isToldOfValue { bring(source(of: Value.self).value) } else { bring(rejectedAs: toldSource) }
+    }
+
+    @usableFromInline
+    func bring(rejectedAs source: Unmanaged<Core>) {
+        guard mayBring else { return }
+        source._withUnsafeGuaranteedRef { result.storeError($0.error, $0.origin) }
+        result.end(State.rejected)
+    }
+
+    @inlinable
+    func bring<Value>(following inner: Core, as type: Value.Type) {
+        guard let (root, kind) = inner.settled else {
+            return wait(for: inner) { DispatchedNode.perform(DispatchedFollow<Value>.self, $0, $1) }
+        }
+        if kind == State.fulfilled { return bring(root._withUnsafeGuaranteedRef { $0.value(as: Value.self) }) }
+        root._withUnsafeGuaranteedRef { $0.markHandled() }
+        bring(rejectedAs: root)
+    }
+
+    @usableFromInline
+    func wait(for inner: Core, by code: @escaping (Core, Phase) -> Void) {
+        letGoOfSource()
+        if Tracing.isOn { Tracing.adopt(result, inner) }
+        guard result.isOpen else {
+            // Cancelled while the handler ran: what that has returned is not wanted any more.
+            return inner.cancelUnlessWanted()
+        }
+        if inner.root === result { return bring(throwing: result.errorOfWaitingForItself) }
+        let next = DispatchedNode(following: inner, after: self, code: code)
+        inner.attach(next)
+        guard !result.waitsFurther(by: next) else { return }
+        // It has settled the result already; or that has been cancelled meanwhile.
+        next.stop(for: nil).source?.cancelUnlessWanted()
+    }
+}
+
+/// Settles the result as the promise does that the handler has returned.
+@usableFromInline
+struct DispatchedFollow<Value>: DispatchedOperation {
+    @usableFromInline typealias Input = Value
+    @usableFromInline typealias Output = Value
+    @usableFromInline var interest: DispatchedNode.Interest { .anything }
+
+    @inlinable init() {}
+
+    @inlinable
+    func run(_ source: Source<Value>) -> DispatchedOutcome<Value> { .ofSource }
+}
+
+extension Core {
+    /// Makes a promise of type `type` of what `operation` makes of this one, by the operator of that name.
+    @inlinable
+    func derive<Op: DispatchedOperation, Kind>(
+        _ operation: consuming Op, on dispatcher: (any Dispatcher)?, fails failure: DispatchedResult.Failure = .byError,
+        role: Role = [], _ name: StaticString, _ type: Kind.Type, _ file: StaticString, _ line: UInt
+    ) -> Core {
+        let result = DispatchedResult(root: Op.Output.self, fails: failure, file, line)
+        let node = DispatchedNode(result, after: self, on: dispatcher, operation.interest, role: role) {
+            DispatchedNode.perform(Op.self, $0, $1)
+        }
+        node.store(operation)
+        // Before it may run: what its handler returns is recorded with it.
+        _ = result.traced(name, after: self, type, file, line)
+        attach(node)
+        result.waits(by: node)
+        return result
+    }
+}

@@ -1,0 +1,137 @@
+import Reactor
+import Synchronization
+
+/// The promise of an operator with `on:`.
+///
+/// It is settled on whatever thread the handler runs, and so like a promise made by hand: by whoever claims it. What it
+/// waits for stands in another object, a `DispatchedNode` in the list of the source. Each holds the other until the result
+/// settles; that it does at some time, since a source tells all its waiters before it goes.
+// @unchecked: as Core.
+@usableFromInline
+final class DispatchedResult: Core, @unchecked Sendable {
+    private let place: Origin
+    private let failure: Failure
+    /// The node that will settle it: its address, owned; or 0, while there is none; or closed. Who puts something else here
+    /// owns what was here before.
+    private let node = Atomic<UInt>(0)
+    private static var closed: UInt { 1 }
+    /// What a cancellation has taken the operation from. Of who has claimed the result.
+    private var stopped: DispatchedNode?
+
+    /// What the promise does when its handler cannot run.
+    @usableFromInline
+    enum Failure {
+        /// It is rejected.
+        case byError
+        /// It is a guarantee, and abandoned.
+        case inSilence
+        /// The handler was a `catch`, and a `finally` may follow.
+        case beforeAnEnd
+    }
+
+    @usableFromInline override var placeOfMaking: Origin? { place }
+
+    @usableFromInline
+    init(_ place: Origin, fails failure: Failure, code: @escaping (Core, Phase) -> Void) {
+        self.place = place
+        self.failure = failure
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .madeByHand, code: code)
+    }
+
+    @inlinable @inline(__always)
+    convenience init<Value>(
+        root type: Value.Type, fails failure: Failure, _ file: StaticString, _ line: UInt
+    ) {
+        self.init(Origin(file, line), fails: failure) { Core.perform(Follow<Value>.self, $0, $1) }
+    }
+
+    // MARK: What it waits for
+
+    /// `first` stands in the list of its source, and may have run, or be followed by another by now.
+    @usableFromInline
+    func waits(by first: DispatchedNode) {
+        let word = UInt(bitPattern: Unmanaged.passRetained(first).toOpaque())
+        let isThere = node.compareExchange(expected: 0, desired: word, ordering: .acquiringAndReleasing).exchanged
+        if !isThere { Self.release(word) }
+    }
+
+    /// The same for one that takes over from the one before. False if the result has settled, or is being cancelled.
+    func waitsFurther(by next: DispatchedNode) -> Bool {
+        let word = UInt(bitPattern: Unmanaged.passRetained(next).toOpaque())
+        var seen = node.load(ordering: .relaxed)
+        while seen != Self.closed {
+            let (done, now) = node.weakCompareExchange(
+                expected: seen, desired: word, ordering: .acquiringAndReleasing)
+            if done {
+                Self.release(seen)
+                return true
+            }
+            seen = now
+        }
+        Self.release(word)
+        return false
+    }
+
+    private static func release(_ word: UInt) {
+        guard word > closed else { return }
+        Unmanaged<DispatchedNode>.fromOpaque(UnsafeRawPointer(bitPattern: word)!).release()
+    }
+
+    // MARK: How it ends. Only for who has claimed it.
+
+    /// With the payload that is in place.
+    @usableFromInline
+    func end(_ outcome: UInt) {
+        retain()
+        settle(outcome)
+        Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))
+    }
+
+    @usableFromInline
+    func end(rejectedWith error: any Error) {
+        storeError(error, place)
+        end(State.rejected)
+    }
+
+    /// The handler will never run, with what its source has come to: the dispatcher has refused the job with `error`, or let
+    /// it go.
+    func endUnrun(_ source: Unmanaged<Core>, _ error: (any Error)?) {
+        if let error, case .byError = failure { return end(rejectedWith: error) }
+        Reports.abandoned(self)
+        if case .beforeAnEnd = failure {
+            source._withUnsafeGuaranteedRef { Reports.unhandled($0.error, $0.provenance(origin: $0.origin)) }
+            store(())
+            end(State.fulfilled | Core.flags(Void.self))
+        } else if conf.abandoned == .log {
+            endForsaken()
+        } else {
+            end(rejectedWith: PromiseError.abandoned)
+        }
+    }
+
+    func endForsaken() {
+        forsake()
+        Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))
+    }
+
+    /// A handler has returned the very promise that waits for it.
+    var errorOfWaitingForItself: any Error {
+        if case .byError = failure { return PromiseError.returnedSelf }
+        preconditionFailure("a guarantee's handler returned that guarantee, which would wait for itself")
+    }
+
+    // MARK: Cancellation
+
+    override func stopByHand(with error: (any Error)?) -> Stopping {
+        guard claim() else { return .refused }
+        let word = node.exchange(Self.closed, ordering: .acquiringAndReleasing)
+        guard word > Self.closed else { return .stopped(nil) }
+        let node = Unmanaged<DispatchedNode>.fromOpaque(UnsafeRawPointer(bitPattern: word)!).takeRetainedValue()
+        return node.stop(for: error)
+    }
+
+    /// The job will never begin, and is counted until the result has settled.
+    func isStopped(_ node: DispatchedNode) { stopped = node }
+
+    override func hasStopped() { stopped.take()?.isOver() }
+}

@@ -1,0 +1,95 @@
+import Reactor
+
+extension Catchable where T: Sendable {
+    /// Turns a rejection into whatever `body` returns for the error on `dispatcher`: another promise of the value. A value
+    /// passes `body` by, and so does an error that `policy` does not let it see. See `map(on:)` and `then(on:)`.
+    @inlinable @inline(__always)
+    public func recover<Next: Thenable>(
+        on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
+        _ body: @escaping @Sendable (any Error) throws -> Next, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> where Next.T == T {
+        Promise(
+            asPromise().core.derive(
+                RecoverOn(policy, body), on: dispatcher, "recover", Promise<T>.self, file, line))
+    }
+
+    /// Turns every rejection, cancellation among them, into a guarantee. Traps if `body` returns that very guarantee: it has
+    /// no error to say so with. If the dispatcher refuses the job or lets it go, the guarantee is abandoned, and logged
+    /// so.
+    @inlinable @inline(__always)
+    @discardableResult
+    public func recover(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (any Error) -> Guarantee<T>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        Guarantee(
+            asPromise().core.derive(
+                RecoverAlwaysOn(body), on: dispatcher, fails: .inSilence, "recover", Guarantee<T>.self, file, line))
+    }
+}
+
+extension Catchable where T == Void {
+    /// Handles every error on `dispatcher`, cancellation among them: from here on the chain cannot fail.
+    @inlinable @inline(__always)
+    @discardableResult
+    public func recover(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (any Error) -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Void> {
+        let handle: @Sendable (any Error) -> Guarantee<Void> = { error in
+            body(error)
+            return .value
+        }
+        return recover(on: dispatcher, handle, file: file, line: line)
+    }
+
+    /// Handles an error that `policy` lets it see on `dispatcher`, or throws one in its place.
+    @inlinable @inline(__always)
+    public func recover(
+        on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
+        _ body: @escaping @Sendable (any Error) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let handle: @Sendable (any Error) throws -> Promise<Void> = { error in
+            try body(error)
+            return .value
+        }
+        return recover(on: dispatcher, policy: policy, handle, file: file, line: line)
+    }
+}
+
+@usableFromInline
+struct RecoverOn<Next: Thenable>: DispatchedOperation {
+    @usableFromInline typealias Input = Next.T
+    @usableFromInline typealias Output = Next.T
+    @usableFromInline let policy: CatchPolicy
+    @usableFromInline let body: @Sendable (any Error) throws -> Next
+    @usableFromInline var interest: DispatchedNode.Interest { .errors(policy) }
+
+    @inlinable
+    init(_ policy: CatchPolicy, _ body: @escaping @Sendable (any Error) throws -> Next) {
+        self.policy = policy
+        self.body = body
+    }
+
+    @inlinable
+    func run(_ source: Source<Next.T>) -> DispatchedOutcome<Next.T> {
+        guard !source.isFulfilled, policy.catches(source.error) else { return .ofSource }
+        do { return .following(try body(source.error).asPromise().core) } catch { return .error(error) }
+    }
+}
+
+@usableFromInline
+struct RecoverAlwaysOn<T>: DispatchedOperation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: @Sendable (any Error) -> Guarantee<T>
+    @usableFromInline var interest: DispatchedNode.Interest { .errors(.allErrors) }
+
+    @inlinable init(_ body: @escaping @Sendable (any Error) -> Guarantee<T>) { self.body = body }
+
+    @inlinable
+    func run(_ source: Source<T>) -> DispatchedOutcome<T> {
+        guard !source.isFulfilled else { return .ofSource }
+        return .following(body(source.error).core)
+    }
+}

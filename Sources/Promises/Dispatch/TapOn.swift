@@ -1,0 +1,64 @@
+import Reactor
+
+extension Thenable where T: Sendable {
+    /// Calls `body` with the outcome on `dispatcher`, whichever it is, a cancellation of the chain among them, and passes it
+    /// on. Only where the dispatcher refuses the job, or lets it go, `body` is not called; see `map(on:)`.
+    @inlinable @inline(__always)
+    public func tap(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> { tap("tap", on: dispatcher, body, file, line) }
+
+    /// What `tap` and `ensure` have in common.
+    @inlinable @inline(__always)
+    func tap(
+        _ operation: StaticString, on dispatcher: (any Dispatcher)?,
+        _ body: @escaping @Sendable (Result<T, any Error>) -> Void, _ file: StaticString, _ line: UInt
+    ) -> Promise<T> {
+        Promise(
+            asPromise().core.derive(
+                TapOn(body), on: dispatcher, role: .runsWhenCancelled, operation, Promise<T>.self, file, line))
+    }
+}
+
+extension Catchable where T: Sendable {
+    /// Calls `body` on `dispatcher` when the promise settles, whichever way, or is cancelled, and then passes the outcome on.
+    /// Only where the dispatcher refuses the job, or lets it go, `body` is not called; see `map(on:)`.
+    @inlinable @inline(__always)
+    public func ensure(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> { tap("ensure", on: dispatcher, { _ in body() }, file, line) }
+}
+
+extension Guarantee where T: Sendable {
+    /// As `get(on:)`, in the shape that `Promise.tap(on:)` has; the result is a failure only if the guarantee was abandoned
+    /// or cancelled.
+    @inlinable @inline(__always)
+    @discardableResult
+    public func tap(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        Guarantee(
+            core.derive(
+                TapOn(body), on: dispatcher, fails: .inSilence, role: .runsWhenCancelled, "tap", Guarantee<T>.self,
+                file, line))
+    }
+}
+
+@usableFromInline
+struct TapOn<T>: DispatchedOperation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: @Sendable (Result<T, any Error>) -> Void
+    @usableFromInline var interest: DispatchedNode.Interest { .anything }
+
+    @inlinable init(_ body: @escaping @Sendable (Result<T, any Error>) -> Void) { self.body = body }
+
+    @inlinable
+    func run(_ source: Source<T>) -> DispatchedOutcome<T> {
+        body(source.result)
+        return .ofSource
+    }
+}

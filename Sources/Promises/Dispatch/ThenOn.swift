@@ -1,0 +1,63 @@
+import Reactor
+
+extension Thenable where T: Sendable {
+    /// Calls `body` with the value on `dispatcher`, and settles as the promise that it returns. See `map(on:)`.
+    ///
+    /// In `body` attach handlers with `on:` only, unless `dispatcher` is a loop's `remote`: nobody drives the loop of a
+    /// pool's thread. Promises of this operator are settled one by one, and not linked as those of `then` are, so an endless
+    /// recursion through it does not run in constant memory.
+    @inlinable @inline(__always)
+    public func then<Next: Thenable>(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Next.T> where Next.T: Sendable {
+        Promise(asPromise().core.derive(ThenOn(body), on: dispatcher, "then", Promise<Next.T>.self, file, line))
+    }
+}
+
+extension Guarantee where T: Sendable {
+    /// Calls `body` with the value on `dispatcher`, and is fulfilled as the guarantee that it returns. Traps if that is this
+    /// very guarantee: it has no error to say so with. See `map(on:)`.
+    @inlinable @inline(__always)
+    @discardableResult
+    public func then<Next: Sendable>(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Guarantee<Next>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Next> {
+        Guarantee<Next>(
+            core.derive(
+                GuaranteeThenOn(body), on: dispatcher, fails: .inSilence, "then", Guarantee<Next>.self, file, line))
+    }
+}
+
+@usableFromInline
+struct ThenOn<T, Next: Thenable>: DispatchedOperation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = Next.T
+    @usableFromInline let body: @Sendable (T) throws -> Next
+    @usableFromInline var interest: DispatchedNode.Interest { .values }
+
+    @inlinable init(_ body: @escaping @Sendable (T) throws -> Next) { self.body = body }
+
+    @inlinable
+    func run(_ source: Source<T>) -> DispatchedOutcome<Next.T> {
+        guard source.isFulfilled else { return .ofSource }
+        do { return .following(try body(source.value).asPromise().core) } catch { return .error(error) }
+    }
+}
+
+@usableFromInline
+struct GuaranteeThenOn<T, Next>: DispatchedOperation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = Next
+    @usableFromInline let body: @Sendable (T) -> Guarantee<Next>
+    @usableFromInline var interest: DispatchedNode.Interest { .values }
+
+    @inlinable init(_ body: @escaping @Sendable (T) -> Guarantee<Next>) { self.body = body }
+
+    @inlinable
+    func run(_ source: Source<T>) -> DispatchedOutcome<Next> {
+        guard source.isFulfilled else { return .ofSource }
+        return .following(body(source.value).core)
+    }
+}

@@ -1,0 +1,66 @@
+import Glibc
+import Reactor
+import Synchronization
+
+/// Keeps jobs until a test runs them, or lets them go.
+final class Shelf: Dispatcher {
+    private let jobs = Mutex<[@Sendable () -> Void]>([])
+
+    func dispatch(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.append(job) } }
+
+    /// How many jobs are there.
+    var count: Int { jobs.withLock { $0.count } }
+
+    /// Runs those that are there, on this thread, and lets go of them.
+    func run() {
+        for job in take() { job() }
+    }
+
+    /// Lets them go, unrun.
+    func clear() { _ = take() }
+
+    func take() -> [@Sendable () -> Void] {
+        jobs.withLock { jobs in
+            defer { jobs = [] }
+            return jobs
+        }
+    }
+}
+
+/// Takes nothing.
+struct Refuser: Dispatcher {
+    func dispatch(_ job: @escaping @Sendable () -> Void) throws { throw Flaw(503) }
+}
+
+/// Takes everything and runs nothing.
+struct Shredder: Dispatcher {
+    func dispatch(_ job: @escaping @Sendable () -> Void) {}
+}
+
+/// Runs jobs at once, inside the call.
+struct Immediate: Dispatcher {
+    func dispatch(_ job: @escaping @Sendable () -> Void) { job() }
+}
+
+/// Gives each job a thread of its own, which has ended when the test joins it.
+final class Spawner: Dispatcher {
+    private let strands = Mutex<[Strand]>([])
+
+    func dispatch(_ job: @escaping @Sendable () -> Void) {
+        let strand = Strand(job)
+        strands.withLock { $0.append(strand) }
+    }
+
+    func join() {
+        let all = strands.withLock { $0 }
+        for strand in all { strand.join() }
+    }
+}
+
+/// The calling thread, as something to compare.
+func thisThread() -> UInt { UInt(pthread_self()) }
+
+extension Tally.Token {
+    /// What it is given, from a closure that holds it.
+    func with<Value>(_ value: Value) -> Value { value }
+}

@@ -1,0 +1,225 @@
+import Promises
+import Reactor
+import Testing
+
+/// Cancelling what a dispatcher is to do: before it is dispatched, before it runs, and while it runs.
+@Suite struct OnCancellation {
+    @Test func beforeTheSourceHasSettled() throws {
+        try inLoop { loop throws in
+            let (tally, shelf) = (Tally(), Shelf())
+            let (source, resolver) = Promise<Int>.pending()
+            var isStopped = false
+            resolver.onCancel { isStopped = true }
+            let mapped = {
+                let token = tally.token()
+                return source.map { $0 }.map(on: shelf) { token.with($0) }
+            }()
+            mapped.cancel()
+            #expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
+            #expect(source.error as? PromiseError == .cancelled)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(isStopped && shelf.count == 0)
+        }
+    }
+
+    @Test func withAnErrorOfOnesOwn() {
+        let (source, resolver) = Promise<Int>.pending()
+        let mapped = source.map(on: Shelf()) { $0 }
+        mapped.cancel(with: Flaw(3))
+        #expect(mapped.flaw == Flaw(3) && source.error as? PromiseError == .cancelled)
+        resolver.fulfill(1)
+    }
+
+    @Test func itStopsWhereAnotherListens() throws {
+        try inLoop { _ throws in
+            let shelf = Shelf()
+            let (source, resolver) = Promise<Int>.pending()
+            let (one, other) = (source.map(on: shelf) { $0 + 1 }, source.map(on: shelf) { $0 + 2 })
+            one.cancel()
+            #expect(source.isPending && other.isPending)
+            resolver.fulfill(1)
+            #expect(shelf.count == 1)
+            shelf.run()
+            #expect(other.value == 3)
+        }
+    }
+
+    @Test func fromBelowAndAsFarAsNobodyElseWaits() {
+        inLoop { _ in
+            let shelf = Shelf()
+            let (source, resolver) = Promise<Int>.pending()
+            let mapped = source.map(on: shelf) { $0 + 1 }
+            let (one, other) = (mapped.map { $0 }, mapped.map(on: nil) { $0 })
+            one.cancel()
+            #expect(mapped.isPending)
+            other.cancel()
+            #expect(mapped.error as? PromiseError == .cancelled && source.error as? PromiseError == .cancelled)
+            resolver.fulfill(1)
+        }
+    }
+
+    @Test func beforeTheJobHasBegun() {
+        inLoop { _ in
+            let (tally, shelf, ran) = (Tally(), Shelf(), Shared(false))
+            let mapped = {
+                let token = tally.token()
+                return Promise.value(1).map(on: shelf) { value in
+                    ran.change { $0 = true }
+                    return token.with(value)
+                }
+            }()
+            #expect(shelf.count == 1)
+            mapped.cancel()
+            #expect(mapped.error as? PromiseError == .cancelled && tally.alive == 0)
+            shelf.run()
+            #expect(!ran.value)
+        }
+    }
+
+    @Test func whileTheJobRunsItsOutcomeIsIgnored() throws {
+        try EventLoop.withLoop { _ throws in
+            let (begun, gate) = (Gate(), Gate())
+            let (value, tally) = (Shared(0), Tally())
+            let spawner = Spawner()
+            let mapped = Promise.value(1).map(on: spawner) { _ in
+                begun.open()
+                gate.wait()
+                value.change { $0 = 7 }
+                return tally.token()
+            }
+            begun.wait()
+            mapped.cancel()
+            #expect(mapped.error as? PromiseError == .cancelled)
+            gate.open()
+            spawner.join()
+            #expect(mapped.error as? PromiseError == .cancelled && value.value == 7 && tally.alive == 0)
+        }
+    }
+
+    @Test func whatARunningHandlerReturnsIsNotWantedAnyMore() {
+        let shelf = Shelf()
+        let (inner, resolver) = Promise<Int>.pending()
+        let box = Shared<Promise<Int>?>(nil)
+        let outer = Promise.value(1).then(on: shelf) { _ in
+            box.value?.cancel()
+            return inner
+        }
+        box.change { $0 = outer }
+        shelf.run()
+        #expect(outer.error as? PromiseError == .cancelled && inner.error as? PromiseError == .cancelled)
+        resolver.fulfill(1)
+        box.change { $0 = nil }
+    }
+
+    @Test(arguments: [false, true])
+    func whatAHandlerHasReturned(isShared: Bool) {
+        inLoop { _ in
+            let (inner, resolver) = Promise<Int>.pending()
+            if isShared { inner.pipe { _ in } }
+            let outer = Promise.value(1).then(on: Immediate()) { _ in inner }
+            #expect(outer.isPending)
+            outer.cancel()
+            #expect(outer.error as? PromiseError == .cancelled && inner.isPending == isShared)
+            resolver.fulfill(1)
+            #expect(outer.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func cleanupRunsBeforeTheSourceHasSettled() throws {
+        try inLoop { loop throws in
+            let (shelf, log) = (Shelf(), Shared<[String]>([]))
+            let (source, resolver) = Promise<Int>.pending()
+            let end = source.tap(on: shelf) { result in log.change { $0.append("tap \(result)") } }
+                .ensure(on: shelf) { log.change { $0.append("ensure") } }
+            end.cancel()
+            end.cancel()
+            #expect(end.isPending, "the cleanup has not been")
+            #expect(source.error as? PromiseError == .cancelled)
+            shelf.run()
+            #expect(end.error as? PromiseError == .cancelled)
+            #expect(log.value == ["ensure", "tap failure(the work was cancelled)"])
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(shelf.count == 0)
+        }
+    }
+
+    @Test func cleanupRunsWhenItWasDispatchedAlready() {
+        inLoop { _ in
+            let (shelf, log) = (Shelf(), Shared<[String]>([]))
+            let end = Promise.value(1).tap(on: shelf) { result in
+                guard case .failure(let error) = result else { return }
+                log.change { $0.append("\(error)") }
+            }
+            end.cancel(with: Flaw(4))
+            end.cancel()
+            #expect(end.isPending)
+            shelf.run()
+            #expect(end.flaw == Flaw(4) && log.value == ["\(Flaw(4))"])
+        }
+    }
+
+    @Test func cleanupInline() {
+        inLoop { _ in
+            let (source, resolver) = Promise<Int>.pending()
+            let runs = Shared(0)
+            let end = source.ensure(on: nil) { runs.change { $0 += 1 } }
+            end.cancel()
+            #expect(end.error as? PromiseError == .cancelled && runs.value == 1)
+            #expect(source.error as? PromiseError == .cancelled)
+            resolver.fulfill(1)
+            #expect(runs.value == 1)
+        }
+    }
+
+    @Test func cleanupThatCannotRunEndsTheCancellationAllTheSame() {
+        inLoop { _ in
+            let (source, resolver) = Promise<Int>.pending()
+            let end = source.ensure(on: Refuser()) { Issue.record("it ran") }
+            end.cancel()
+            #expect(end.flaw == Flaw(503))
+            let shelf = Shelf()
+            let other = Promise.value(1).ensure(on: shelf) { Issue.record("it ran") }
+            other.cancel()
+            let lines = logged { shelf.clear() }
+            #expect(other.error as? PromiseError == .abandoned && lines.count == 1)
+            resolver.fulfill(1)
+        }
+    }
+
+    @Test func aGuarantee() {
+        inLoop { _ in
+            let shelf = Shelf()
+            let (source, resolve) = Guarantee<Int>.pending()
+            let mapped = source.map(on: shelf) { $0 }
+            mapped.cancel()
+            #expect(mapped.asPromise().error as? PromiseError == .cancelled)
+            #expect(source.asPromise().error as? PromiseError == .cancelled)
+            resolve(1)
+            #expect(shelf.count == 0)
+        }
+    }
+
+    @Test func raceAndTimeoutCancelIt() throws {
+        try inLoop { loop throws in
+            let shelf = Shelf()
+            let slow = Promise.value(1).map(on: shelf) { $0 }
+            expect(slow.timeout(.seconds(1)), failsWith: PromiseError.timedOut)
+            #expect(slow.error as? PromiseError == .cancelled)
+            shelf.run()
+        }
+    }
+
+    @Test func manyThatWaitForOneAndWithdraw() {
+        let (source, resolver) = Promise<Int>.pending()
+        source.pipe { _ in }
+        let tally = Tally()
+        for _ in 0..<10_000 {
+            let token = tally.token()
+            source.map(on: nil) { token.with($0) }.cancel()
+        }
+        #expect(tally.alive == 0 && source.isPending)
+        resolver.fulfill(1)
+    }
+}

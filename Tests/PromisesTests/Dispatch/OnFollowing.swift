@@ -1,0 +1,144 @@
+import Promises
+import Reactor
+import Testing
+
+/// Promises that handlers with `on:` return.
+@Suite struct OnFollowing {
+    @Test func onesThatSettleLater() throws {
+        try inLoop { loop throws in
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
+            let failing = Promise<Int>(error: Flaw()).recover(on: ThreadPool.shared) { _ in inner }
+            loop.schedule(after: .seconds(5)) { resolver.fulfill(7) }
+            let hold = loop.hold()
+            #expect(try hang(outer) == 7)
+            #expect(try hang(failing) == 7)
+            hold.release()
+        }
+    }
+
+    @Test func onesOfThisLoop() throws {
+        try inLoop { loop throws in
+            let late = after(.seconds(5)).map { 3 }
+            let outer = Promise.value(1).then(on: nil) { _ in late }
+            #expect(outer.isPending)
+            try loop.run()
+            #expect(outer.value == 3)
+        }
+    }
+
+    @Test func oneThatIsRejectedLater() {
+        inLoop { _ in
+            let lines = logged {
+                let (inner, resolver) = Promise<Int>.pending()
+                let outer = Promise.value(1).then(on: nil) { _ in inner }
+                resolver.reject(Flaw(2))
+                #expect(outer.flaw == Flaw(2))
+            }
+            #expect(lines == [])
+        }
+    }
+
+    @Test func oneThatIsAbandoned() {
+        inLoop { _ in
+            var outer: Promise<Int>?
+            let lines = logged { outer = Promise.value(1).then(on: nil) { _ in Promise<Int> { _ in } } }
+            #expect(outer?.error as? PromiseError == .abandoned && lines.count == 1)
+        }
+    }
+
+    @Test func theVeryPromiseThatWaits() {
+        let (shelf, box) = (Shelf(), Shared<Promise<Int>?>(nil))
+        let outer = Promise.value(1).then(on: shelf) { _ in box.value! }
+        box.change { $0 = outer }
+        shelf.run()
+        #expect(outer.error as? PromiseError == .returnedSelf)
+        box.change { $0 = nil }
+    }
+
+    @Test func anotherOperatorFollowsOne() throws {
+        try inLoop { loop throws in
+            let shelf = Shelf()
+            let outer = Promise.value(1).then { value in Promise.value(value).map(on: shelf) { $0 + 1 } }.map {
+                $0 * 10
+            }
+            try loop.run()
+            #expect(outer.isPending)
+            shelf.run()
+            try loop.run()
+            #expect(outer.value == 20)
+        }
+    }
+
+    @Test func guarantees() {
+        inLoop { _ in
+            let (inner, resolve) = Guarantee<Int>.pending()
+            let outer: Guarantee<Int> = Guarantee.value(1).then(on: nil) { _ in inner }
+            let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover(on: nil) { _ in inner }
+            #expect(outer.isPending && recovered.isPending)
+            resolve(4)
+            #expect(outer.value == 4 && recovered.value == 4)
+        }
+    }
+
+    @Test func combinatorsOfThem() {
+        inLoop { _ in
+            let pool = ThreadPool.shared
+            let all = when(fulfilled: (1...20).map { number in Promise.value(number).map(on: pool) { $0 * 2 } })
+            expect(all, gives: (1...20).map { $0 * 2 })
+            let shelf = Shelf()
+            let loser = Promise.value(1).map(on: shelf) { $0 }
+            expect(race(loser, Promise.value(2).map(on: pool) { $0 }), gives: 2)
+            loser.cancel()
+        }
+    }
+
+    /// A promise that its own operators have not settled yet, and that a `then` has linked to another.
+    @Test func asWaitersOfALinkedPromise() throws {
+        try inLoop { loop throws in
+            let (start, resolver) = Promise<Int>.pending()
+            let inner = start.map { $0 }
+            let outer = Promise.value(0).then { _ in inner }
+            try loop.run()
+            let seen = inner.map(on: nil) { $0 + 1 }
+            let cancelled = inner.map(on: nil) { $0 + 2 }
+            cancelled.cancel()
+            #expect(cancelled.isRejected && outer.isPending, "the other side still wants it")
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(seen.value == 2 && outer.value == 1)
+        }
+    }
+
+    @Test func whatNobodyWillSettleUnderLogOnly() async {
+        await #expect(processExitsWith: .success) { try Bodies.whatNobodyWillSettleUnderLogOnly() }
+    }
+
+    private enum Bodies {
+        static func whatNobodyWillSettleUnderLogOnly() throws {
+            conf.abandoned = .log
+            conf.logHandler = { _ in }
+            let tally = Tally()
+            do {
+                let source = Promise<Int> { _ in }
+                let before = { [token = tally.token()] in source.map(on: nil) { token.with($0) } }()
+                var resolver: Resolver<Int>?
+                let waiting = Promise<Int> { resolver = $0 }
+                let then = { [token = tally.token()] in waiting.map(on: nil) { token.with($0) }.map { $0 } }()
+                let inner = Promise.value(1).then(on: nil) { [token = tally.token()] _ in
+                    token.use()
+                    return waiting
+                }
+                let dropped = { [token = tally.token()] in
+                    Guarantee.value(1).map(on: Shredder()) { token.with($0) }
+                }()
+                guard resolver != nil && tally.alive == 1 else { throw Flaw(tally.alive) }
+                resolver = nil
+                let isPending = before.isPending && then.isPending && inner.isPending && dropped.isPending
+                guard isPending && tally.alive == 0 else { throw Flaw(tally.alive) }
+                let later = before.map(on: nil) { [token = tally.token()] in token.with($0) }
+                guard later.isPending && tally.alive == 0 else { throw Flaw(tally.alive) }
+            }
+        }
+    }
+}

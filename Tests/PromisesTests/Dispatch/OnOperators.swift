@@ -1,0 +1,201 @@
+import Promises
+import Reactor
+import Testing
+
+private func half(_ number: Int) throws -> Int {
+    guard number % 2 == 0 else { throw Flaw(number) }
+    return number / 2
+}
+
+/// The operators with `on:`, one by one: what they give, what they pass on, and where they run.
+@Suite struct OnOperators {
+    private let pool = ThreadPool.shared
+    private let failed = Promise<Int>(error: Flaw(1))
+
+    @Test func map() {
+        inLoop { _ in
+            expect(Promise.value(4).map(on: pool) { try half($0) }, gives: 2)
+            expect(Promise.value(4).map(on: pool, half), gives: 2)
+            expect(Promise.value(3).map(on: pool, half), failsWith: Flaw(3))
+            expect(failed.map(on: pool, half), failsWith: Flaw(1))
+            expect(Guarantee.value(4).map(on: pool, half), gives: 2)
+            let sure: Guarantee<String> = Guarantee.value(4).map(on: pool) { number in
+                let text = "\(number)"
+                return text + text
+            }
+            expect(sure, gives: "44")
+        }
+    }
+
+    @Test func compactMap() {
+        inLoop { _ in
+            expect(Promise.value("4").compactMap(on: pool) { Int($0) }, gives: 4)
+            expect(
+                Promise.value("four").compactMap(on: pool) { Int($0) },
+                failsWith: PromiseError.compactMap(value: "four", type: "Int"))
+            expect(failed.compactMap(on: pool) { $0 as Int? }, failsWith: Flaw(1))
+            let long = String(repeating: "x", count: 201)
+            let shown = String(repeating: "x", count: 200) + "…"
+            expect(
+                Promise.value(long).compactMap(on: pool) { Int($0) },
+                failsWith: PromiseError.compactMap(value: shown, type: "Int"))
+            let error = PromiseError.compactMap(value: "four", type: "Int")
+            #expect("\(error)" == "compactMap found no Int in four")
+        }
+    }
+
+    @Test func then() {
+        inLoop { _ in
+            expect(Promise.value(4).then(on: pool) { Promise.value($0 + 1) }, gives: 5)
+            expect(Promise.value(4).then(on: pool) { Guarantee.value($0 + 1) }, gives: 5)
+            expect(Promise.value(4).then(on: pool) { _ in failed }, failsWith: Flaw(1))
+            expect(Promise.value(3).then(on: pool) { Promise.value(try half($0)) }, failsWith: Flaw(3))
+            expect(failed.then(on: pool) { Promise.value($0) }, failsWith: Flaw(1))
+            let sure: Guarantee<Int> = Guarantee.value(4).then(on: pool) { .value($0 + 1) }
+            expect(sure, gives: 5)
+        }
+    }
+
+    @Test func doneAndGet() throws {
+        try inLoop { _ throws in
+            let seen = Shared<[Int]>([])
+            try hang(Promise.value(1).done(on: pool) { value in seen.change { $0.append(value) } })
+            expect(Promise.value(2).get(on: pool) { value in seen.change { $0.append(value) } }, gives: 2)
+            expect(Promise.value(2).get(on: pool) { _ in throw Flaw(2) }, failsWith: Flaw(2))
+            expect(failed.get(on: pool) { _ in seen.change { $0.append(99) } }, failsWith: Flaw(1))
+            hang(Guarantee.value(3).done(on: pool) { value in seen.change { $0.append(value) } })
+            expect(Guarantee.value(4).get(on: pool) { value in seen.change { $0.append(value) } }, gives: 4)
+            #expect(seen.value == [1, 2, 3, 4])
+        }
+    }
+
+    @Test func tapAndEnsure() {
+        inLoop { _ in
+            let seen = Shared<[String]>([])
+            let note: @Sendable (Result<Int, any Error>) -> Void = { result in seen.change { $0.append("\(result)") } }
+            expect(Promise.value(1).tap(on: pool, note), gives: 1)
+            expect(failed.tap(on: pool, note), failsWith: Flaw(1))
+            expect(Guarantee.value(2).tap(on: pool, note), gives: 2)
+            expect(Promise.value(3).ensure(on: pool) { seen.change { $0.append("ensure") } }, gives: 3)
+            expect(failed.ensure(on: pool) { seen.change { $0.append("ensure") } }, failsWith: Flaw(1))
+            #expect(seen.value.count == 5 && seen.value[0] == "success(1)" && seen.value[4] == "ensure")
+        }
+    }
+
+    @Test func catching() throws {
+        try inLoop { loop throws in
+            let seen = Shared<[String]>([])
+            for error in [Flaw(1), PromiseError.cancelled] as [any Error] {
+                for policy in [CatchPolicy.allErrors, .allErrorsExceptCancellation] {
+                    Promise<Int>(error: error).catch(on: pool, policy: policy) { error in
+                        seen.change { $0.append("\(error)") }
+                    }.finally { seen.change { $0.append("finally") } }
+                    try loop.run()
+                }
+            }
+            failed.catch(on: pool) { error in seen.change { $0.append("\(error)") } }
+            Promise.value(1).catch(on: pool) { error in seen.change { $0.append("never \(error)") } }
+            try loop.run()
+            let flaw = "\(Flaw(1))"
+            #expect(
+                seen.value == [
+                    flaw, "finally", flaw, "finally", "\(PromiseError.cancelled)", "finally", "finally", flaw,
+                ])
+        }
+    }
+
+    @Test func recover() {
+        inLoop { _ in
+            expect(failed.recover(on: pool) { _ in Promise.value(2) }, gives: 2)
+            expect(failed.recover(on: pool) { _ -> Promise<Int> in throw Flaw(2) }, failsWith: Flaw(2))
+            let cancelled = Promise<Int>(error: PromiseError.cancelled)
+            expect(cancelled.recover(on: pool) { _ in Promise.value(2) }, failsWith: PromiseError.cancelled)
+            expect(cancelled.recover(on: pool, policy: .allErrors) { _ in Promise.value(2) }, gives: 2)
+            expect(Promise.value(1).recover(on: pool) { _ in Promise.value(2) }, gives: 1)
+            let sure: Guarantee<Int> = cancelled.recover(on: pool) { _ in .value(3) }
+            expect(sure, gives: 3)
+            let same: Guarantee<Int> = Promise.value(1).recover(on: pool) { _ in .value(3) }
+            expect(same, gives: 1)
+        }
+    }
+
+    @Test func recoverOfVoid() throws {
+        try inLoop { _ throws in
+            let failed = Promise<Void>(error: Flaw(1))
+            let seen = Shared(0)
+            let sure: Guarantee<Void> = failed.recover(on: pool) { _ in seen.change { $0 += 1 } }
+            hang(sure)
+            let thrown: Promise<Void> = failed.recover(on: pool) { _ in throw Flaw(2) }
+            let error = hangs(thrown)
+            #expect(error as? Flaw == Flaw(2) && seen.value == 1)
+        }
+    }
+
+    private func hangs(_ promise: Promise<Void>) -> (any Error)? {
+        do {
+            try hang(promise)
+            return nil
+        } catch { return error }
+    }
+
+    @Test func aHandlerRunsThereAndTheNextOneHere() throws {
+        try EventLoop.withLoop { loop throws in
+            let here = thisThread()
+            let there = Shared<UInt>(here)
+            let (promise, resolver) = Promise<Int>.pending()
+            var next: UInt = 0
+            promise.map(on: pool) { value in
+                there.change { $0 = thisThread() }
+                return value
+            }.done { _ in next = thisThread() }.orFail()
+            Strand.run { resolver.fulfill(1) }
+            try hang(promise)
+            try loop.run()
+            #expect(there.value != here && next == here)
+        }
+    }
+
+    @Test func anotherLoopsRemote() throws {
+        let box = Shared<EventLoop.Remote?>(nil)
+        let isThere = Gate()
+        let other = Strand {
+            let hold = EventLoop.current.hold()
+            box.change { $0 = EventLoop.current.remote }
+            isThere.open()
+            try? EventLoop.current.run()
+            hold.release()
+        }
+        isThere.wait()
+        let remote = box.value!
+        try EventLoop.withLoop { _ throws in
+            let (here, there) = (thisThread(), try hang(Promise.value(1).map(on: remote) { _ in thisThread() }))
+            #expect(here != there)
+            // A handler that is attached there runs there.
+            let chained = Promise.value(1).then(on: remote) { value in
+                Promise.value(value).map { _ in thisThread() }
+            }
+            expect(chained, gives: there)
+        }
+        remote.stop()
+        other.join()
+        expect(Promise.value(1).map(on: remote) { $0 }, failsWith: DispatchError.loopHasEnded)
+    }
+
+    @Test func theSharedPoolForShort() {
+        inLoop { _ in
+            expect(Promise.value(4).map(on: .shared) { $0 + 1 }.then(on: .shared) { Promise.value($0 + 1) }, gives: 6)
+            let dispatcher: (any Dispatcher)? = .shared
+            #expect(dispatcher as? ThreadPool === ThreadPool.shared)
+        }
+    }
+
+    /// A rejection that is not the handler's business does not take the way through the dispatcher.
+    @Test func whatPassesByIsNotDispatched() {
+        inLoop { _ in
+            let shelf = Shelf()
+            #expect(failed.map(on: shelf) { $0 }.flaw == Flaw(1))
+            #expect(Promise.value(1).recover(on: shelf) { _ in Promise.value(2) }.value == 1)
+            #expect(shelf.count == 0)
+        }
+    }
+}

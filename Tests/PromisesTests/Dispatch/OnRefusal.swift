@@ -1,0 +1,119 @@
+import Promises
+import Reactor
+import Testing
+
+/// Dispatchers that do not take a job, let it go, or run it more than once.
+@Suite struct OnRefusal {
+    @Test func whatTheDispatcherThrowsRejects() {
+        inLoop { _ in
+            let tally = Tally()
+            let mapped = {
+                let token = tally.token()
+                return Promise.value(1).map(on: Refuser()) { token.with($0) }
+            }()
+            #expect(mapped.flaw == Flaw(503) && tally.alive == 0)
+            #expect(Promise.value(1).then(on: Refuser()) { Promise.value($0) }.flaw == Flaw(503))
+            #expect(Promise.value(1).tap(on: Refuser()) { _ in Issue.record("it ran") }.flaw == Flaw(503))
+            let failed = Promise<Int>(error: Flaw(1))
+            #expect(failed.recover(on: Refuser()) { _ in Promise.value(1) }.flaw == Flaw(503))
+            #expect(Refuser().async(.promise) { try number() }.flaw == Flaw(503))
+        }
+    }
+
+    private func number() throws -> Int { 1 }
+
+    @Test func aJobThatIsLetGoIsAbandoned() {
+        inLoop { _ in
+            let line: UInt = #line + 3
+            var mapped: Promise<Int>?
+            let lines = logged {
+                mapped = Promise.value(1).map(on: Shredder()) { $0 }
+            }
+            #expect(mapped?.error as? PromiseError == .abandoned)
+            #expect(lines.count == 1 && lines[0].contains("\(#fileID):\(line) was abandoned"))
+        }
+    }
+
+    @Test func aJobThatIsLetGoLater() {
+        inLoop { _ in
+            let (shelf, tally) = (Shelf(), Tally())
+            let mapped = {
+                let token = tally.token()
+                return Promise.value(1).map(on: shelf) { token.with($0) }
+            }()
+            #expect(mapped.isPending && tally.alive == 1)
+            let lines = logged { shelf.clear() }
+            #expect(mapped.error as? PromiseError == .abandoned && tally.alive == 0 && lines.count == 1)
+        }
+    }
+
+    @Test func aLoopThatEndsWithTheJobLetsItGo() {
+        let box = Shared<Promise<Int>?>(nil)
+        Strand.run {
+            let mapped = Promise.value(1).map(on: EventLoop.current.remote) { $0 }
+            box.change { $0 = mapped }
+        }
+        #expect(box.value?.error as? PromiseError == .abandoned)
+    }
+
+    @Test func aGuaranteeHasNoErrorAndIsAbandoned() {
+        inLoop { _ in
+            for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
+                var mapped: Guarantee<Int>?
+                let lines = logged { mapped = Guarantee.value(1).map(on: dispatcher) { $0 } }
+                #expect(mapped?.value == nil && mapped?.asPromise().error as? PromiseError == .abandoned)
+                #expect(lines.count == 1 && lines[0].contains("was abandoned"))
+            }
+        }
+    }
+
+    @Test func aCatchThatCannotRunReportsTheErrorAndStillEnds() throws {
+        try inLoop { loop throws in
+            for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
+                var ended = false
+                let lines = try logged {
+                    Promise<Int>(error: Flaw(1)).catch(on: dispatcher) { _ in }.finally { ended = true }
+                    try loop.run()
+                }
+                #expect(ended && lines.count == 2)
+                #expect(lines.last?.hasPrefix("unhandled rejection: Flaw(number: 1)") == true)
+            }
+        }
+    }
+
+    @Test func aJobIsRunOnce() {
+        struct Stutterer: Dispatcher {
+            func dispatch(_ job: @escaping @Sendable () -> Void) throws {
+                job()
+                job()
+                throw Flaw(503)
+            }
+        }
+        let runs = Shared(0)
+        let mapped = Promise.value(1).map(on: Stutterer()) { value in
+            runs.change { $0 += 1 }
+            return value
+        }
+        #expect(mapped.value == 1 && runs.value == 1)
+    }
+
+    @Test func aFullPoolRejects() throws {
+        let pool = try ThreadPool(name: "full", threads: 1, queueLimit: 1)
+        let gate = Gate()
+        try EventLoop.withLoop { _ throws in
+            let all = (0..<3).map { number in
+                Promise.value(number).map(on: pool) { number in
+                    gate.wait()
+                    return number
+                }
+            }
+            #expect(all[2].error as? DispatchError == .queueIsFull(name: "full", limit: 1))
+            gate.open()
+            gate.open()
+            expect(all[0], gives: 0)
+            expect(all[1], gives: 1)
+        }
+        pool.shutDown()
+        #expect(Promise.value(1).map(on: pool) { $0 }.error as? DispatchError == .poolIsShutDown(name: "full"))
+    }
+}

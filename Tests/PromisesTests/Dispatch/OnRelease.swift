@@ -1,0 +1,70 @@
+import Promises
+import Reactor
+import Testing
+
+/// When closures, values and sources are let go.
+@Suite struct OnRelease {
+    /// Who learns of the outcome, on whatever thread, finds the closure gone.
+    @Test func theClosureGoesBeforeTheResultSettles() throws {
+        try EventLoop.withLoop { _ throws in
+            for _ in 0..<scaled(2000) {
+                let tally = Tally()
+                let mapped = { [token = tally.token()] in
+                    Promise.value(1).map(on: ThreadPool.shared) { token.with($0) }
+                }()
+                let left = try hang(mapped.map { _ in tally.alive })
+                #expect(left == 0)
+            }
+        }
+    }
+
+    @Test func theSourceGoesBeforeTheResultSettles() {
+        let shelf = Shelf()
+        let (tally, alive) = (Tally(), Shared(-1))
+        let mapped = { Promise.value(tally.token()).map(on: shelf) { _ in 1 } }()
+        mapped.done(on: nil) { _ in alive.change { $0 = tally.alive } }.orFail()
+        #expect(tally.alive == 1)
+        shelf.run()
+        #expect(alive.value == 0)
+    }
+
+    @Test func aClosureThatIsPassedBy() {
+        let tally = Tally()
+        let results = { [token = tally.token()] in
+            (
+                Promise<Int>(error: Flaw()).map(on: Shelf()) { token.with($0) },
+                Promise.value(1).recover(on: Shelf()) { _ in Promise.value(token.with(2)) }
+            )
+        }()
+        #expect(tally.alive == 0 && results.0.flaw == Flaw() && results.1.value == 1)
+    }
+
+    @Test func aHandlerMayHoldItsOwnPromise() {
+        let tally = Tally()
+        inLoop { _ in
+            let (source, resolver) = Promise<Int>.pending()
+            let box = Shared<Promise<Int>?>(nil)
+            let mapped = { [token = tally.token()] in
+                source.map(on: nil) { _ in
+                    defer { box.change { $0 = nil } }
+                    return token.with(box.value == nil ? 0 : 1)
+                }
+            }()
+            box.change { $0 = mapped }
+            resolver.fulfill(1)
+            #expect(mapped.value == 1)
+        }
+        #expect(tally.alive == 0)
+    }
+
+    @Test func aPoolThatOnlyItsJobsHold() {
+        inLoop { _ in
+            let sum = { () -> Promise<Int> in
+                let pool = try? ThreadPool(threads: 2)
+                let all = (1...10).map { number in Promise.value(number).map(on: pool) { $0 } }
+                return when(fulfilled: all).map { $0.reduce(0, +) }
+            }()
+            expect(sum, gives: 55)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import Promises
+import Reactor
+import Testing
+
+private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
+
+/// What reports say of promises of operators with `on:`. Tracing is the process's, so its tests have one of their own.
+@Suite struct OnTracing {
+    @Test func errorsNameTheLineOfTheOperator() throws {
+        let line: UInt = #line + 3
+        let lines = logged {
+            inLoop { _ in
+                _ = Promise.value(1).map(on: nil) { _ -> Int in throw Flaw(1) }
+            }
+        }
+        #expect(lines == ["unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))"])
+    }
+
+    @Test func anErrorThatPassesByKeepsItsOrigin() throws {
+        let line: UInt = #line + 3
+        let lines = logged {
+            inLoop { _ in
+                let failed = Promise<Int>(error: Flaw(1))
+                _ = failed.map(on: nil) { $0 }.ensure(on: nil) {}
+                _ = failed.tap(on: nil) { _ in }
+            }
+        }
+        #expect(lines.count == 2 && lines.last == "unhandled rejection: Flaw(number: 1) (promise made at \(at(line)))")
+    }
+
+    @Test func chains() async {
+        await #expect(processExitsWith: .success) { try Bodies.chains() }
+    }
+
+    private enum Bodies {
+        static func chains() throws {
+            conf.trace = true
+            try EventLoop.withLoop { _ throws in
+                let line: UInt = #line + 1
+                let (promise, resolver) = Promise<Int>.pending()
+                let end = promise.map(on: nil) { $0 }
+                    .then(on: ThreadPool.shared) { Promise.value($0) }
+                    .get(on: nil) { _ in }
+                    .compactMap(on: nil) { $0 }
+                    .ensure(on: nil) {}
+                    .tap(on: nil) { _ in }
+                    .recover(on: nil) { _ in Promise.value(1) }
+                    .done(on: nil) { _ in }
+                let lines = ["map", "then", "get", "compactMap", "ensure", "tap", "recover", "done"].enumerated()
+                let steps = lines.map { step in "\(step.element) at \(at(line + 1 + UInt(step.offset)))" }
+                let chain = (["made at \(at(line))"] + steps).joined(separator: " → ")
+                let seen = String(reflecting: end)
+                guard seen == "Promise<()>.pending (\(chain))" else { throw Mismatch(seen) }
+                guard EventLoop.pendingPromises.count == steps.count + 1 else { throw Mismatch("pending") }
+                resolver.fulfill(1)
+                try hang(end)
+
+                let start: UInt = #line + 1
+                let started = Shelf().async(.promise) { 1 }
+                let text = String(reflecting: started)
+                guard text.contains("async at \(at(start))") else { throw Mismatch(text) }
+
+                let (inner, innerResolver) = Promise<Int>.pending()
+                let outer = Promise.value(1).then(on: nil) { _ in inner }.named("outer")
+                let waiting = String(reflecting: outer)
+                guard waiting.contains("[awaits: made at ") else { throw Mismatch(waiting) }
+                innerResolver.fulfill(1)
+                let lazyLine: UInt = #line + 1
+                let lazy = LazyPromise<Int> { $0.fulfill(1) }
+                let made = String(reflecting: lazy.asPromise())
+                guard made == "Promise<Int>.fulfilled(1) (made at \(at(lazyLine)))" else { throw Mismatch(made) }
+            }
+        }
+    }
+
+    private struct Mismatch: Error {
+        let seen: String
+        init(_ seen: String) { self.seen = seen }
+    }
+}

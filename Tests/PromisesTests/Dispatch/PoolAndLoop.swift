@@ -1,0 +1,212 @@
+import Promises
+import Reactor
+import Testing
+
+/// A loop counts the jobs of a pool that its promises wait for.
+@Suite struct PoolAndLoop {
+    @Test func runWaitsForAJobAndForWhatFollows() throws {
+        for _ in 0..<200 {
+            try EventLoop.withLoop { loop throws in
+                var seen = 0
+                Promise.value(1).map(on: ThreadPool.shared) { $0 + 1 }
+                    .then(on: ThreadPool.shared) { Promise.value($0 + 1) }
+                    .map { $0 + 1 }
+                    .map(on: ThreadPool.shared) { $0 + 1 }
+                    .done { seen = $0 }.orFail()
+                try loop.run()
+                #expect(seen == 5)
+            }
+        }
+    }
+
+    @Test func itWaitsWhileTheJobIsQueuedOrRuns() throws {
+        let pool = try ThreadPool(threads: 1)
+        try EventLoop.withLoop { loop throws in
+            let (begun, gate) = (Gate(), Gate())
+            let first = pool.async(.promise) {
+                begun.open()
+                gate.wait()
+            }
+            let second = Promise.value(2).map(on: pool) { $0 }
+            begun.wait()
+            #expect(loop.isAlive && !loop.isReady)
+            gate.open()
+            try loop.run()
+            #expect(first.isFulfilled && second.value == 2 && !loop.isAlive)
+        }
+        pool.shutDown()
+    }
+
+    /// What a job gives out to a pool is work for the same loop.
+    @Test func itWaitsForAJobOfAJob() throws {
+        for _ in 0..<scaled(1000) {
+            try EventLoop.withLoop { loop throws in
+                let gate = Gate()
+                let outer = Promise.value(1).then(on: ThreadPool.shared) { value in
+                    ThreadPool.shared.async(.promise) {
+                        gate.wait()
+                        return value + 1
+                    }.map(on: ThreadPool.shared) { $0 + 1 }
+                }
+                loop.enqueue { gate.open() }
+                try loop.run()
+                #expect(outer.value == 3)
+            }
+        }
+    }
+
+    /// A promise that a handler has returned is not the job's business any more: here it waits for time to pass.
+    @Test func whatTheHandlerHasReturnedIsNotCounted() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop throws in
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
+            loop.schedule(after: .seconds(5)) { resolver.fulfill(4) }
+            try loop.run()
+            #expect(outer.value == 4 && clock.now.nanoseconds == 5_000_000_000)
+        }
+    }
+
+    /// The loop of the thread that attached the handler, whichever thread settles the source.
+    @Test func theLoopIsThatOfTheHandler() throws {
+        try EventLoop.withLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let gate = Gate()
+            let mapped = source.map(on: ThreadPool.shared) { value in
+                gate.wait()
+                return value
+            }
+            #expect(!loop.isAlive, "nothing has been dispatched as yet")
+            Strand.run {
+                resolver.fulfill(1)
+                #expect(!EventLoop.current.isAlive)
+            }
+            #expect(loop.isAlive)
+            gate.open()
+            try loop.run()
+            #expect(mapped.value == 1)
+        }
+    }
+
+    @Test func aRefusedJobIsNotCounted() throws {
+        let pool = try ThreadPool()
+        pool.shutDown()
+        inLoop { loop in
+            #expect(pool.async(.promise) { try failing() }.isRejected)
+            #expect(!loop.isAlive)
+        }
+    }
+
+    private func failing() throws -> Int { throw Flaw() }
+
+    @Test func aCancelledJobThatHasNotBegunIsNotCounted() throws {
+        let pool = try ThreadPool(threads: 1)
+        try EventLoop.withLoop { loop throws in
+            let (begun, gate) = (Gate(), Gate())
+            try pool.dispatch {
+                begun.open()
+                gate.wait()
+            }
+            begun.wait()
+            let queued = Promise.value(1).map(on: pool) { $0 }
+            #expect(loop.isAlive)
+            queued.cancel()
+            try loop.run()
+            #expect(!loop.isAlive)
+            gate.open()
+        }
+        pool.shutDown()
+    }
+
+    @Test func aCancelledJobThatRunsIs() throws {
+        try EventLoop.withLoop { loop throws in
+            let (begun, gate, ended) = (Gate(), Gate(), Shared(false))
+            let running = Promise.value(1).map(on: ThreadPool.shared) { _ in
+                begun.open()
+                gate.wait()
+                ended.change { $0 = true }
+            }
+            begun.wait()
+            running.cancel()
+            #expect(loop.isAlive)
+            gate.open()
+            try loop.run()
+            #expect(ended.value)
+        }
+    }
+
+    @Test func otherDispatchersAreNotCounted() {
+        inLoop { loop in
+            let shelf = Shelf()
+            let mapped = Promise.value(1).map(on: shelf) { $0 }
+            #expect(!loop.isAlive)
+            shelf.run()
+            #expect(mapped.value == 1)
+        }
+    }
+
+    @Test func hangKnowsThatThePoolCanSettle() throws {
+        let lines = try logged {
+            try EventLoop.withLoop { loop throws in
+                let gate = Gate()
+                let mapped = Promise.value(1).map(on: ThreadPool.shared) { value in
+                    gate.wait()
+                    return value
+                }
+                loop.enqueue { gate.open() }
+                #expect(try hang(mapped) == 1)
+            }
+        }
+        #expect(lines == [])
+    }
+
+    /// A time-out of virtual time beside a job that another thread lets go on: the job takes no virtual time.
+    @Test func aTimeOutInVirtualTimeWaitsForTheJob() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop throws in
+            let gate = Gate()
+            let job = Promise.value(1).map(on: ThreadPool.shared) { value in
+                gate.wait()
+                return value
+            }
+            let opener = Strand { gate.open() }
+            #expect(try hang(job.timeout(.seconds(3600))) == 1)
+            #expect(clock.now.nanoseconds == 0)
+            opener.join()
+            let late = after(.seconds(1)).map(on: ThreadPool.shared) { _ in 2 }.timeout(.seconds(2))
+            #expect(try hang(late) == 2)
+            #expect(clock.now.nanoseconds == 1_000_000_000)
+        }
+    }
+
+    /// Handlers that a job attaches without `on:` have a loop that nobody drives: those are run that are ready.
+    @Test func whatAJobLeavesReadyIsRunAndCounted() throws {
+        for _ in 0..<scaled(1000) {
+            try EventLoop.withLoop { loop throws in
+                let ready = Promise.value(1).then(on: ThreadPool.shared) { value in
+                    Promise.value(value).map { $0 + 1 }.map { $0 + 1 }
+                }
+                try loop.run()
+                #expect(ready.value == 3)
+            }
+        }
+    }
+
+    @Test func whatAJobLeavesWaitingIsReportedAndAbandoned() throws {
+        let isReported = Gate()
+        let recorder = LogRecorder(
+            where: { if case .undeliveredHandlers(77) = $0 { true } else { false } },
+            reaction: { _ in isReported.open() })
+        defer { recorder.stop() }
+        try EventLoop.withLoop { _ throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let waiting = Promise.value(1).then(on: ThreadPool.shared) { _ in
+                for _ in 0..<38 { source.done { _ in }.ignoringErrors() }
+                return source.map { $0 }
+            }
+            isReported.wait()
+            resolver.fulfill(1)
+            expect(waiting, failsWith: PromiseError.abandoned)
+        }
+    }
+}
