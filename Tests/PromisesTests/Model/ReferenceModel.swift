@@ -78,6 +78,17 @@ final class ReferenceModel: Machine {
     private var all: [Promise] = []
     var onAbandoned: (Int) -> Void = { _ in }
 
+    deinit {
+        // Promises and waiters know each other.
+        for promise in all {
+            promise.waiters = []
+            promise.waits = []
+            promise.link = nil
+            promise.producer = nil
+            promise.follows = nil
+        }
+    }
+
     private func make(_ origin: Int? = nil) -> Promise {
         all.append(Promise(origin: origin))
         return all.last!
@@ -133,7 +144,11 @@ final class ReferenceModel: Machine {
 
     private func follow(_ child: Promise, _ returned: Promise) {
         let (outer, inner) = (child.root, returned.root)
-        guard child.isOpen else { return cancel(inner, evenIfWanted: false) }
+        guard child.isOpen else {
+            // If it is linked, another handler has returned it, and waits for it.
+            if returned.link == nil { cancel(inner, evenIfWanted: false) }
+            return
+        }
         var next: Promise? = inner
         while let promise = next {
             if promise === outer { return settle(outer, .error(.returnedSelf)) }
