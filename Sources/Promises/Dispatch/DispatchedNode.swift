@@ -198,7 +198,8 @@ final class DispatchedNode: Core, @unchecked Sendable {
         }
         guard willRun else {
             code(self, .drop)
-            result.isStopped(self)
+            // (Others may be stopped by a job that comes to know of the cancellation, when the result is not its own.)
+            if home != nil { result.isStopped(self) }
             return .stopped(next)
         }
         // Its place in the list is still there, so it cannot stand in another one.
