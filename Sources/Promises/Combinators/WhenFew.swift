@@ -1,0 +1,108 @@
+// The forms of `when` for any number of thenables have a type with a pack in it. The compiler does not look through that
+// while it solves a closure of one expression (Swift 6.3): in `.done { user, page in count += page.length }` it finds no
+// `length`, and says something else. These forms, for as many as are usual, have no pack; what they do is the same.
+
+/// Waits for two, of whatever types; see the form for any number.
+@inlinable
+public func when<A: Thenable, B: Thenable>(
+    fulfilled a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<(A.T, B.T)> { whenAll(a, b, file: file, line: line) }
+
+/// Waits for three, of whatever types; see the form for any number.
+@inlinable
+public func when<A: Thenable, B: Thenable, C: Thenable>(
+    fulfilled a: A, _ b: B, _ c: C, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<(A.T, B.T, C.T)> { whenAll(a, b, c, file: file, line: line) }
+
+/// Waits for four, of whatever types; see the form for any number.
+@inlinable
+public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
+    fulfilled a: A, _ b: B, _ c: C, _ d: D, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<(A.T, B.T, C.T, D.T)> { whenAll(a, b, c, d, file: file, line: line) }
+
+/// Waits for five, of whatever types; see the form for any number.
+@inlinable
+public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
+    fulfilled a: A, _ b: B, _ c: C, _ d: D, _ e: E, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<(A.T, B.T, C.T, D.T, E.T)> { whenAll(a, b, c, d, e, file: file, line: line) }
+
+/// Waits until two have settled, of whatever types; see the form for any number.
+@inlinable
+@_disfavoredOverload
+public func when<A: Thenable, B: Thenable>(
+    resolved a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>)> { whenAllResolved(a, b, file: file, line: line) }
+
+/// Waits until three have settled, of whatever types; see the form for any number.
+@inlinable
+@_disfavoredOverload
+public func when<A: Thenable, B: Thenable, C: Thenable>(
+    resolved a: A, _ b: B, _ c: C, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>, Result<C.T, any Error>)> {
+    whenAllResolved(a, b, c, file: file, line: line)
+}
+
+/// Waits until four have settled, of whatever types; see the form for any number.
+@inlinable
+@_disfavoredOverload
+public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
+    resolved a: A, _ b: B, _ c: C, _ d: D, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>, Result<C.T, any Error>, Result<D.T, any Error>)> {
+    whenAllResolved(a, b, c, d, file: file, line: line)
+}
+
+/// Waits until five have settled, of whatever types; see the form for any number.
+@inlinable
+@_disfavoredOverload
+public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
+    resolved a: A, _ b: B, _ c: C, _ d: D, _ e: E, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<
+    (
+        Result<A.T, any Error>, Result<B.T, any Error>, Result<C.T, any Error>, Result<D.T, any Error>,
+        Result<E.T, any Error>
+    )
+> { whenAllResolved(a, b, c, d, e, file: file, line: line) }
+
+/// Waits for two guarantees, of whatever types; see the form for any number.
+@inlinable
+public func when<A, B>(
+    guarantees a: Guarantee<A>, _ b: Guarantee<B>, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(A, B)> { whenAllGuarantees(a, b, file: file, line: line) }
+
+/// Waits for three guarantees, of whatever types; see the form for any number.
+@inlinable
+public func when<A, B, C>(
+    guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(A, B, C)> { whenAllGuarantees(a, b, c, file: file, line: line) }
+
+/// Waits for four guarantees, of whatever types; see the form for any number.
+@inlinable
+public func when<A, B, C, D>(
+    guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, _ d: Guarantee<D>, file: StaticString = #fileID,
+    line: UInt = #line
+) -> Guarantee<(A, B, C, D)> { whenAllGuarantees(a, b, c, d, file: file, line: line) }
+
+/// Waits for five guarantees, of whatever types; see the form for any number.
+@inlinable
+public func when<A, B, C, D, E>(
+    guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, _ d: Guarantee<D>, _ e: Guarantee<E>,
+    file: StaticString = #fileID, line: UInt = #line
+) -> Guarantee<(A, B, C, D, E)> { whenAllGuarantees(a, b, c, d, e, file: file, line: line) }
+
+/// The form for any number: here it is the only one that fits.
+@inlinable
+func whenAll<each Each: Thenable>(
+    _ one: repeat each Each, file: StaticString, line: UInt
+) -> Promise<(repeat (each Each).T)> { when(fulfilled: repeat each one, file: file, line: line) }
+
+/// Likewise.
+@inlinable
+func whenAllResolved<each Each: Thenable>(
+    _ one: repeat each Each, file: StaticString, line: UInt
+) -> Guarantee<(repeat Result<(each Each).T, any Error>)> { when(resolved: repeat each one, file: file, line: line) }
+
+/// Likewise.
+@inlinable
+func whenAllGuarantees<each T>(
+    _ one: repeat Guarantee<each T>, file: StaticString, line: UInt
+) -> Guarantee<(repeat each T)> { when(guarantees: repeat each one, file: file, line: line) }

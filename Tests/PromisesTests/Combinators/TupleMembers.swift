@@ -1,0 +1,51 @@
+import Promises
+import Reactor
+import Testing
+
+/// That a closure of one expression sees the members of the values that `when` gives: through a type with a pack the
+/// compiler does not.
+@Suite struct TupleMembers {
+    private final class Page {
+        let length: Int
+        init(_ length: Int) { self.length = length }
+    }
+    private func page(_ length: Int) -> Promise<Page> { .value(Page(length)) }
+    private func sure(_ length: Int) -> Guarantee<Page> { .value(Page(length)) }
+
+    @Test func ofFulfilled() throws {
+        try inLoop { loop throws in
+            var sum = 0
+            when(fulfilled: page(1), sure(2)).done { a, b in sum += a.length + b.length }.orFail()
+            when(fulfilled: page(1), sure(2), page(3)).done { a, b, c in sum += a.length + c.length }.orFail()
+            try loop.run()
+            #expect(sum == 7)
+            expect(when(fulfilled: page(1), page(2), page(3)).map { $0.length + $1.length + $2.length }, gives: 6)
+            let four = when(fulfilled: page(1), page(2), page(3), sure(4)).map {
+                $0.length + $1.length * $2.length - $3.length
+            }
+            expect(four, gives: 3)
+            let five = when(fulfilled: page(1), page(2), page(3), sure(4), page(5)).map { a, b, c, d, e in
+                e.length - a.length
+            }
+            expect(five, gives: 4)
+        }
+    }
+
+    @Test func ofResolved() throws {
+        try inLoop { loop throws in
+            expect(when(resolved: page(1), sure(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
+            expect(when(resolved: page(1), page(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
+            let three = when(resolved: page(1), page(2), sure(3)).map { a, b, c in try c.get().length - a.get().length }
+            expect(three, gives: 2)
+        }
+    }
+
+    @Test func ofGuarantees() {
+        inLoop { _ in
+            var sum = 0
+            hang(when(guarantees: sure(1), sure(2)).done { a, b in sum += a.length + b.length })
+            hang(when(guarantees: sure(1), sure(2), sure(3)).done { a, b, c in sum += c.length })
+            #expect(sum == 6)
+        }
+    }
+}
