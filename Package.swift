@@ -15,6 +15,7 @@ let package = Package(
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux"]),
         .testTarget(name: "PromisesTests", dependencies: ["Promises"]),
+        .testTarget(name: "DocumentationTests", dependencies: ["Promises", "Reactor"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server"]),
     ],
     swiftLanguageModes: [.v6]

@@ -163,6 +163,7 @@ extension Handler {
             }
         let head = captures ? head + " [holds it]" : head
         if steps.isEmpty { return ["\(head) { \(last) }"] }
-        return ["\(head) {"] + (steps.flatMap { $0.lines } + [last]).map { "    " + $0 } + ["}"]
+        let body = steps.flatMap { $0.lines } + [last]
+        return ["\(head) {"] + body.map { "    \($0)" } + ["}"]
     }
 }

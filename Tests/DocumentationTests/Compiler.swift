@@ -1,0 +1,83 @@
+import Glibc
+import Testing
+
+/// The Swift compiler, as a client of the library meets it.
+struct Compiler {
+    /// An error or a warning.
+    struct Diagnostic: Hashable, CustomStringConvertible {
+        let file: String
+        let line: Int
+        let text: String
+
+        var description: String { "\(file):\(line): \(text)" }
+    }
+
+    /// What it says about `files`, a module that uses the modules of this very build; with `-emit-sil`, since what is
+    /// sent to other threads is looked at after the types have been checked.
+    static func diagnostics(
+        of files: [String], module: String, _ options: [String] = []
+    ) throws -> (all: [Diagnostic], output: String) {
+        let products = try Self.products
+        let output = try run(
+            ["swiftc", "-swift-version", "6", "-wmo", "-emit-sil", "-o", "/dev/null", "-module-name", module]
+                + ["-I", "\(products)/Modules", "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap"]
+                + options + files)
+        return (output.split(separator: "\n").compactMap(diagnostic), output)
+    }
+
+    /// The same for a `Package.swift`.
+    static func diagnostics(ofManifest file: String) throws -> (all: [Diagnostic], output: String) {
+        let output = try run(
+            [
+                "sh", "-c",
+                """
+                folder=$(dirname "$(readlink -f "$(command -v swiftc)")")
+                exec swiftc -typecheck -package-description-version 6.2 -I "$folder/../lib/swift/pm/ManifestAPI" "$0"
+                """, file,
+            ])
+        return (output.split(separator: "\n").compactMap(diagnostic), output)
+    }
+
+    /// `/a/b/File.swift:3:5: error: …`; the same line drawn in the source is no such line. One without a place is of no
+    /// file.
+    private static func diagnostic(_ line: Substring) -> Diagnostic? {
+        for kind in ["error: ", "warning: "] {
+            guard let range = firstRange(of: kind, in: line) else { continue }
+            let place = line[..<range.lowerBound].split(separator: ":")
+            if place.isEmpty { return Diagnostic(file: "", line: 0, text: String(line)) }
+            guard place.count >= 3, let number = Int(place[1]), place[0].hasSuffix(".swift") else { return nil }
+            let file = place[0].split(separator: "/").last.map(String.init) ?? ""
+            return Diagnostic(file: file, line: number, text: String(line[range.lowerBound...]))
+        }
+        return nil
+    }
+
+    private static func firstRange(of text: String, in line: Substring) -> Range<Substring.Index>? {
+        line.indices.first { line[$0...].hasPrefix(text) }.map { $0..<line.index($0, offsetBy: text.count) }
+    }
+
+    /// Beside the test bundle, which is what runs.
+    private static var products: String {
+        get throws {
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = buffer.withUnsafeMutableBytes {
+                readlink("/proc/self/exe", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+            }
+            let bundle = String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+            let end = try #require(bundle.lastIndex(of: "/"))
+            return String(bundle[..<end])
+        }
+    }
+
+    /// Both outputs of a command; how it ended is in its words.
+    private static func run(_ command: [String]) throws -> String {
+        // "e": other processes that tests start at this moment do not inherit our end.
+        let output = try #require(popen(command.map(quoted).joined(separator: " ") + " 2>&1", "re"))
+        defer { pclose(output) }
+        return String(decoding: Repository.bytes(of: output), as: UTF8.self)
+    }
+
+    private static func quoted(_ word: String) -> String {
+        "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    }
+}

@@ -1,0 +1,88 @@
+// Made by .ci/snippets.py from docs/cancellation.md; do not edit.
+// swift-format-ignore-file
+import Promises
+import Reactor
+
+// docs/cancellation.md: Cancellation
+extension Snippets {
+    static func cancellation1() throws {
+        let page = after(.seconds(1))
+            .then { request("/page") }
+            .ensure { print("done with it") }
+            .map(Page.init)
+
+        page.cancel()
+        _ = page
+    }
+}
+
+// docs/cancellation.md: Work of your own
+extension Snippets {
+    static func cancellation2() throws {
+        let answer = Promise<Answer> { resolver in
+            let query = database.start { resolver.resolve($0) }
+            resolver.onCancel { [weak query] in query?.stop() }
+        }
+        _ = answer
+    }
+}
+
+// docs/cancellation.md: Who listens
+extension Snippets {
+    static func cancellation3() throws {
+        let shared = request("/config")
+        let one = shared.map { $0.name }
+        one.cancel()                                  // nobody else listens: the request is cancelled
+        shared.pipe { _ in }                          // now it is wanted, whoever withdraws
+        _ = shared
+        _ = one
+    }
+}
+
+// docs/cancellation.md: Several
+extension Snippets {
+    static func cancellation4() throws {
+        let page = fetch(url).timeout(.seconds(2))    // late: the request is given up
+        let quickest = race(fetch(url), fetch(mirror)) // the slower request is given up
+        _ = page
+        _ = quickest
+    }
+}
+
+// docs/cancellation.md: Several
+extension Snippets {
+    static func cancellation5() throws {
+        let slow = fetch(url)
+        slow.pipe { _ in }                            // goes on, whoever wins
+        let either = race(slow.asVoid(), after(.seconds(1)).asPromise())   // at most a second later
+        _ = slow
+        _ = either
+    }
+}
+
+// docs/cancellation.md: Several
+extension Snippets {
+    static func cancellation6() throws {
+        let pages = [fetch(url), fetch(mirror)]
+        let all = when(fulfilled: pages).tapError { _ in for page in pages { page.cancel() } }
+        _ = pages
+        _ = all
+    }
+}
+
+// docs/cancellation.md: hang
+extension Snippets {
+    static func cancellation7() throws {
+        try hang(fetch(url).timeout(.seconds(2)))
+    }
+}
+
+// docs/cancellation.md: Tasks
+extension Snippets {
+    static func cancellation8() throws {
+        let answer = Promise { try await ask() }
+        let inTime = answer.timeout(.seconds(1))      // late: the task is cancelled
+        _ = answer
+        _ = inTime
+    }
+}

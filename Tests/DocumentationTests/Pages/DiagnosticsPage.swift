@@ -1,0 +1,49 @@
+// Made by .ci/snippets.py from docs/diagnostics.md; do not edit.
+// swift-format-ignore-file
+import Promises
+import Reactor
+
+// docs/diagnostics.md: Names
+extension Snippets {
+    static func diagnostics1() throws {
+        let login = request("/login").map(Session.init).named("login")
+        _ = login
+    }
+}
+
+// docs/diagnostics.md: Traces
+extension Snippets {
+    static func diagnostics2() throws {
+        conf.trace = true
+    }
+}
+
+// docs/diagnostics.md: Traces
+extension Promise {
+    func logged(file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
+        tap({ print($0) }, file: file, line: line)
+    }
+}
+
+// docs/diagnostics.md: What is pending
+extension Snippets {
+    static func diagnostics4() throws {
+        print(EventLoop.pendingPromisesReport)
+    }
+}
+
+// docs/diagnostics.md: To your own logger
+extension Snippets {
+    static func diagnostics5() throws {
+        conf.logHandler = { event in
+            switch event {
+            case .unhandledRejection(let error, let promise):
+                logger.error("\(error)", metadata: ["promise": "\(promise)", "trace": "\(promise.trace?.description ?? "-")"])
+            case .abandoned(let promise):
+                logger.error("abandoned: \(promise)")
+            default:
+                logger.warning("\(event)")
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// Made by .ci/snippets.py from README.md; do not edit.
+// swift-format-ignore-file
+import Promises
+import Reactor
+
+// README.md: Promises
+extension Snippets {
+    static func readme1() throws {
+        func price(of fruit: String) -> Promise<Int> {
+            after(.milliseconds(100)).map {                       // stands for a request
+                guard fruit != "durian" else { throw PromiseError.badInput("no \(fruit) here") }
+                return fruit.count
+            }
+        }
+
+        let sum = when(fulfilled: price(of: "pear"), price(of: "apple"))
+            .map { pear, apple in pear + apple }
+            .ensure { print("that is all") }
+        print(try hang(sum, timeout: .seconds(1)))                // 9
+        _ = sum
+    }
+}
+
+// README.md: A server
+extension Snippets {
+    static func readme2() throws {
+        func echo(_ connection: Connection) -> Promise<Void> {    // recursion in constant memory
+            connection.read().then { outcome -> Promise<Void> in
+                guard case .bytes(let bytes) = outcome else { return .value }
+                return connection.write(bytes).then { echo(connection) }
+            }
+        }
+
+        let listener = try Listener.bind("127.0.0.1:7000")
+        listener.serve(maxConnections: 1000) { connection in
+            echo(connection)                                      // closed when this has settled
+        }.catch { error in print(error) }
+        try EventLoop.current.run()
+        _ = listener
+    }
+}

@@ -1,0 +1,114 @@
+// Made by .ci/snippets.py from docs/testing-with-hang.md; do not edit.
+// swift-format-ignore-file
+import Promises
+import Reactor
+import Synchronization
+import Testing
+import XCTest
+
+// docs/testing-with-hang.md: Swift Testing
+@Suite struct Doubling {
+    @Test func aHandlerRunsLater() throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        let doubled = promise.map { $0 * 2 }
+        resolver.fulfill(21)
+        #expect(doubled.isPending)                        // never inside fulfill
+        #expect(try hang(doubled, timeout: .seconds(2)) == 42)
+    }
+
+    @Test func anErrorIsThrown() {
+        let (promise, resolver) = Promise<Int>.pending()
+        resolver.reject(PromiseError.badInput("no"))
+        #expect(throws: PromiseError.badInput("no")) { try hang(promise) }
+    }
+}
+
+// docs/testing-with-hang.md: XCTest
+final class DoublingTests: XCTestCase {
+    override func invokeTest() { EventLoop.withLoop { _ in super.invokeTest() } }
+
+    func testAHandlerRunsLater() throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        let doubled = promise.map { $0 * 2 }
+        resolver.fulfill(21)
+        XCTAssertTrue(doubled.isPending)
+        XCTAssertEqual(try hang(doubled, timeout: .seconds(2)), 42)
+    }
+}
+
+// docs/testing-with-hang.md: A server and its client, in one thread
+@Suite struct TestingWithHang3 {
+    @Test func echoes() throws {
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve { connection in
+                connection.receive().then { connection.write($0) }
+            }
+            let reply = connect(to: listener.localAddress).then { connection in
+                connection.write("ping").then { connection.receive() }.ensure { connection.close() }
+            }
+            let bytes = try hang(reply, timeout: .seconds(2))
+            #expect(bytes == Array("ping".utf8))
+            listener.close()
+            try hang(served, timeout: .seconds(2))
+        }
+    }
+}
+
+// docs/testing-with-hang.md: Virtual time
+@Suite struct TestingWithHang4 {
+    @Test func triesForAnHour() throws {
+        try withVirtualTime { clock in
+            var minutes: [Int64] = []
+            let answer = retry(
+                maxAttempts: 8, delay: .exponential(from: .seconds(60), cap: .seconds(1200), jitter: .none)
+            ) { attempt -> Promise<String> in
+                minutes.append(clock.now.nanoseconds / 60_000_000_000)
+                return attempt < 8 ? Promise(error: NotYet()) : .value("at last")
+            }
+            let text = try hang(answer)
+            #expect(text == "at last")
+            #expect(minutes == [0, 1, 3, 7, 15, 31, 51, 71])
+        }
+    }
+}
+
+// docs/testing-with-hang.md: Nested hang
+extension Snippets {
+    static func testingWithHang5() throws {
+        let sum = after(.milliseconds(1)).map { hang(after(.milliseconds(1)).map { 1 }) + 1 }
+        #expect(try hang(sum, timeout: .seconds(2)) == 2)
+        _ = sum
+    }
+}
+
+// docs/testing-with-hang.md: Settling from other threads
+@Suite struct TestingWithHang6 {
+    @Test func settledElsewhere() throws {
+        final class Counter { var count = 0 }                 // not Sendable
+        let counter = Counter()
+        let (promise, resolver) = Promise<Int>.pending()
+        let counted = promise.done { counter.count += $0 }    // runs on this thread
+        Thread.detachNewThread { resolver.fulfill(1) }        // settles on another
+        try hang(counted, timeout: .seconds(2))
+        #expect(counter.count == 1)
+    }
+}
+
+// docs/testing-with-hang.md: Reports
+@Suite(.disabled("the page says so")) struct TestingWithHang7 {
+    final class Reports: Sendable {
+        private let lines = Mutex<[String]>([])
+        func append(_ event: LogEvent) { lines.withLock { $0.append("\(event)") } }
+        var all: [String] { lines.withLock { $0 } }
+    }
+
+    @Test func aLostErrorIsReported() {
+        let reports = Reports()
+        let before = conf.logHandler
+        conf.logHandler = { reports.append($0) }
+        defer { conf.logHandler = before }
+        _ = Promise<Int>(error: PromiseError.badInput("lost"))
+        #expect(reports.all.contains { $0.hasPrefix("unhandled rejection: lost") })
+    }
+}

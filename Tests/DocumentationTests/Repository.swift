@@ -1,0 +1,46 @@
+import Glibc
+import Testing
+
+/// The files of the package that this test was built from.
+enum Repository {
+    /// Without a slash at its end.
+    static let root: String = {
+        let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
+        return parts.dropLast(3).joined(separator: "/")
+    }()
+
+    /// - Parameter path: from the root.
+    static func text(of path: String) throws -> String {
+        let file = try #require(fopen("\(root)/\(path)", "r"), "\(path) cannot be opened")
+        defer { fclose(file) }
+        return String(decoding: bytes(of: file), as: UTF8.self)
+    }
+
+    static func lines(of path: String) throws -> [Substring] {
+        try text(of: path).split(separator: "\n", omittingEmptySubsequences: false)
+    }
+
+    /// The files of a folder, by their paths from the root.
+    static func files(in folder: String) throws -> [String] {
+        let directory = try #require(opendir("\(root)/\(folder)"), "\(folder) cannot be opened")
+        defer { closedir(directory) }
+        var files: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !name.hasPrefix(".") { files.append("\(folder)/\(name)") }
+        }
+        return files.sorted()
+    }
+
+    static func absolute(_ paths: [String]) -> [String] { paths.map { "\(root)/\($0)" } }
+
+    /// All that is left of it.
+    static func bytes(of file: UnsafeMutablePointer<FILE>) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 65536)
+        while case let count = fread(&part, 1, part.count, file), count > 0 { bytes += part[..<count] }
+        return bytes
+    }
+}

@@ -1,0 +1,71 @@
+import Testing
+
+/// What users write on one thread needs no annotation in Swift 6 mode, and what would be a race does not compile.
+@Suite struct SwiftSix {
+    @Test func codeOnOneThreadCompilesInSilence() throws {
+        let files = try Repository.files(in: "Tests/Fixtures/OneThread/Sources/OneThread")
+        for file in files {
+            let text = try Repository.text(of: file)
+            for word in ["@Sendable", "@unchecked", "nonisolated", "sending ", "@MainActor", "@preconcurrency"] {
+                #expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
+            }
+        }
+        for options in [[], ["-default-isolation", "MainActor"]] as [[String]] {
+            let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "OneThread", options)
+            #expect(said.output == "")
+        }
+    }
+
+    /// The compiler looks for mistakes in stages, and does not begin the next before the last has found none. So what it
+    /// has refused is taken out, and it is asked about the rest.
+    @Test func codeAcrossThreadsDoesNotCompile() throws {
+        let files = try Repository.files(in: "Tests/Fixtures/AcrossThreads/Sources/AcrossThreads")
+        var expected: [String: [Int: String]] = [:]
+        for file in files {
+            let lines = try Repository.lines(of: file)
+            for (number, line) in lines.enumerated() {
+                guard let text = line.text(after: "// error: ") else { continue }
+                expected[file.nameOfFile, default: [:]][number + 1] = text
+            }
+        }
+        #expect(expected.count >= files.count - 1, "all but the file of what the mistakes are made with")
+        var left = files
+        while true {
+            let said = try Compiler.diagnostics(of: Repository.absolute(left), module: "AcrossThreads")
+            if said.all.isEmpty {
+                #expect(said.output == "")
+                break
+            }
+            for one in Set(said.all) {
+                let fragment = expected[one.file]?.removeValue(forKey: one.line)
+                let isExpected = fragment.map(one.text.hasSomewhere) ?? false
+                #expect(isExpected, "\(one) where \(fragment ?? "nothing") was expected")
+            }
+            let refused = Set(said.all.map(\.file))
+            let count = left.count
+            left.removeAll { refused.contains($0.nameOfFile) }
+            try #require(left.count < count, "\(said.output)")
+        }
+        for (file, lines) in expected {
+            for (line, fragment) in lines { Issue.record("\(file):\(line) compiles without '\(fragment)'") }
+        }
+    }
+
+    @Test func manifestsOfTheDocumentationCompile() throws {
+        let files = try Repository.files(in: "Tests/Fixtures/Manifests")
+        #expect(!files.isEmpty)
+        for file in files {
+            #expect(try Compiler.diagnostics(ofManifest: Repository.absolute([file])[0]).output == "")
+        }
+    }
+}
+
+extension StringProtocol {
+    fileprivate func hasSomewhere(_ text: String) -> Bool { indices.contains { self[$0...].hasPrefix(text) } }
+
+    fileprivate func text(after mark: String) -> String? {
+        indices.first { self[$0...].hasPrefix(mark) }.map { String(self[$0...].dropFirst(mark.count)) }
+    }
+
+    fileprivate var nameOfFile: String { lastIndex(of: "/").map { String(self[index(after: $0)...]) } ?? String(self) }
+}

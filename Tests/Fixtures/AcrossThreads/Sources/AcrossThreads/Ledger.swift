@@ -1,0 +1,18 @@
+import Promises
+
+/// What belongs to one thread.
+final class Ledger {
+    var entries: [String] = []
+}
+
+/// What belongs to the main thread.
+@MainActor final class Window {
+    var title = ""
+}
+
+actor Archive {
+    var promise: Promise<Int>?
+
+    func take(_ promise: Promise<Ledger>) {}
+    func give() -> Promise<Ledger> { .value(Ledger()) }
+}

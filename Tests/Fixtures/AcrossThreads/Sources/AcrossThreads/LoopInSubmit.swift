@@ -1,0 +1,10 @@
+import Promises
+import Reactor
+
+/// The loop itself stays at home; `remote` is its door.
+func loopInSubmit(_ remote: EventLoop.Remote) {
+    let loop = EventLoop.current
+    remote.submit {
+        loop.stop()  // error: capture of 'loop' with non-Sendable type 'EventLoop'
+    }
+}

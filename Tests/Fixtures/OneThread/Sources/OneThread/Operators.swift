@@ -1,0 +1,56 @@
+import Promises
+
+/// The other operators, with closures that use what belongs to this thread.
+func operators(_ bank: Bank, _ account: Account) -> Promise<Account> {
+    var seen: [Account] = []
+    var problems = 0
+    account.partner = account
+    return Promise.value(account)
+        .compactMap { $0.partner }
+        .validate { partner in
+            seen.append(partner)
+            return partner === account
+        }
+        .getThen { partner in partner.deposit(seen.count) }
+        .tapError { _ in problems += 1 }
+        .mapError { error in
+            bank.entries.append("\(error)")
+            return Refusal.closed
+        }
+        .recover(only: Refusal.closed) { Promise.value(account) }
+        .recover(only: PromiseError.self) { error -> Promise<Account> in
+            bank.entries.append("\(error)")
+            return .value(account)
+        }
+        .get { $0.balance += problems }
+}
+
+/// Ends of chains that look at the error.
+func endings(_ bank: Bank, _ account: Account) {
+    var problems = 0
+    account.deposit(0)
+        .done { bank.accounts[$0.name] = $0 }
+        .catch(only: Refusal.amount(0)) { problems += 1 }
+        .catch(only: Refusal.self) { bank.entries.append("\($0)") }
+        .catch { _ in account.history = [] }
+        .finally { account.balance += problems }
+    account.deposit(1).done { $0.balance += 1 }.cauterize()
+}
+
+/// Sequences of objects.
+func sequences(_ bank: Bank) -> Promise<[Account]> {
+    var visited: [Account] = []
+    let names = Promise.value(["ann", "bob"])
+    let accounts = names.mapValues { name -> Account in
+        let account = Account(name, balance: visited.count)
+        visited.append(account)
+        return account
+    }
+    let rich = accounts.filterValues { $0.balance > visited.count }
+    let first = accounts.firstValue { $0 === visited.first }
+    let sorted = accounts.sortedValues { $0.balance < $1.balance }
+    return when(fulfilled: rich, first, sorted).map { rich, first, sorted in
+        bank.entries.append(first.name)
+        return rich + sorted
+    }
+}

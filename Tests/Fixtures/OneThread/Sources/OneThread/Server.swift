@@ -1,0 +1,46 @@
+import Promises
+import Reactor
+
+/// A server with state that its connections share.
+final class Chat {
+    private var members: [ObjectIdentifier: Connection] = [:]
+    private var lines = 0
+    private let listener: Listener
+
+    init() throws {
+        listener = try Listener.bind("127.0.0.1:0")
+    }
+
+    var address: SocketAddress { listener.localAddress }
+
+    func serve() -> Promise<Void> {
+        listener.serve(maxConnections: 100) { connection in
+            self.members[ObjectIdentifier(connection)] = connection
+            connection.idleTimeout = .seconds(60)
+            return self.talk(with: connection).ensure {
+                self.members[ObjectIdentifier(connection)] = nil
+            }
+        }
+    }
+
+    private func talk(with connection: Connection) -> Promise<Void> {
+        connection.read().then { outcome -> Promise<Void> in
+            guard case .bytes(let bytes) = outcome else { return .value }
+            self.lines += 1
+            let copies = self.members.values.map { $0.write(bytes) }
+            return when(fulfilled: copies).then { _ in self.talk(with: connection) }
+        }
+    }
+
+    func close() { listener.close() }
+}
+
+/// A client of it.
+func client(of chat: Chat, _ account: Account) -> Promise<[UInt8]> {
+    connect(to: chat.address, timeout: .seconds(5)).then { connection in
+        connection.write("hello from \(account.name)\n")
+            .then { connection.receive() }
+            .get { account.history.append("\($0.count) bytes") }
+            .ensure { connection.close() }
+    }
+}
