@@ -133,6 +133,7 @@ struct Observation: CustomStringConvertible {
 
     init(modelOf program: Program) {
         let model = ReferenceModel()
+        defer { model.end() }
         let execution = Execution(model)
         perform(program, execution)
         for rejection in model.unhandled { unhandled[rejection, default: 0] += 1 }

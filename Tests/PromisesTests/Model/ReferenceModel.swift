@@ -78,8 +78,10 @@ final class ReferenceModel: Machine {
     private var all: [Promise] = []
     var onAbandoned: (Int) -> Void = { _ in }
 
-    deinit {
-        // Promises and waiters know each other.
+    /// Takes it apart: promises, waiters and it know each other.
+    func end() {
+        jobs = []
+        inlineJobs = []
         for promise in all {
             promise.waiters = []
             promise.waits = []
@@ -87,6 +89,7 @@ final class ReferenceModel: Machine {
             promise.producer = nil
             promise.follows = nil
         }
+        all = []
     }
 
     private func make(_ origin: Int? = nil) -> Promise {
