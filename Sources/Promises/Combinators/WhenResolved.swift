@@ -130,6 +130,22 @@ public func when<Each: Thenable>(
     notAllRejected thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<Each.T, any Error>]> { when(notAllRejected: thenables, file: file, line: line) }
 
+/// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
+/// with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func when<T>(
+    notAllRejected thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<T, any Error>]> { when(notAllRejected: promises(of: thenables), file: file, line: line) }
+
+/// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
+/// with an array of one type.
+@inlinable
+@_disfavoredOverload
+public func when<T>(
+    notAllRejected thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<T, any Error>]> { when(notAllRejected: promises(of: thenables), file: file, line: line) }
+
 extension Gathering {
     @inlinable
     func results<Value>(as type: Value.Type) -> [Result<Value, any Error>] {

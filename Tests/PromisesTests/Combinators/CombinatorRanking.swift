@@ -100,6 +100,15 @@ import Testing
         }
     }
 
+    @Test func whenNotAllRejected() throws {
+        try inLoop { _ throws in
+            #expect(try hang(when(notAllRejected: one, one)).count == 2)
+            #expect(try hang(when(notAllRejected: [one, one])).count == 2)
+            #expect(try hang(when(notAllRejected: one, two)).count == 2)
+            #expect(try hang(when(notAllRejected: [one, two, Doubled(one)])).count == 3)
+        }
+    }
+
     @Test func whenGuarantees() {
         inLoop { _ in
             #expect(hang(when(guarantees: [two, two])) == [2, 2])

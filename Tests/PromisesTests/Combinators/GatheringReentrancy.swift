@@ -1,0 +1,136 @@
+import Promises
+import Reactor
+import Testing
+
+/// Inline handlers of the sources and of the result, which run in the midst of a settlement.
+@Suite struct GatheringReentrancy {
+    enum Kind: CaseIterable {
+        case all, each, notAllRejected, race, raceFulfilled
+
+        func gather(_ sources: [Promise<Int>]) -> Promise<[Int]> {
+            switch self {
+            case .all: Promises.when(fulfilled: sources)
+            case .each: Promises.when(resolved: sources).map { $0.map { (try? $0.get()) ?? -1 } }.asPromise()
+            case .notAllRejected: Promises.when(notAllRejected: sources).map { $0.map { (try? $0.get()) ?? -1 } }
+            case .race: Promises.race(sources).map { [$0] }
+            case .raceFulfilled: Promises.race(fulfilled: sources).map { [$0] }
+            }
+        }
+    }
+
+    private typealias Pair = (promise: Promise<Int>, resolver: Resolver<Int>)
+
+    private func pairs(_ count: Int) -> [Pair] { (0..<count).map { _ in Promise<Int>.pending() } }
+
+    @Test(arguments: Kind.allCases, [false, true])
+    func aSourceThatSettlesTheNext(kind: Kind, isFirst: Bool) throws {
+        try inLoop { loop throws in
+            let pairs = pairs(50)
+            func link() {
+                for index in 0..<49 {
+                    pairs[index].promise.pipe { _ in pairs[index + 1].resolver.fulfill(index + 1) }
+                }
+            }
+            if isFirst { link() }
+            let result = kind.gather(pairs.map(\.promise))
+            if !isFirst { link() }
+            pairs[0].resolver.fulfill(0)
+            switch kind {
+            // Handlers that came before the race see to it that the second one's are told first.
+            case .race, .raceFulfilled: expect(result, gives: [isFirst ? 1 : 0])
+            default: expect(result, gives: Array(0..<50))
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func aSourceThatRejectsTheNext(kind: Kind) throws {
+        try inLoop { loop throws in
+            let pairs = pairs(3)
+            let result = kind.gather(pairs.map(\.promise))
+            pairs[0].promise.pipe { _ in pairs[1].resolver.reject(Flaw(1)) }
+            pairs[1].promise.pipe { _ in pairs[2].resolver.fulfill(2) }
+            pairs[0].resolver.fulfill(0)
+            switch kind {
+            case .all: expect(result, failsWith: Flaw(1))
+            case .each, .notAllRejected: expect(result, gives: [0, -1, 2])
+            case .race, .raceFulfilled: expect(result, gives: [0])
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func aSourceThatCancelsTheResult(kind: Kind) throws {
+        try inLoop { loop throws in
+            let pairs = pairs(3)
+            let box = Shared<Promise<[Int]>?>(nil)
+            pairs[0].promise.pipe { _ in box.value?.cancel() }
+            let result = kind.gather(pairs.map(\.promise))
+            box.change { $0 = result }
+            pairs[0].resolver.fulfill(0)
+            expect(result, failsWith: PromiseError.cancelled)
+            box.change { $0 = nil }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func theResultThatSettlesASource(kind: Kind) throws {
+        try inLoop { loop throws in
+            let pairs = pairs(4)
+            let result = kind.gather(pairs.map(\.promise))
+            result.pipe { _ in for pair in pairs { pair.resolver.fulfill(9) } }
+            for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
+            switch kind {
+            case .race, .raceFulfilled: expect(result, gives: [0])
+            default: expect(result, gives: [0, 1, 2, 3])
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func aThenableThatSettlesAnotherWhileItIsAsked(kind: Kind) throws {
+        try inLoop { loop throws in
+            let pairs = pairs(3)
+            let meddler = Meddler(promise: pairs[2].promise) { pairs[0].resolver.fulfill(0) }
+            let sources: [any Thenable<Int>] = [pairs[0].promise, pairs[1].promise, meddler]
+            let result: Promise<[Int]> =
+                switch kind {
+                case .all: when(fulfilled: sources)
+                case .each: when(resolved: sources).map { $0.map { (try? $0.get()) ?? -1 } }.asPromise()
+                case .notAllRejected: when(notAllRejected: sources).map { $0.map { (try? $0.get()) ?? -1 } }
+                case .race: race(sources).map { [$0] }
+                case .raceFulfilled: race(fulfilled: sources).map { [$0] }
+                }
+            pairs[1].resolver.fulfill(1)
+            pairs[2].resolver.fulfill(2)
+            switch kind {
+            case .race, .raceFulfilled: expect(result, gives: [0])
+            default: expect(result, gives: [0, 1, 2])
+            }
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func manySourcesAreCancelled(kind: Kind) throws {
+        try inLoop { loop throws in
+            let naps = (0..<scaled(100_000)).map { number in after(.seconds(1)).map { number }.asPromise() }
+            let result = kind.gather(naps)
+            result.cancel()
+            #expect(loop.nextDeadline == nil && !loop.isAlive)
+            expect(result, failsWith: PromiseError.cancelled)
+        }
+    }
+}
+
+/// A thenable of somebody else's that does something else when it is asked for a handler.
+private struct Meddler: Thenable {
+    let promise: Promise<Int>
+    let deed: () -> Void
+
+    var result: Result<Int, any Error>? { promise.result }
+
+    func pipe(to handler: @escaping @Sendable (Result<Int, any Error>) -> Void) {
+        deed()
+        promise.pipe(to: handler)
+    }
+}
