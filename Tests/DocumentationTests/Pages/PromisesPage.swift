@@ -554,9 +554,56 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: async and await
+// docs/promises.md: Other threads
 extension Snippets {
     static func promises24() throws {
+        let pool = try ThreadPool(name: "sums", threads: 2)
+        let sum = pool.async(.promise) { (1...1000).reduce(0, +) }        // over there
+        var here = 0
+        let stored = sum.done { here = $0 }                               // over here
+        hang(stored)
+        assert(here == 500_500)
+        _ = pool
+        _ = sum
+        _ = here
+        _ = stored
+    }
+}
+
+// docs/promises.md: Other threads
+extension Snippets {
+    static func promises25() throws {
+        let text = Promise.value("text")
+        let hash = text.map(on: ThreadPool.shared) { $0.unicodeScalars.reduce(5381) { $0 &* 33 &+ $1.value } }
+        var seen: UInt32 = 0
+        try hang(hash.done { seen = $0 })                                 // this thread again
+        assert(seen != 0)
+        _ = text
+        _ = hash
+        _ = seen
+    }
+}
+
+// docs/promises.md: Lazy promises
+extension Snippets {
+    static func promises26() throws {
+        var begun = false
+        let lazy = LazyPromise<Int> { resolver in
+            begun = true
+            resolver.fulfill(1)
+        }
+        assert(!begun)
+        let value = try hang(lazy.map { $0 + 1 })
+        assert(begun && lazy.isStarted && value == 2)
+        _ = begun
+        _ = lazy
+        _ = value
+    }
+}
+
+// docs/promises.md: async and await
+extension Snippets {
+    static func promises27() throws {
         let promise = Promise { try await double(21) }
         let value = try hang(promise)
         assert(value == 42)
@@ -567,7 +614,7 @@ extension Snippets {
 
 // docs/promises.md: async and await
 extension Snippets {
-    static func promises25() throws {
+    static func promises28() throws {
         func greeting(of promise: Promise<String>, _ guarantee: Guarantee<Int>) async throws -> String {
             try await "\(promise.async()) \(guarantee.async())"
         }
@@ -576,7 +623,7 @@ extension Snippets {
 
 // docs/promises.md: A thenable of your own
 extension Snippets {
-    static func promises26() throws {
+    static func promises29() throws {
         final class Button: Thenable {
             private var presses = 0
             private var handlers: [(Result<Int, any Error>) -> Void] = []
@@ -608,7 +655,7 @@ extension Snippets {
 
 // docs/promises.md: Testing
 extension Snippets {
-    static func promises27() throws {
+    static func promises30() throws {
         let waited = try withVirtualTime { clock in
             try hang(Promise.value("an hour later").delay(.seconds(3600)), timeout: .seconds(7200))
             return clock.now
@@ -620,7 +667,7 @@ extension Snippets {
 
 // docs/promises.md: Settings and the log
 extension Snippets {
-    static func promises28() throws {
+    static func promises31() throws {
         conf.logHandler = { event in
             logger.warning("\(event)")
         }

@@ -25,8 +25,11 @@ extension Snippet {
         Snippet("docs/promises.md: Time (promises21)", asserts: 3, Snippets.promises21),
         Snippet("docs/promises.md: Cancellation (promises22)", asserts: 2, Snippets.promises22),
         Snippet("docs/promises.md: Asking and waiting (promises23)", asserts: 3, Snippets.promises23),
-        Snippet("docs/promises.md: async and await (promises24)", asserts: 1, Snippets.promises24),
-        Snippet("docs/promises.md: A thenable of your own (promises26)", asserts: 1, Snippets.promises26),
-        Snippet("docs/promises.md: Testing (promises27)", asserts: 1, Snippets.promises27),
+        Snippet("docs/promises.md: Other threads (promises24)", asserts: 1, Snippets.promises24),
+        Snippet("docs/promises.md: Other threads (promises25)", asserts: 1, Snippets.promises25),
+        Snippet("docs/promises.md: Lazy promises (promises26)", asserts: 2, Snippets.promises26),
+        Snippet("docs/promises.md: async and await (promises27)", asserts: 1, Snippets.promises27),
+        Snippet("docs/promises.md: A thenable of your own (promises29)", asserts: 1, Snippets.promises29),
+        Snippet("docs/promises.md: Testing (promises30)", asserts: 1, Snippets.promises30),
     ]
 }
