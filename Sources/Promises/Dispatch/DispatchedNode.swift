@@ -27,7 +27,8 @@ protocol DispatchedOperation<Input, Output> {
 final class DispatchedNode: Core, @unchecked Sendable {
     @usableFromInline let result: DispatchedResult
     private var source: Core?
-    private let dispatcher: (any Dispatcher)?
+    /// Until the job has been given to it: it may hold that, and must not be held by it. Of who starts the node.
+    private var dispatcher: (any Dispatcher)?
     private let interest: Interest
     /// The loop whose thread attached the handler, if it is to count the job; or that for which a job attached it.
     private let home: EventLoop.Remote?
@@ -76,7 +77,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
     }
 
     fileprivate func start() {
-        guard let dispatcher, isOfInterest else { return perform() }
+        guard let dispatcher = dispatcher.take(), isOfInterest else { return perform() }
         if let home {
             home.beginOutsideWork()
             isCounted.store(true, ordering: .relaxed)

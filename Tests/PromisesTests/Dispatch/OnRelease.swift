@@ -57,6 +57,15 @@ import Testing
         #expect(tally.alive == 0)
     }
 
+    @Test func aDispatcherThatIsLetGoLetsItsJobsGo() {
+        inLoop { _ in
+            var shelf: Shelf? = Shelf()
+            let mapped = Promise.value(1).map(on: shelf) { $0 }
+            let lines = logged { shelf = nil }
+            #expect(shelf == nil && mapped.error as? PromiseError == .abandoned && lines.count == 1)
+        }
+    }
+
     @Test func aPoolThatOnlyItsJobsHold() {
         inLoop { _ in
             let sum = { () -> Promise<Int> in
