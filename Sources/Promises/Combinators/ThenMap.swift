@@ -14,7 +14,7 @@ extension Thenable where T: Sequence {
     ) -> Promise<[Next.T]> {
         let source = asPromise().core
         let child = source.derive(
-            Then { (elements: T) in when(fulfilled: started(elements, body), file: file, line: line) })
+            Then { (elements: T) in when(fulfilled: promises(for: elements, body), file: file, line: line) })
         return Promise(child.traced("thenMap", after: source, Promise<[Next.T]>.self, file, line))
     }
 
@@ -40,9 +40,9 @@ extension Thenable where T: Sequence {
         let source = asPromise().core
         let child = source.derive(
             Then { (elements: T) -> Promise<[Next.T.Element]> in
-                let promises = started(elements, body)
-                if promises.isEmpty { return .value([]) }
-                return Promise(Gathering.joined(of: promises))
+                let parts = promises(for: elements, body)
+                if parts.isEmpty { return .value([]) }
+                return Promise(Gathering.joined(of: parts))
             })
         return Promise(child.traced("thenFlatMap", after: source, Promise<[Next.T.Element]>.self, file, line))
     }
@@ -81,8 +81,8 @@ extension Guarantee where T: Sequence {
 
 /// The promises that `body` returns for `items`; what it throws is the last of them.
 @inlinable
-func started<Items: Sequence, Next: Thenable>(
-    _ items: Items, _ body: (Items.Element) throws -> Next
+func promises<Items: Sequence, Next: Thenable>(
+    for items: Items, _ body: (Items.Element) throws -> Next
 ) -> [Promise<Next.T>] {
     var promises: [Promise<Next.T>] = []
     promises.reserveCapacity(items.underestimatedCount)

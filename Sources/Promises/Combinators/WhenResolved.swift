@@ -117,13 +117,6 @@ public func when<Each: Sequence>(
     when(notAllRejected: Array(thenables), file: file, line: line)
 }
 
-/// Waits until all have settled, promises and guarantees of one value type; see the form with an array of one type.
-@inlinable
-@_disfavoredOverload
-public func when<T>(
-    notAllRejected thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<[Result<T, any Error>]> { when(notAllRejected: promises(of: thenables), file: file, line: line) }
-
 /// Waits until all have settled, and is rejected if every one is; see the form with an array.
 @inlinable
 public func when<Each: Thenable>(
