@@ -13,8 +13,8 @@
 public func forEach<Items: Sequence, Next: Thenable>(
     _ items: Items, _ body: @escaping (Items.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
-    let core = Series<Void>(each: items) { try body($0).asPromise().core }.start()
-    return Promise(core.traced(root: "forEach", Promise<Void>.self, file, line))
+    let series = Series<Void>(each: items) { try body($0).asPromise().core }
+    return Promise(series.start(series.makeCore().traced(root: "forEach", Promise<Void>.self, file, line)))
 }
 
 /// Calls `body` with each of `items`, one after the other, each when the guarantee of the one before is fulfilled; see the
@@ -25,8 +25,8 @@ public func forEach<Items: Sequence, Value>(
     _ items: Items, _ body: @escaping (Items.Element) -> Guarantee<Value>, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Guarantee<Void> {
-    let core = Series<Void>(each: items) { body($0).core }.start()
-    return Guarantee(core.traced(root: "forEach", Guarantee<Void>.self, file, line))
+    let series = Series<Void>(each: items) { body($0).core }
+    return Guarantee(series.start(series.makeCore().traced(root: "forEach", Guarantee<Void>.self, file, line)))
 }
 
 extension Thenable where T: Sequence {

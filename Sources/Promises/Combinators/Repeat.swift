@@ -11,8 +11,8 @@
 public func repeatWhile<Next: Thenable>(
     _ body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Next.T == Bool {
-    let core = Series<Void>(while: { try body().asPromise().core }).start()
-    return Promise(core.traced(root: "repeatWhile", Promise<Void>.self, file, line))
+    let series = Series<Void>(while: { try body().asPromise().core })
+    return Promise(series.start(series.makeCore().traced(root: "repeatWhile", Promise<Void>.self, file, line)))
 }
 
 /// Calls `body` again as long as the guarantee that it returns gives `true`; see the form with promises.
@@ -21,8 +21,8 @@ public func repeatWhile<Next: Thenable>(
 public func repeatWhile(
     _ body: @escaping () -> Guarantee<Bool>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
-    let core = Series<Void>(while: { body().core }).start()
-    return Guarantee(core.traced(root: "repeatWhile", Guarantee<Void>.self, file, line))
+    let series = Series<Void>(while: { body().core })
+    return Guarantee(series.start(series.makeCore().traced(root: "repeatWhile", Guarantee<Void>.self, file, line)))
 }
 
 extension Series where Value == Void {

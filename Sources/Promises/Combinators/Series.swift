@@ -16,11 +16,17 @@ struct Series<Value>: Operation {
 
     @inlinable init(_ round: @escaping (Unmanaged<Core>?, Core) throws -> Core?) { self.round = round }
 
-    /// A core whose first round runs at once.
+    /// A core that `start` is to be called with.
     @inlinable
-    func start() -> Core {
+    func makeCore() -> Core {
         let core = Core(state: State.pending, loop: EventLoop.addressOfThisThread) { Core.perform(Self.self, $0, $1) }
         core.upstream.store(Upstream.taken, ordering: .relaxed)
+        return core
+    }
+
+    /// Runs the first round at once.
+    @inlinable
+    func start(_ core: Core) -> Core {
         core.retain()
         run(after: nil, core)
         return core

@@ -19,10 +19,13 @@ private enum Bodies {
     static func names() {
         conf.trace = true
         conf.logHandler = { _ in }
+        // The last step, without what it waits for.
         func last<Each: Thenable>(_ thenable: Each) -> String {
             let text = String(reflecting: thenable)
-            guard let trace = text.split(separator: "(").last?.dropLast() else { return text }
-            return trace.split(separator: " → ").last.map(String.init) ?? text
+            guard let start = text.lastIndex(of: "(") else { return text }
+            let trace = text[text.index(after: start)...].dropLast()
+            let steps = trace.split(separator: " [awaits").first?.split(separator: " → ")
+            return steps?.last.map(String.init) ?? text
         }
         inLoop { _ in
             let (one, resolver) = Promise<Int>.pending()
@@ -78,6 +81,10 @@ private enum Bodies {
             let second = String(reflecting: series)
             precondition(second.contains("\"nap 2\""), second)
             try hang(series)
+            let (round, resolver) = Promise<Bool>.pending()
+            let endless = repeatWhile { round.named("the first") }
+            precondition(String(reflecting: endless).contains("\"the first\""), "\(endless)")
+            resolver.fulfill(false)
         }
     }
 }
