@@ -98,13 +98,13 @@ extension EventLoop {
     /// on it that is not ready. The next job gets another.
     static func endJobOfThisThread() {
         guard let address = clinux_get_current_loop() else { return }
-        let hasLeftovers = Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef { loop in
-            loop.endJob()
-            return loop.hasWaiters
+        let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
+        loop.endJob()
+        if loop.hasWaiters {
+            pthread_setspecific(endOfThread, nil)
+            end(address)
         }
-        guard hasLeftovers else { return }
-        pthread_setspecific(endOfThread, nil)
-        end(address)
+        loop.tellPatron()
     }
 
     // The invariant of the box: until the main thread has asked for its loop nobody but `remote`, which touches only

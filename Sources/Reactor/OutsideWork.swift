@@ -26,18 +26,22 @@ extension EventLoop {
     package var homeOfJobs: Remote { patron ?? remote }
 
     /// Runs `body`, a job of a pool on whose thread this loop is, which is work for `home`.
-    /// - Returns: whether it has ended. Otherwise it has left jobs on this loop that are ready; `home` is told when these have
-    ///   run.
+    /// - Returns: whether it has ended. Otherwise it has left something on this loop; `home` is told when what is ready has run,
+    ///   and the rest has been let go.
     package func work(for home: Remote, _ body: () -> Void) -> Bool {
         patron = home
         body()
-        if hasNoReadyJobs { patron = nil }
+        if hasNoReadyJobs && !hasWaiters { patron = nil }
         return patron == nil
     }
 
     /// Runs ready jobs, and those that they make ready, until there are none.
     func endJob() {
         while !hasNoReadyJobs { runReadyJobs() }
+    }
+
+    /// Of a job that had left something: nothing of it is left.
+    func tellPatron() {
         let home = patron.take()
         home?.endOutsideWork()
     }

@@ -209,4 +209,33 @@ import Testing
             expect(waiting, failsWith: PromiseError.abandoned)
         }
     }
+
+    /// What waits for it is told before the loop may end.
+    @Test func whatAJobLeavesWaitingIsLetGoBeforeTheJobCounts() throws {
+        try EventLoop.withLoop { loop throws in
+            let (isCounted, isGone) = (Shared(false), Gate())
+            // Asked while this thread waits for the gate.
+            nonisolated(unsafe) let unsafeLoop = loop
+            let waiting = Promise.value(1).then(on: ThreadPool.shared) { value -> Promise<Int> in
+                let last = AtItsEnd {
+                    isCounted.change { $0 = unsafeLoop.isAlive && !unsafeLoop.isReady }
+                    isGone.open()
+                }
+                return after(.seconds(3600)).map { withExtendedLifetime(last) { value } }.asPromise()
+            }
+            isGone.wait()
+            try loop.run()
+            #expect(isCounted.value)
+            #expect(waiting.error as? PromiseError == .abandoned)
+        }
+    }
+}
+
+/// Calls its closure when it goes.
+private final class AtItsEnd {
+    private let body: () -> Void
+
+    init(_ body: @escaping () -> Void) { self.body = body }
+
+    deinit { body() }
 }
