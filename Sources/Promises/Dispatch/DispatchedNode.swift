@@ -80,7 +80,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
         guard let dispatcher = dispatcher.take(), isOfInterest else { return perform() }
         if let home {
             home.beginOutsideWork()
-            isCounted.store(true, ordering: .relaxed)
+            isCounted.store(true, ordering: .releasing)
         }
         let ticket = DispatchTicket(self)
         do { try dispatcher.dispatch { ticket.run() } } catch { isRefused(error) }
@@ -142,7 +142,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
 
     /// The loop need not wait for it: the result has settled, or waits for something else.
     func isOver() {
-        if isCounted.exchange(false, ordering: .relaxed) { home?.endOutsideWork() }
+        if isCounted.exchange(false, ordering: .acquiring) { home?.endOutsideWork() }
     }
 
     private func takeOut() -> Bool {
