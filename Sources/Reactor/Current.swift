@@ -63,6 +63,13 @@ extension EventLoop {
         clinux_get_current_loop() ?? Unmanaged.passUnretained(makeLoopOfThisThread()).toOpaque()
     }
 
+    /// Whether this thread's loop is ending, perhaps with the thread.
+    package static var isEndingOnThisThread: Bool {
+        clinux_get_current_loop().map {
+            Unmanaged<EventLoop>.fromOpaque($0)._withUnsafeGuaranteedRef { $0.hasEnded }
+        } ?? false
+    }
+
     @usableFromInline
     package static func makeLoopOfThisThread() -> EventLoop {
         Fork.watch()

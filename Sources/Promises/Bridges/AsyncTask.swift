@@ -28,7 +28,7 @@ extension Promise where T: Sendable {
 
 /// Where such tasks run. Not on Swift's own pool, of a thread for each core: a synchronous test runs on one of those, and
 /// its `hang` holds it. As many tests at a time as there are cores, and nothing would be left for what they wait for.
-private final class AsyncThreads: TaskExecutor {
+final class AsyncThreads: TaskExecutor {
     static let shared = AsyncThreads()
 
     // The count is fit, and the limit nothing that would be reached: a task that is under way cannot be refused.
@@ -40,6 +40,10 @@ private final class AsyncThreads: TaskExecutor {
             // There is no thread to be had.
             globalConcurrentExecutor.enqueue(job)
         }
+    }
+
+    func run(_ job: @escaping @Sendable () -> Void) {
+        do { try pool.dispatch(job) } catch { job() }
     }
 }
 

@@ -86,7 +86,12 @@ private final class TaskWait<T: Sendable>: Sendable {
         core.cancelUnlessWanted()
     }
 
-    private func resume(with result: Result<T, any Error>) { finish().0?.resume(with: result) }
+    private func resume(with result: Result<T, any Error>) {
+        guard let continuation = finish().0 else { return }
+        guard EventLoop.isEndingOnThisThread else { return continuation.resume(with: result) }
+        // A thread that ends has lost what Swift's own pool needs to take a task from it.
+        AsyncThreads.shared.run { continuation.resume(with: result) }
+    }
 
     private func finish() -> (CheckedContinuation<T, any Error>?, Core?) {
         state.withLock { state in

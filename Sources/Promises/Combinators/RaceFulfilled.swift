@@ -7,6 +7,10 @@
 /// If all of them are rejected, so is the result, with `PromiseError.noWinner` and their errors in the order of the list; or
 /// with `PromiseError.cancelled`, if that is what all of them mean.
 /// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels all that nobody else waits for.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func race<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -20,12 +24,20 @@ public func race<Each: Thenable>(
 }
 
 /// Is fulfilled as the first of `thenables` to be fulfilled; see the form with an array.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func race<Each: Thenable>(
     fulfilled thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> { race(fulfilled: thenables, file: file, line: line) }
 
 /// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 @_disfavoredOverload
 public func race<T>(
@@ -33,6 +45,10 @@ public func race<T>(
 ) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 @_disfavoredOverload
 public func race<T>(

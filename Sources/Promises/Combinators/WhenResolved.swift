@@ -9,6 +9,10 @@
 ///
 /// It cannot fail: errors are among the values, and their promises count as handled. Cancelling the result cancels those
 /// that nobody else waits for.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func when<Each: Thenable>(
     resolved thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -24,6 +28,10 @@ public func when<Each: Thenable>(
 }
 
 /// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func when<Each: Sequence>(
     resolved thenables: Each, file: StaticString = #fileID, line: UInt = #line
@@ -32,12 +40,20 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all have settled, whichever way; see the form with an array.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func when<Each: Thenable>(
     resolved thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<Each.T, any Error>]> { when(resolved: thenables, file: file, line: line) }
 
 /// Waits until all have settled, promises and guarantees of one value type; see the form with an array of one type.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 @_disfavoredOverload
 public func when<T>(
@@ -53,6 +69,10 @@ public func when<T>(
 /// ```
 ///
 /// Of several of one type an array is made, unless the context asks for a tuple, as a closure of several parameters does.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 @_disfavoredOverload
 public func when<each Each: Thenable>(
@@ -89,6 +109,10 @@ public func when<each Each: Thenable>(
 /// fulfilled at once.
 ///
 /// Cancelling the result cancels those that nobody else waits for.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func when<Each: Thenable>(
     notAllRejected thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -110,6 +134,10 @@ public func when<Each: Thenable>(
 }
 
 /// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func when<Each: Sequence>(
     notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
@@ -118,6 +146,10 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all have settled, and is rejected if every one is; see the form with an array.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 public func when<Each: Thenable>(
     notAllRejected thenables: Each..., file: StaticString = #fileID, line: UInt = #line
@@ -125,6 +157,10 @@ public func when<Each: Thenable>(
 
 /// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
 /// with an array of one type.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 @_disfavoredOverload
 public func when<T>(
@@ -133,6 +169,10 @@ public func when<T>(
 
 /// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
 /// with an array of one type.
+@available(
+    *, noasync,
+    message: "no loop runs the handler in an async function; use on:, or await async()"
+)
 @inlinable
 @_disfavoredOverload
 public func when<T>(

@@ -1,12 +1,20 @@
 extension Thenable {
     /// Calls `body` with the value: the end of a chain's happy path. What follows has no value; an error that `body`
     /// throws rejects it.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func done(
         _ body: @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> { map("done", body, file, line) }
 
     /// Calls `body` with the value and passes the value on. An error that `body` throws rejects.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func get(
         _ body: @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -19,6 +27,10 @@ extension Thenable {
     }
 
     /// Calls `body` with the outcome, whichever it is, a cancellation of the chain among them, and passes it on.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -38,6 +50,10 @@ extension Thenable {
 
 extension Guarantee {
     /// Calls `body` with the value. What follows has none.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     @discardableResult
     public func done(
@@ -45,6 +61,10 @@ extension Guarantee {
     ) -> Guarantee<Void> { map("done", body, file, line) }
 
     /// Calls `body` with the value and passes the value on.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     @discardableResult
     public func get(
@@ -58,6 +78,10 @@ extension Guarantee {
     }
 
     /// As `get`, in the shape that `Promise.tap` has; the result is a failure only if the guarantee was abandoned.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     @discardableResult
     public func tap(

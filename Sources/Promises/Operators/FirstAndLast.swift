@@ -2,6 +2,10 @@
 
 extension Thenable where T: Sequence {
     /// The first element; an empty sequence rejects with `PromiseError.emptySequence`.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public var firstValue: Promise<T.Element> {
         map("firstValue", { try PromiseError.present($0.first { _ in true }) }, #fileID, #line)
@@ -9,6 +13,10 @@ extension Thenable where T: Sequence {
 
     /// The first element that `body` accepts; if there is none, rejects with `PromiseError.emptySequence`. An error that
     /// `body` throws rejects.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func firstValue(
         where body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
@@ -17,11 +25,19 @@ extension Thenable where T: Sequence {
 
 extension Thenable where T: BidirectionalCollection {
     /// The last element; an empty collection rejects with `PromiseError.emptySequence`.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public var lastValue: Promise<T.Element> { map("lastValue", { try PromiseError.present($0.last) }, #fileID, #line) }
 
     /// The last element that `body` accepts, sought from the end; if there is none, rejects with
     /// `PromiseError.emptySequence`. An error that `body` throws rejects.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func lastValue(
         where body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
@@ -30,10 +46,18 @@ extension Thenable where T: BidirectionalCollection {
 
 extension Guarantee where T: Sequence {
     /// The first element, or nil.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public var firstValue: Guarantee<T.Element?> { map("firstValue", { $0.first { _ in true } }, #fileID, #line) }
 
     /// The first element that `body` accepts, or nil.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func firstValue(
         where body: @escaping (T.Element) -> Bool, file: StaticString = #fileID, line: UInt = #line
@@ -42,10 +66,18 @@ extension Guarantee where T: Sequence {
 
 extension Guarantee where T: BidirectionalCollection {
     /// The last element, or nil.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public var lastValue: Guarantee<T.Element?> { map("lastValue", { $0.last }, #fileID, #line) }
 
     /// The last element that `body` accepts, sought from the end, or nil.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func lastValue(
         where body: @escaping (T.Element) -> Bool, file: StaticString = #fileID, line: UInt = #line

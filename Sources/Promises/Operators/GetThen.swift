@@ -2,6 +2,10 @@ extension Thenable {
     /// Calls `body` with the value, waits for the promise that it returns, and only then passes the value on. What that
     /// promise is fulfilled with is dropped; its rejection, or an error that `body` throws, rejects. A rejection of this
     /// promise passes `body` by.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func getThen<Next: Thenable>(
         _ body: @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -14,6 +18,10 @@ extension Thenable {
 extension Guarantee {
     /// Calls `body` with the value, waits for the guarantee that it returns, and only then passes the value on. Traps if
     /// `body` returns the very guarantee that this makes: it has no error to say so with.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     @discardableResult
     public func getThen<Next>(

@@ -1,6 +1,10 @@
 extension Catchable {
     /// Turns a rejection into whatever `body` returns for the error: another promise of the value. A value passes
     /// `body` by, and so does an error that `policy` does not let it see.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func recover<Next: Thenable>(
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Next,
@@ -13,6 +17,10 @@ extension Catchable {
 
     /// Turns every rejection, cancellation among them, into a guarantee: from here on the chain cannot fail. Traps if
     /// `body` returns that very guarantee: it has no error to say so with.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -26,6 +34,10 @@ extension Catchable {
 
 extension Catchable where T == Void {
     /// Handles every error, cancellation among them: from here on the chain cannot fail.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -39,6 +51,10 @@ extension Catchable where T == Void {
     }
 
     /// Handles an error that `policy` lets it see, or throws one in its place.
+    @available(
+        *, noasync,
+        message: "no loop runs the handler in an async function; use on:, or await async()"
+    )
     @inlinable @inline(__always)
     public func recover(
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Void,

@@ -100,16 +100,29 @@ final class Gate: @unchecked Sendable {
 }
 
 /// A value for several threads.
-final class Shared<Value: Sendable>: Sendable {
-    private let mutex: Mutex<Value>
+// @unchecked: the value is touched under the lock only.
+final class Shared<Value: Sendable>: @unchecked Sendable {
+    // A lock of pthread's and not a Mutex: ThreadSanitizer sees the former. Allocated, since its address must not change.
+    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private var content: Value
 
-    init(_ value: Value) { mutex = Mutex(value) }
+    init(_ value: Value) {
+        content = value
+        pthread_mutex_init(lock, nil)
+    }
 
-    var value: Value { mutex.withLock { $0 } }
+    deinit {
+        pthread_mutex_destroy(lock)
+        lock.deallocate()
+    }
+
+    var value: Value { change { $0 } }
 
     @discardableResult
     func change<Result: Sendable>(_ body: @Sendable (inout Value) -> Result) -> Result {
-        mutex.withLock { body(&$0) }
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return body(&content)
     }
 }
 
