@@ -60,7 +60,7 @@ extension Core {
     func mayWait(for inner: Core) -> Bool {
         guard isOpen else {
             // Cancelled while its operation ran: what that has returned is not wanted any more.
-            inner.root.cancel(.unwanted)
+            inner.cancelUnlessWanted()
             return false
         }
         if inner.unmanagedRoot.toOpaque() == unmanagedRoot.toOpaque() {

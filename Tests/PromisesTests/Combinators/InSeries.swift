@@ -156,6 +156,24 @@ import Testing
         }
     }
 
+    @Test func anItemThatComesTooLateGoesOnForAHandlerThatHasReturnedItBefore() throws {
+        try inLoop { _ throws in
+            let shared = after(.seconds(1)).map { 5 }.asPromise()
+            let first = after(.zero).then { shared }
+            hang(after(.milliseconds(1)))
+            // `shared` is one with `first` now, to which nobody listens yet.
+            var result: Promise<Void>?
+            let series = after(.zero).asPromise().map { [1, 2] }.thenForEach { _ -> Promise<Int> in
+                result?.cancel()
+                return shared
+            }
+            result = series
+            hang(after(.milliseconds(1)))
+            #expect(series.isCancelled && shared.isPending)
+            expect(first, gives: 5)
+        }
+    }
+
     @Test func itsOwnPromiseAsAnItem() throws {
         try inLoop { loop throws in
             var own: Promise<Void>?
