@@ -16,7 +16,7 @@ extension Promise where T: Sendable {
         let core = TaskCore(Origin(file, line)) { Core.perform(Follow<T>.self, $0, $1) }
         self.init(core.traced(Self.self, file, line))
         let resolver = Resolver<T>(core)
-        let home = EventLoop.ofThisThread.remote
+        let home = EventLoop.ofThisThread.homeOfJobs
         home.beginOutsideWork()
         // Detached: a task of this context may belong to an actor whose thread `hang` holds.
         core.task = Task.detached(executorPreference: AsyncThreads.shared) {

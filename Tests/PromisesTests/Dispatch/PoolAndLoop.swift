@@ -55,6 +55,22 @@ import Testing
         }
     }
 
+    /// And so is a task that a job starts.
+    @Test func itWaitsForATaskOfAJob() throws {
+        for _ in 0..<scaled(200) {
+            try EventLoop.withLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                let outer = Promise.value(1).then(on: ThreadPool.shared) { value in
+                    Promise { try await promise.async() + value }
+                }
+                let opener = Strand { resolver.fulfill(2) }
+                try loop.run()
+                #expect(outer.value == 3)
+                opener.join()
+            }
+        }
+    }
+
     /// A promise that a handler has returned is not the job's business any more: here it waits for time to pass.
     @Test func whatTheHandlerHasReturnedIsNotCounted() throws {
         let clock = VirtualClock()
