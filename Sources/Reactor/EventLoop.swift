@@ -184,10 +184,10 @@ public final class EventLoop {
             || poller.hasUndelivered || holds > 0 || signals.hasReferenced
     }
 
-    /// Whether anything on this loop, referenced or not, could still make something happen; if not, only another
-    /// thread can.
+    /// Whether anything on this loop, referenced or not, or work that it knows of, could still make something happen; if not,
+    /// only another thread can.
     package var canWakeItself: Bool {
-        isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty
+        isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty || patronAwaitsOthers
     }
 
     // MARK: Jobs

@@ -35,6 +35,13 @@ extension EventLoop {
         return patron == nil
     }
 
+    /// Whether others work too for whom the job works that this thread is at: it may have given that work out itself.
+    var patronAwaitsOthers: Bool {
+        // One is the job.
+        guard let patron else { return false }
+        return patron.loop.outsideWork.load(ordering: .acquiring) > 1
+    }
+
     /// Runs ready jobs, and those that they make ready, until there are none.
     func endJob() {
         while !hasNoReadyJobs { runReadyJobs() }

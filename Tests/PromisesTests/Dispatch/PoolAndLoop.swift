@@ -176,6 +176,25 @@ import Testing
         #expect(lines == [])
     }
 
+    /// A job that a job gives out is counted for the loop that both work for, and not for that of the job's own thread.
+    @Test func hangInAJobKnowsThatThePoolCanSettle() throws {
+        let pool = try ThreadPool(threads: 2)
+        try EventLoop.withLoop { loop throws in
+            let answers = Promise.value(1).map(on: pool) { _ in
+                let gate = Gate()
+                let alone = EventLoop.current.canWakeItself
+                let inner = pool.async(.promise) { gate.wait() }
+                let together = EventLoop.current.canWakeItself
+                gate.open()
+                hang(inner)
+                return [alone, together]
+            }
+            try loop.run()
+            #expect(answers.value == [false, true])
+        }
+        pool.shutDown()
+    }
+
     /// A time-out of virtual time beside a job that another thread lets go on: the job takes no virtual time.
     @Test func aTimeOutInVirtualTimeWaitsForTheJob() throws {
         let clock = VirtualClock()
