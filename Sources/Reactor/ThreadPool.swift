@@ -7,7 +7,8 @@ import CLinux
 /// ```
 ///
 /// Jobs begin in the order in which they came, each on one thread. Threads are started one by one, when a job comes and
-/// none is free, and then stay. They bear the pool's name and a number, and signals are not delivered to them. A pool
+/// none is free, and then stay. They bear the pool's name and a number. Signals are not delivered to them: they block all, and a child process
+/// that a job starts by means of its own inherits that. A pool
 /// that nobody refers to any more runs what it has, and ends.
 ///
 /// A job that blocks until another of the same pool has run may wait for ever: there may be no thread left for that one.

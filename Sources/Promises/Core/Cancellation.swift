@@ -180,7 +180,7 @@ extension Core {
             EventLoop.ofThisThread.enqueue(CancelledRun(self, error))
             return .willEnd(next)
         }
-        if isForwarding { isForwarding = false } else { code(self, .drop) }
+        dropWhatWaits()
         waitsNoMore()
         return .stopped(next)
     }
@@ -280,6 +280,8 @@ private final class CancelledRun: Job {
     override func discardAndRelease() {
         core.code(core, .drop)
         core.producerIsGone()
+        let loop = core.countsAsWaiting ? core.loop : nil
         super.discardAndRelease()
+        if let loop { Core.handlerIsGone(fromLoopAt: loop) }
     }
 }

@@ -206,7 +206,11 @@ class Core: Job, @unchecked Sendable {
         producerIsGone()
         let loop = countsAsWaiting ? loop : nil
         super.discardAndRelease()
-        guard let loop else { return }
+        if let loop { Self.handlerIsGone(fromLoopAt: loop) }
+    }
+
+    /// A handler that waited on that loop will not run.
+    static func handlerIsGone(fromLoopAt loop: UnsafeMutableRawPointer) {
         if loop == EventLoop.addressOfThisThread {
             EventLoop.ofThisThread.handlerWaitsNoMore()
         } else {

@@ -74,6 +74,12 @@ extension Core {
         take(Follower.self).become(self, .run)
     }
 
+    /// The same for one that will never run.
+    func dropFollower() {
+        isForwarding = false
+        _ = take(Follower.self)
+    }
+
     /// Whether `target` waits for `root`, through others perhaps, to become as it is: then `root` must not wait for it.
     ///
     /// The right to settle `root` is ours, and all that follows it waits for that, so nothing leaves these lists now.

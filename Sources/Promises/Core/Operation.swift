@@ -119,9 +119,15 @@ extension Core {
         let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
         let mark = word & Upstream.mark
         guard mark != Upstream.taken && mark != Upstream.adopted else { return }
-        // One that forwards has none any more.
-        if !isForwarding { code(self, .drop) }
+        dropWhatWaits()
         if mark != Upstream.waiting { Self.release(upstream: word) }
+    }
+
+    /// Destroys what stands in the payload of a core that waits, or was about to run: its operation or, of one that has run
+    /// and forwards, the `Follower` in its place. Not for one that has been made to forward by what is linked to it: that has
+    /// adopted.
+    func dropWhatWaits() {
+        if isForwarding { dropFollower() } else { code(self, .drop) }
     }
 
     /// Lets go of a source that has come.

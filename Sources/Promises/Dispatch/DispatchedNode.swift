@@ -55,6 +55,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
         self.dispatcher = dispatcher
         self.interest = interest
         home = dispatcher is ThreadPool ? EventLoop.ofThisThread.homeOfJobs : nil
+        result.home = home
         super.init(state: State.pending, loop: nil, role: role, code: code)
     }
 
@@ -193,7 +194,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
         if wasWaiting, let source = source.take() {
             // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
             if !cameByLink { next = source }
-            Core.core(before).noteWithdrawal()
+            withExtendedLifetime(source) { source.noteWithdrawal() }
         } else {
             Core.release(upstream: before)
         }

@@ -17,6 +17,8 @@ final class DispatchedResult: Core, @unchecked Sendable {
     private static var closed: UInt { 1 }
     /// What a cancellation has taken the operation from. Of who has claimed the result.
     private var stopped: DispatchedNode?
+    /// The loop that counts the job. Written before anybody else knows of this promise.
+    final var home: EventLoop.Remote?
 
     /// What the promise does when its handler cannot run.
     @usableFromInline
@@ -123,15 +125,27 @@ final class DispatchedResult: Core, @unchecked Sendable {
     // MARK: Cancellation
 
     override func stopByHand(with error: (any Error)?) -> Stopping {
-        guard claim() else { return .refused }
+        // The job may end just now, on its own thread, and find nothing left to settle: the loop must not end before the
+        // cancellation has reached it.
+        home?.beginOutsideWork()
+        guard claim() else {
+            home?.endOutsideWork()
+            return .refused
+        }
         let word = node.exchange(Self.closed, ordering: .acquiringAndReleasing)
         guard word > Self.closed else { return .stopped(nil) }
         let node = Unmanaged<DispatchedNode>.fromOpaque(UnsafeRawPointer(bitPattern: word)!).takeRetainedValue()
-        return node.stop(for: error)
+        let stopping = node.stop(for: error)
+        // Then it has begun anew, and is counted again.
+        if case .willEnd = stopping { home?.endOutsideWork() }
+        return stopping
     }
 
     /// The job will never begin, and is counted until the result has settled.
     func isStopped(_ node: DispatchedNode) { stopped = node }
 
-    override func hasStopped() { stopped.take()?.isOver() }
+    override func hasStopped() {
+        stopped.take()?.isOver()
+        home?.endOutsideWork()
+    }
 }

@@ -13,7 +13,8 @@ extension Thenable where T: Sendable {
     /// releases it; a `body` that is running goes on, and what it brings is let go.
     ///
     /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside that
-    /// call; or at once, if it has settled. Inline handlers take turns, none runs inside another.
+    /// call; or at once, if it has settled. Inline handlers take turns, none runs inside another; nor does what they hand to
+    /// a dispatcher: it starts when they have returned.
     @inlinable @inline(__always)
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,

@@ -256,13 +256,39 @@ import Testing
 
     @Test func cleanupWhoseLoopEndsIsLetGo() {
         let tally = Tally()
+        weak var ended: EventLoop?
         let lines = logged {
-            inLoop { _ in
+            inLoop { loop in
+                ended = loop
                 let token = tally.token()
                 after(.seconds(60)).asPromise().ensure { withExtendedLifetime(token) {} }.cancel()
             }
         }
         #expect(tally.alive == 0 && lines.count == 1)
+        // A handler that it still counted would keep it.
+        #expect(ended == nil)
+    }
+
+    @Test func whatWasToForwardAnotherLeavesNothing() {
+        inLoop { _ in
+            let tally = Tally()
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = {
+                let outer = Core(root: Int.self)
+                let token = tally.token()
+                outer.retain()
+                outer.follow(inner.core) { core, phase in
+                    withExtendedLifetime(token) {}
+                    Core.perform(Follow<Int>.self, core, phase)
+                }
+                return outer
+            }()
+            #expect(tally.alive == 1)
+            outer.cancel()
+            #expect(tally.alive == 0)
+            withExtendedLifetime(resolver) {}
+            #expect(Promise<Int>(outer).isCancelled)
+        }
     }
 
     @Test func aHandlerThatIsQueuedAlready() throws {
