@@ -33,6 +33,20 @@ let package = Package(
         .target(name: "TaskRows", dependencies: ["Workload"]),
         .target(name: "FloorRows", dependencies: ["Workload"]),
         .executableTarget(
+            name: "chunk-echo",
+            dependencies: [
+                .product(name: "Promises", package: "swift-reactor"),
+                .product(name: "Reactor", package: "swift-reactor"),
+            ]),
+        .executableTarget(
+            name: "empty-loop", dependencies: [.product(name: "Reactor", package: "swift-reactor")]),
+        .executableTarget(
+            name: "nio-echo",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        .executableTarget(
             name: "counts", dependencies: ["Workload", "CSupport", "OurRows", "NIORows", "TaskRows", "FloorRows"]),
         .executableTarget(
             name: "Promises-Benchmark",

@@ -11,207 +11,17 @@ import os
 import platform
 import re
 import resource
-import select
 import shlex
 import signal
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-BUILD = HERE / ".build"
+from servers import FLOOR, RaceError, Server, build, check_echo, choose_cpus, contestants, pinning
 
-FLOOR = "floor"
-DEFAULT_SERVER = "swift-reactor"
-DEFAULT_CELLS = "64x64x1,1000x64x1,64x64x16,16x16384x4"
+DEFAULT_CELLS = "1x64x1,64x64x1,1000x64x1,10000x64x1,64x64x16,16x16384x4"
 WARMUP_SECONDS = 0.5
-
-START_SECONDS = 10
-STOP_SECONDS = 3
-
-
-class RaceError(Exception):
-    pass
-
-
-# Building
-
-
-def build(name):
-    source, program = HERE / f"{name}.c", BUILD / name
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-        BUILD.mkdir(exist_ok=True)
-        command = [os.environ.get("CC", "cc"), "-std=c11", "-O2", "-Wall", "-Wextra"]
-        try:
-            subprocess.run(command + ["-o", str(program), str(source)], check=True, timeout=120)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise RaceError(f"cannot build {source.name}: {error}")
-    return str(program)
-
-
-def find_swift_server():
-    try:
-        answer = subprocess.run(
-            ["swift", "build", "-c", "release", "--show-bin-path"],
-            cwd=ROOT, check=True, timeout=120, stdout=subprocess.PIPE, text=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise RaceError(f"cannot find the release build: {error}")
-    program = Path(answer.stdout.strip().splitlines()[-1]) / "echo-server"
-    if not program.exists():
-        raise RaceError("there is no release build; run: swift build -c release --product echo-server")
-    return str(program)
-
-
-# CPUs
-
-
-def cpus_of_core(cpu):
-    """The CPUs that share a core with this one, itself included."""
-    try:
-        text = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text()
-        cpus = set()
-        for part in text.strip().split(","):
-            first, _, last = part.partition("-")
-            cpus.update(range(int(first), int(last or first) + 1))
-        return cpus
-    except (OSError, ValueError):
-        return {cpu}
-
-
-def choose_cpus():
-    """One CPU for the server and one for the load, on two cores if possible."""
-    available = sorted(os.sched_getaffinity(0))
-    if len(available) < 2:
-        return None, None
-    server = available[-1]
-    others = [cpu for cpu in available if cpu != server]
-    apart = [cpu for cpu in others if cpu not in cpus_of_core(server)]
-    return server, (apart or others)[0]
-
-
-def pinning(cpu):
-    # Before exec, so that threads the program starts inherit it.
-    return None if cpu is None else lambda: os.sched_setaffinity(0, {cpu})
-
-
-# Servers
-
-
-class Server:
-    """A running server. Use with `with`: it is ended whatever happens."""
-
-    def __init__(self, name, command, cpu):
-        self.name = name
-        self.output = tempfile.TemporaryFile()
-        arguments = shlex.split(command) + ["--listen", "127.0.0.1:0"]
-        try:
-            self.process = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=self.output,
-                stderr=subprocess.STDOUT, preexec_fn=pinning(cpu))
-        except (OSError, subprocess.SubprocessError) as error:
-            self.output.close()
-            raise RaceError(f"{name}: cannot start: {error}")
-        try:
-            self.port = self.wait_for_port()
-            self.check_owner()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
-    def read_output(self):
-        size = os.fstat(self.output.fileno()).st_size
-        return os.pread(self.output.fileno(), min(size, 4096), 0).decode(errors="replace")
-
-    def wait_for_port(self):
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            ended = self.process.poll() is not None
-            match = re.search(r"^listening on 127\.0\.0\.1:(\d+)\s*\n", self.read_output(), re.M)
-            if match and not ended:
-                return int(match.group(1))
-            if ended:
-                raise RaceError(f"{self.name}: ended at once: {self.read_output().strip()!r}")
-            time.sleep(0.01)
-        raise RaceError(f"{self.name}: did not say where it listens: {self.read_output()!r}")
-
-    def check_owner(self):
-        """The listening socket must belong to the very process whose CPU time is
-        measured: not to another program, nor to a child of a wrapper script."""
-        address = f"0100007F:{self.port:04X}" if sys.byteorder == "little" else f"7F000001:{self.port:04X}"
-        inodes = set()
-        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[1] == address and fields[3] == "0A":
-                inodes.add(f"socket:[{fields[9]}]")
-        directory = f"/proc/{self.process.pid}/fd"
-        for fd in os.listdir(directory):
-            try:
-                if os.readlink(f"{directory}/{fd}") in inodes:
-                    return
-            except OSError:
-                pass
-        raise RaceError(f"{self.name}: port {self.port} is not listened on by process {self.process.pid}")
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                print(f"{self.name}: did not end on SIGTERM, killed", file=sys.stderr)
-                self.process.kill()
-                self.process.wait()
-        elif self.process.returncode != 0:
-            print(f"{self.name}: ended by itself with {self.process.returncode}: "
-                  f"{self.read_output().strip()!r}", file=sys.stderr)
-        self.output.close()
-
-
-def check_echo(name, command, cpu, total=24 << 20):
-    """One big transfer to a client that does not read until nothing more can be
-    written, so that the server meets partial writes. All must come back, then
-    the end of the stream."""
-    data = (b"".join(i.to_bytes(4, "little") for i in range(1 << 16)) * (total // (1 << 18) + 1))[:total]
-    with Server(name, command, cpu) as server, socket.socket() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
-        client.settimeout(5)
-        client.connect(("127.0.0.1", server.port))
-        client.setblocking(False)
-        sent, received, reading, ended = 0, bytearray(), False, False
-        view = memoryview(data)
-        deadline = time.monotonic() + 30
-        try:
-            while not ended:
-                if time.monotonic() > deadline:
-                    raise RaceError(f"{name}: {len(received)} of {total} bytes came back in 30 s")
-                readable, writable, _ = select.select(
-                    [client] if reading else [], [client] if sent < total else [], [], 0.2)
-                if writable:
-                    sent += client.send(view[sent:sent + (1 << 20)])
-                    if sent == total:
-                        client.shutdown(socket.SHUT_WR)
-                else:
-                    reading = True
-                if readable:
-                    piece = client.recv(1 << 20)
-                    received += piece
-                    ended = not piece
-        except OSError as error:
-            raise RaceError(f"{name}: connection lost after {len(received)} of {total} bytes: {error}")
-        if received != data:
-            raise RaceError(f"{name}: does not echo: {len(received)} of {total} bytes came back"
-                            + (", altered" if len(received) == total else ""))
 
 
 # Measuring
@@ -359,9 +169,9 @@ def main():
     parser = argparse.ArgumentParser(description="Races echo servers against a minimal C epoll server.")
     parser.add_argument("--server", metavar="NAME=COMMAND", type=parse_server, action="append", default=[],
                         help="race this server too; the command gets ` --listen 127.0.0.1:0` appended "
-                             f"(may be repeated; {DEFAULT_SERVER}=... replaces the default one)")
+                             "(may be repeated; the name of another one replaces that)")
     parser.add_argument("--no-default", action="store_true",
-                        help=f"leave out {DEFAULT_SERVER}, the release build of this package's echo-server")
+                        help="only the floor, and what --server names")
     parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--seconds", type=positive(float), default=2.0, help="length of one measurement")
     parser.add_argument("--cells", type=parse_cells, default=DEFAULT_CELLS,
@@ -379,11 +189,9 @@ def main():
     if hard != resource.RLIM_INFINITY and hard < most + 64:
         raise RaceError(f"{most} connections need more open files than the {hard} allowed")
 
-    servers = {FLOOR: shlex.quote(build(FLOOR))}
     load = build("load")
+    servers = {FLOOR: shlex.quote(build(FLOOR))} if options.no_default else contestants()
     servers.update(options.server)
-    if not options.no_default and DEFAULT_SERVER not in servers:
-        servers[DEFAULT_SERVER] = shlex.quote(find_swift_server())
     if len(servers) < 2:
         raise RaceError("nothing to race against the floor")
 

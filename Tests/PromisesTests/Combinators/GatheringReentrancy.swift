@@ -26,6 +26,8 @@ import Testing
     func aSourceThatSettlesTheNext(kind: Kind, isFirst: Bool) throws {
         try inLoop { loop throws in
             let pairs = pairs(50)
+            // The optimiser would let go of resolvers after the last use of the array, and so abandon promises.
+            defer { withExtendedLifetime(pairs) {} }
             func link() {
                 for index in 0..<49 {
                     pairs[index].promise.pipe { _ in pairs[index + 1].resolver.fulfill(index + 1) }
@@ -47,6 +49,7 @@ import Testing
     func aSourceThatRejectsTheNext(kind: Kind) throws {
         try inLoop { loop throws in
             let pairs = pairs(3)
+            defer { withExtendedLifetime(pairs) {} }
             let result = kind.gather(pairs.map(\.promise))
             pairs[0].promise.pipe { _ in pairs[1].resolver.reject(Flaw(1)) }
             pairs[1].promise.pipe { _ in pairs[2].resolver.fulfill(2) }
@@ -63,6 +66,7 @@ import Testing
     func aSourceThatCancelsTheResult(kind: Kind) throws {
         try inLoop { loop throws in
             let pairs = pairs(3)
+            defer { withExtendedLifetime(pairs) {} }
             let box = Shared<Promise<[Int]>?>(nil)
             pairs[0].promise.pipe { _ in box.value?.cancel() }
             let result = kind.gather(pairs.map(\.promise))
@@ -77,6 +81,7 @@ import Testing
     func theResultThatSettlesASource(kind: Kind) throws {
         try inLoop { loop throws in
             let pairs = pairs(4)
+            defer { withExtendedLifetime(pairs) {} }
             let result = kind.gather(pairs.map(\.promise))
             result.pipe { _ in for pair in pairs { pair.resolver.fulfill(9) } }
             for (index, pair) in pairs.enumerated() { pair.resolver.fulfill(index) }
@@ -91,6 +96,7 @@ import Testing
     func aThenableThatSettlesAnotherWhileItIsAsked(kind: Kind) throws {
         try inLoop { loop throws in
             let pairs = pairs(3)
+            defer { withExtendedLifetime(pairs) {} }
             let meddler = Meddler(promise: pairs[2].promise) { pairs[0].resolver.fulfill(0) }
             let sources: [any Thenable<Int>] = [pairs[0].promise, pairs[1].promise, meddler]
             let result: Promise<[Int]> =

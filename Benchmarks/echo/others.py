@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""What the race of messages does not show: connections that come and go, connections that are idle, a client that pings beside
+two that flood, and the start of a process. Each in alternating rounds of one run; see README.md.
+"""
+
+import argparse
+import json
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from servers import FLOOR, ROOT, RaceError, Server, build, choose_cpus, contestants, find_product, pinning
+
+CONNECTS = 5000
+IDLE = 10000
+
+
+def cpu_ns(pid):
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        total += int((task / "schedstat").read_text().split()[0])
+    return total
+
+
+def private_bytes(pid):
+    """What the process has of its own: not the kernel's memory for sockets, nor what programs share."""
+    fields = {}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+        name, value, _ = line.split()
+        fields[name] = int(value) * 1024
+    return fields["Private_Clean:"] + fields["Private_Dirty:"]
+
+
+def client(clients, cpu, mode, server, *arguments, **options):
+    command = [clients, mode, "127.0.0.1", str(server.port), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pinning(cpu), **options)
+
+
+def finish(process):
+    output, _ = process.communicate(timeout=150)
+    if process.returncode != 0:
+        raise RaceError(f"a client ended with {process.returncode}")
+    return json.loads(output)
+
+
+def connects(name, command, cpus, clients):
+    """CPU time of the server for a connection with one message, in microseconds."""
+    with Server(name, command, cpus[0]) as server:
+        finish(client(clients, cpus[1], "connects", server, 500))
+        before = cpu_ns(server.process.pid)
+        finish(client(clients, cpus[1], "connects", server, CONNECTS))
+        return (cpu_ns(server.process.pid) - before) / CONNECTS / 1000
+
+
+def idle(message):
+    """User-space memory of the server for a connection that is idle, in bytes."""
+    def measure(name, command, cpus, clients):
+        with Server(name, command, cpus[0]) as server:
+            finish(client(clients, cpus[1], "connects", server, 100))
+            before = private_bytes(server.process.pid)
+            sitting = client(clients, cpus[1], "idle", server, IDLE, message, stdin=subprocess.PIPE)
+            line = sitting.stdout.readline()
+            # The last ones may still wait to be accepted.
+            time.sleep(0.5)
+            after = private_bytes(server.process.pid)
+            sitting.stdin.close()
+            if sitting.wait(timeout=150) != 0 or json.loads(line)["connections"] != IDLE:
+                raise RaceError(f"{name}: not all connected")
+            return (after - before) / IDLE
+    return measure
+
+
+def flood(name, command, cpus, clients):
+    """The 99th percentile of a ping beside two flooding clients, in milliseconds."""
+    with Server(name, command, cpus[0]) as server:
+        # The pings are to wait for the server, not for a processor.
+        command = ["nice", "-n", "15", clients, "flood", "127.0.0.1", str(server.port), "4"]
+        floods = [subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=pinning(cpus[1])) for _ in range(2)]
+        time.sleep(0.5)
+        result = finish(client(clients, cpus[1], "ping", server, 3))
+        for process in floods:
+            process.wait(timeout=30)
+        return result["p99_us"] / 1000
+
+
+def start(program, cpu):
+    """From the start of a process to its end, in milliseconds; the median of 40."""
+    times = []
+    for _ in range(40):
+        began = time.perf_counter()
+        subprocess.run([program], check=True, preexec_fn=pinning(cpu))
+        times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)
+
+
+def table(title, unit, samples):
+    print(f"\n{title} ({unit})")
+    floor = samples[FLOOR]
+    for name, values in samples.items():
+        ratios = [a / b if b > 0 else float("nan") for a, b in zip(values, floor)]
+        beside = "" if name == FLOOR else (
+            f"{statistics.median(ratios):8.3f} ({min(ratios):.3f}-{max(ratios):.3f})")
+        print(f"  {name:14} {statistics.median(values):10.2f} {beside}".rstrip(), flush=True)
+    return {name: values for name, values in samples.items()}
+
+
+def alternate(servers, rounds, measure):
+    samples = {name: [] for name in servers}
+    for number in range(rounds):
+        for name in list(servers) if number % 2 == 0 else reversed(list(servers)):
+            samples[name].append(measure(name, servers[name]))
+    return samples
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Connections, memory, fairness and start of echo servers.")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=["connects", "idle", "flood", "start"],
+                        default=["connects", "idle", "flood", "start"])
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    cpus = choose_cpus()
+    clients, servers = build("clients"), contestants()
+    results = {}
+
+    def race(key, title, unit, measure, rounds=options.rounds):
+        samples = alternate(servers, rounds, lambda name, command: measure(name, command, cpus, clients))
+        results[key] = table(title, unit, samples)
+
+    if "connects" in options.only:
+        race("connects", f"{CONNECTS} connects and one message each", "CPU us a connection", connects)
+    if "idle" in options.only:
+        race("idle", f"{IDLE} idle connections", "bytes each", idle(0), 2)
+        race("idle-after", f"{IDLE} idle connections after one message", "bytes each", idle(64), 2)
+    if "flood" in options.only:
+        race("flood", "ping beside two floods", "p99 ms", flood)
+    if "start" in options.only:
+        programs = {FLOOR: build("empty")}
+        ours = find_product("empty-loop", ROOT / "Benchmarks", "--static-swift-stdlib",
+                            "--scratch-path", str(ROOT / "Benchmarks" / ".build-static"))
+        if ours:
+            programs["swift-reactor"] = ours
+            samples = alternate(programs, options.rounds, lambda name, program: start(program, cpus[0]))
+            results["start"] = table("start to exit of an empty loop", "ms", samples)
+        else:
+            print("without start: swift build --package-path Benchmarks -c release --static-swift-stdlib "
+                  "--scratch-path Benchmarks/.build-static --product empty-loop", file=sys.stderr)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except RaceError as error:
+        print(f"others: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
