@@ -54,7 +54,7 @@ public final class EventLoop {
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
     let orphans = Atomic<Int>(0)
     private let forkGeneration = Fork.generation
-    private var buffer: UnsafeMutableRawBufferPointer?
+    @exclusivity(unchecked) private var buffer: UnsafeMutableRawBufferPointer?
 
     /// Tells loops apart where addresses do not: a new one may have the address of one that has ended.
     package let serial = EventLoop.serials.add(1, ordering: .relaxed).newValue
@@ -373,6 +373,21 @@ public final class EventLoop {
         buffer = fresh
         return fresh
     }
+
+    /// The same for somebody who lends it to foreign code: nobody else reads into it until it is given back.
+    package func borrowScratch() -> UnsafeMutableRawBufferPointer {
+        let borrowed = scratch
+        buffer = nil
+        return borrowed
+    }
+
+    package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) {
+        // That code may have turned the loop, which has made itself another one then.
+        if buffer == nil { buffer = borrowed } else { borrowed.deallocate() }
+    }
+
+    /// Tells one turn from the next.
+    package var turnNumber: Int { counters.turns }
 
     // MARK: From other threads
 

@@ -5,15 +5,18 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <time.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 // accept4(2); hidden without _GNU_SOURCE.
@@ -25,6 +28,30 @@ static inline pid_t clinux_gettid(void) { return gettid(); }
 
 // pthread_setname_np(3); hidden likewise. At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
+
+// pipe2(2); hidden likewise.
+static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }
+
+// writev(2) which raises no SIGPIPE: the signal is blocked on this thread for the call, and one that the call has made
+// pending is taken out again. One that was pending before, which it can only be if it was blocked already, stays. Nothing
+// that other threads could see is changed.
+static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *pieces, int count) {
+    sigset_t broken_pipe, before, pending;
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+    int was_blocked = sigismember(&before, SIGPIPE);
+    int was_pending = was_blocked && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
+    ssize_t result = writev(fd, pieces, count);
+    int error = errno;
+    if (result < 0 && error == EPIPE && !was_pending) {
+        struct timespec none = {0, 0};
+        while (sigtimedwait(&broken_pipe, NULL, &none) < 0 && errno == EINTR) {}
+    }
+    if (!was_blocked) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return result;
+}
 
 // How many cores this process may run on, as sched_getaffinity(2) has it; 1 if the kernel does not say. The system call
 // by itself: the functions of the C library are hidden likewise.

@@ -8,7 +8,7 @@ protocol IOProducer: AnyObject {
 
 /// A promise that is settled when a descriptor is ready.
 // @unchecked: the producer is only used on the loop's thread.
-final class IOPromise: Core, @unchecked Sendable {
+class IOPromise: Core, @unchecked Sendable {
     // It settles this promise before it goes, also at the end of the loop, and is not asked afterwards.
     private unowned let producer: any IOProducer
 
@@ -17,6 +17,12 @@ final class IOPromise: Core, @unchecked Sendable {
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
             Core.perform(Follow<Value>.self, $0, $1)
         }
+    }
+
+    /// One with an operation, that now and then waits for a promise instead.
+    init<Op: Operation>(running type: Op.Type, _ producer: any IOProducer) {
+        self.producer = producer
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread) { Core.perform(Op.self, $0, $1) }
     }
 
     override func stopProducing() -> Bool { producer.stop(self) }

@@ -1,10 +1,13 @@
+import Glibc
+import Reactor
+
 extension Connection {
     /// What comes next: bytes, the peer's end, or a failure. Waits until there is something to read, then reads once,
     /// at most `limit` bytes and never more than 64 KiB.
     ///
-    /// Cancelling it leaves what comes to the next read. One read at a time: a second one that comes while the first waits
-    /// fails with `EBUSY`. After `close` or `abort` a read fails with `EBADF`, one that was waiting with `ECANCELED`. See
-    /// recv(2).
+    /// Cancelling it leaves what comes to the next read. One read at a time, of whatever form: a second one that comes while
+    /// the first waits fails with `EBUSY`. After `close` or `abort` a read fails with `EBADF`, one that was waiting with
+    /// `ECANCELED`; at a pipe's writer with `EBADF`. See recv(2), and read(2) for what is no socket.
     @inlinable @inline(__always)
     public func read(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -17,4 +20,121 @@ extension Connection {
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> { startRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
+
+    // MARK: What becomes of them
+
+    @usableFromInline
+    func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
+        if let refusal = refusalToRead { return .value(.failed(refusal)) }
+        if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
+        if hasInput { return .value(.bytes(takeInput(min(limit, 65536)))) }
+        if hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
+        let core = IOPromise(ReadOutcome.self, self)
+        pendingRead = (core, limit)
+        updateInterest()
+        return Guarantee(core)
+    }
+
+    /// Why no read can begin.
+    var refusalToRead: SystemError? {
+        if phase == .open && pendingRead == nil && !isReadTaken && traits.contains(.reads) { return nil }
+        if phase != .open && phase != .shutDown {
+            return SystemError(readCall, EBADF, detail: "the connection is closed")
+        }
+        if !traits.contains(.reads) { return SystemError(readCall, EBADF, detail: "this end of the pipe only writes") }
+        return SystemError(readCall, EBUSY, detail: "another read is waiting")
+    }
+
+    /// One call, of whichever kind.
+    @inline(__always)
+    func receive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
+        let count = min(limit, buffer.count)
+        if traits.contains(.socket) { return loop.kernel.receive(fd, buffer.baseAddress!, count) }
+        return loop.kernel.read(fd, buffer.baseAddress!, count)
+    }
+
+    @inline(__always)
+    func noteReceived(_ count: Int) {
+        lastActivity = loop.turnTime
+        bytesReceived += count
+    }
+
+    /// A read has brought the end, or an error.
+    func noteEnd(_ result: Int) {
+        hasEnded = true
+        if result < 0 && !hasFailed { failure = SystemError(readCall, CInt(-result)) }
+    }
+
+    func readNow() {
+        guard let (promise, limit) = pendingRead else { return readOnDemand() }
+        let buffer = loop.scratch
+        let count = receive(into: buffer, atMost: limit)
+        if count == -Int(EAGAIN) { return }
+        pendingRead = nil
+        let outcome: ReadOutcome
+        if count > 0 {
+            noteReceived(count)
+            outcome = .bytes([UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+        } else {
+            noteEnd(count)
+            outcome = failure.map(ReadOutcome.failed) ?? .end
+        }
+        promise.fulfill(outcome)
+        if count < 0 { failWrites() }
+    }
+
+    private func readOnDemand() {
+        guard demandsInput, let rare else { return }
+        if let core = rare.chunks { readChunk(core) } else { readForFrame(rare) }
+    }
+
+    /// Ends whatever read waits.
+    func failRead(_ error: SystemError) {
+        if let (promise, _) = pendingRead {
+            pendingRead = nil
+            promise.fulfill(ReadOutcome.failed(error))
+        }
+        guard demandsInput, let rare else { return }
+        demandsInput = false
+        isReadTaken = false
+        if let (promise, _) = rare.frame {
+            rare.frame = nil
+            promise.reject(error)
+        } else if let core = rare.chunks {
+            rare.chunks = nil
+            takeStep(core).chunks.end()
+            core.reject(error)
+        }
+    }
+
+    /// A read of the other forms was cancelled.
+    func withdrawRead(_ promise: Core) -> Bool {
+        guard demandsInput, let rare else { return false }
+        let core = rare.chunks
+        guard rare.frame?.promise === promise || core === promise else { return false }
+        rare.frame = nil
+        rare.chunks = nil
+        demandsInput = false
+        isReadTaken = false
+        updateInterest()
+        // Last, since the body goes with it, and whatever that holds.
+        if let core { takeStep(core).chunks.end() }
+        return true
+    }
+
+    // MARK: What is kept
+
+    /// At most so many of the bytes that were read and not asked for.
+    func takeInput(_ count: Int) -> [UInt8] {
+        guard let rare else { return [] }
+        let bytes = rare.input.take(min(count, rare.input.count))
+        hasInput = rare.input.count > 0
+        return bytes
+    }
+
+    func dropInput() {
+        guard hasInput, let rare else { return }
+        hasInput = false
+        rare.input = InputBuffer()
+    }
 }

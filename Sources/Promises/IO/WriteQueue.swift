@@ -1,127 +1,262 @@
+import Glibc
+
 /// The bytes of a connection that the kernel has not taken yet, and the promises of the writes that they belong to.
 ///
-/// Small writes are gathered in one block, so that a thousand of them leave with one system call; a large one keeps
-/// its own array and is not copied. A connection has a queue only while something waits, which most never do.
+/// Small writes are gathered in blocks; a large one keeps its own array and is not copied. Blocks leave together, with
+/// one call. A connection has a queue only while something waits, which most never do.
+///
+/// Blocks and writes are numbered as they come, and know each other by number, so that nothing is searched: to take a write
+/// back costs no more than its own block, however many wait.
 final class WriteQueue {
-    private var segments: [[UInt8]] = []
-    private var first = 0
-    // How much of the first segment is gone.
-    private var offset = 0
-    private var marks: [Mark] = []
-    private var firstMark = 0
+    private struct Block {
+        var bytes: [UInt8]
+        /// Several small writes are in it, and more may come.
+        let isShared: Bool
+        /// A write in it was taken back: its bytes are cut out when the block is next to be sent.
+        var isDirty = false
+        var marks: ClosedRange<Int>
+    }
 
-    /// A write: the position at which it ends, and how many of its bytes were queued.
+    /// A write.
     private struct Mark {
-        var end: Int
-        let count: Int
+        /// `nil` if it was taken back.
+        var promise: WritePromise?
+        /// How many of its bytes were queued.
+        var count: Int
         /// The kernel had taken a part of it before.
         let isBegun: Bool
-        let promise: Core
+        /// Where its bytes are: in how many blocks, the first of which this is, and where in it they begin.
+        let block: Int
+        let blocks: Int
+        var offset: Int
     }
 
-    // Positions in the stream of all that was ever queued: taken by the kernel, and accepted from the user.
-    private var taken = 0
-    private var accepted = 0
+    private var blocks = Numbered<Block>()
+    private var marks = Numbered<Mark>()
+    /// How much of the first block is gone, and how much of the first write.
+    private var offset = 0
+    private var sentOfFirst = 0
+    /// Bytes that wait.
+    private(set) var count = 0
 
-    /// A segment smaller than this is filled up before another is begun.
-    private static var gatherSize: Int { 16_384 }
+    /// Blocks smaller than this are filled up before another is begun.
+    static var gatherSize: Int { 16_384 }
+    /// IOV_MAX: more pieces the kernel refuses.
+    private static var mostPieces: Int { 1024 }
+    /// No more than this and one block are offered at once.
+    private static var mostBytes: Int { 256 << 10 }
 
-    var count: Int { accepted - taken }
-    var isEmpty: Bool { firstMark == marks.count }
+    var isEmpty: Bool { marks.isEmpty }
 
-    /// Queues `bytes` from `start` on; the core is settled by whoever takes it out again.
-    func append(_ bytes: [UInt8], from start: Int, _ promise: Core) {
+    /// The promises of the writes that wait.
+    var promises: [Core] { marks.numbers.compactMap { marks[$0].promise } }
+
+    // MARK: Coming
+
+    /// Queues `bytes` from `start` on; the promise is settled by whoever takes it out again.
+    func append(_ bytes: [UInt8], from start: Int = 0, _ promise: WritePromise) {
         let count = bytes.count - start
-        if count > 0 {
-            if let last = segments.indices.last, last >= first, segments[last].count + count <= Self.gatherSize {
-                segments[last].append(contentsOf: bytes[start...])
-            } else {
-                if segments.isEmpty { offset = start }
-                segments.append(segments.isEmpty || start == 0 ? bytes : Array(bytes[start...]))
+        if count == 0 { return note(promise, 0, in: 0) }
+        if count <= Self.gatherSize {
+            return bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), start > 0, promise) }
+        }
+        if blocks.isEmpty {
+            // Where the kernel has begun with it, it goes on there.
+            offset = start
+            appendBlock(bytes)
+            note(promise, count, in: 1, at: start, isBegun: start > 0)
+        } else {
+            appendBlock(start == 0 ? bytes : Array(bytes[start...]))
+            note(promise, count, in: 1, isBegun: start > 0)
+        }
+    }
+
+    /// The same for bytes that are only lent: they are copied.
+    func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: WritePromise) {
+        if bytes.isEmpty { return note(promise, 0, in: 0) }
+        if bytes.count > Self.gatherSize {
+            appendBlock([UInt8](bytes))
+            return note(promise, bytes.count, in: 1, isBegun: isBegun)
+        }
+        let place = join(bytes)
+        note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
+    }
+
+    /// The same for one write of several buffers, in blocks of its own.
+    func append(_ buffers: [[UInt8]], _ promise: WritePromise) {
+        let first = blocks.end
+        var count = 0
+        var small: [UInt8] = []
+        func close() {
+            if small.isEmpty { return }
+            appendBlock(small)
+            small = []
+        }
+        for buffer in buffers where !buffer.isEmpty {
+            count += buffer.count
+            if small.count + buffer.count > Self.gatherSize { close() }
+            if buffer.count > Self.gatherSize { appendBlock(buffer) } else { small += buffer }
+        }
+        close()
+        note(promise, count, in: blocks.end - first)
+    }
+
+    /// Adds to the last block, if more may come there; answers where.
+    private func join(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if !blocks.isEmpty {
+            let last = blocks.end - 1
+            let place = blocks[last].bytes.count
+            if blocks[last].isShared && place + bytes.count <= Self.gatherSize {
+                blocks[last].bytes.append(contentsOf: bytes)
+                blocks[last].marks = blocks[last].marks.lowerBound...marks.end
+                return place
             }
         }
-        accepted += count
-        marks.append(Mark(end: accepted, count: count, isBegun: start > 0, promise: promise))
+        appendBlock([UInt8](bytes), isShared: true)
+        return 0
     }
 
-    /// What to send next; empty if only the promises of empty writes are left.
-    func withNext<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
-        guard first < segments.count else { return nil }
-        return segments[first].withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[offset...])) }
+    private func appendBlock(_ bytes: [UInt8], isShared: Bool = false) {
+        blocks.append(Block(bytes: bytes, isShared: isShared, marks: marks.end...marks.end))
     }
 
-    /// The kernel has taken `count` bytes of what `withNext` showed.
-    func advance(_ count: Int) {
-        taken += count
-        offset += count
-        dropFinishedSegment()
+    private func note(
+        _ promise: WritePromise, _ count: Int, in blocks: Int, at offset: Int = 0, isBegun: Bool = false
+    ) {
+        promise.number = marks.end
+        let first = self.blocks.end - blocks
+        marks.append(
+            Mark(promise: promise, count: count, isBegun: isBegun, block: first, blocks: blocks, offset: offset))
+        self.count += count
     }
 
-    private func dropFinishedSegment() {
-        guard first < segments.count, offset == segments[first].count else { return }
-        offset = 0
-        segments[first] = []
-        first += 1
-        if first == segments.count {
-            segments.removeAll()
-            first = 0
-        } else if first >= 64, first * 2 > segments.count {
-            segments.removeFirst(first)
-            first = 0
+    // MARK: Going
+
+    /// Calls `body` with what to send next, in at most 1024 pieces, and answers what that answers, and how many bytes
+    /// they were. Not at all if only the promises of empty writes are left.
+    func withPieces(_ body: (UnsafeBufferPointer<iovec>) -> Int) -> (result: Int, offered: Int) {
+        dropFinishedBlocks()
+        if blocks.isEmpty { return (0, 0) }
+        let most = min(blocks.numbers.count, Self.mostPieces)
+        return withUnsafeTemporaryAllocation(of: iovec.self, capacity: most) { pieces in
+            var used = 0
+            var offered = 0
+            for number in blocks.numbers {
+                if used == most || offered >= Self.mostBytes { break }
+                if blocks[number].isDirty { clean(number) }
+                let skipped = number == blocks.start ? offset : 0
+                let count = blocks[number].bytes.count - skipped
+                if count == 0 { continue }
+                // The address is good until the call returns: the bytes of an array lie in its one object, the block keeps
+                // that alive, and nobody changes it meanwhile.
+                let address = blocks[number].bytes.withUnsafeBytes { $0.baseAddress! + skipped }
+                let piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: address), iov_len: count)
+                (pieces.baseAddress! + used).initialize(to: piece)
+                used += 1
+                offered += count
+            }
+            let filled = UnsafeBufferPointer(rebasing: pieces[..<used])
+            return (used == 0 ? 0 : body(filled), offered)
         }
     }
 
-    /// The promises of the writes whose bytes are all gone.
-    func takeFinished() -> [Core] {
-        let end = marks[firstMark...].firstIndex { $0.end > taken } ?? marks.count
-        let finished = marks[firstMark..<end].map(\.promise)
-        firstMark = end
-        if firstMark == marks.count {
-            marks.removeAll()
-            firstMark = 0
-        } else if firstMark >= 1024, firstMark * 2 > marks.count {
-            marks.removeFirst(firstMark)
-            firstMark = 0
+    /// The kernel has taken `count` bytes of what `withPieces` showed. Answers the promises of the writes that are all gone.
+    func advance(_ count: Int) -> [Core] {
+        self.count -= count
+        offset += count
+        dropFinishedBlocks()
+        var finished: [Core] = []
+        sentOfFirst += count
+        while !marks.isEmpty, marks[marks.start].count <= sentOfFirst {
+            let mark = marks.removeFirst()
+            sentOfFirst -= mark.count
+            if let promise = mark.promise { finished.append(promise) }
         }
         return finished
     }
 
-    /// The promises of the writes that wait.
-    var promises: [Core] { marks[firstMark...].map(\.promise) }
+    private func dropFinishedBlocks() {
+        while !blocks.isEmpty, !blocks[blocks.start].isDirty, blocks[blocks.start].bytes.count <= offset {
+            offset -= blocks.removeFirst().bytes.count
+        }
+        if blocks.isEmpty { offset = 0 }
+    }
+
+    // MARK: Taking back
 
     /// Takes a write back. False if the kernel has some of its bytes: the stream cannot go on without the rest.
-    func withdraw(_ promise: Core) -> Bool {
-        guard let index = marks[firstMark...].firstIndex(where: { $0.promise === promise }) else { return false }
-        let mark = marks[index]
-        let start = mark.end - mark.count
-        guard !mark.isBegun && start >= taken else { return false }
-        cut(from: start - taken + offset, mark.count)
-        marks.remove(at: index)
-        for later in index..<marks.count { marks[later].end -= mark.count }
-        accepted -= mark.count
+    func withdraw(_ promise: WritePromise) -> Bool {
+        let number = promise.number
+        guard marks.numbers.contains(number), marks[number].promise === promise else { return false }
+        let mark = marks[number]
+        let isBegun = mark.isBegun || number == marks.start && sentOfFirst > 0
+        if isBegun { return false }
+        marks[number].promise = nil
+        marks[number].count = 0
+        count -= mark.count
+        for block in mark.block..<mark.block + mark.blocks {
+            if blocks[block].isShared { blocks[block].isDirty = true } else { blocks[block].bytes = [] }
+        }
+        while !marks.isEmpty, marks[marks.start].promise == nil { _ = marks.removeFirst() }
         return true
     }
 
-    /// Takes `count` bytes out, the first of which stands `start` behind the beginning of the first segment.
-    private func cut(from start: Int, _ count: Int) {
-        var index = first
-        var start = start
-        var left = count
-        while left > 0 {
-            let end = min(segments[index].count, start + left)
-            if start < end {
-                segments[index].removeSubrange(start..<end)
-                left -= end - start
-            }
-            // The first stays, for what of it has gone.
-            if segments[index].isEmpty && index > first {
-                segments.remove(at: index)
-                start = 0
-            } else {
-                start = max(0, start - segments[index].count)
-                index += 1
-            }
+    /// Cuts out of a shared block what was taken back, and what is gone.
+    private func clean(_ number: Int) {
+        let old = blocks[number].bytes
+        let isFirst = number == blocks.start
+        var kept: [UInt8] = []
+        for place in marks.numbers.clamped(to: Range(blocks[number].marks)) where marks[place].count > 0 {
+            guard marks[place].block == number else { continue }
+            let gone = place == marks.start ? sentOfFirst : 0
+            let start = marks[place].offset + gone
+            marks[place].offset = kept.count - gone
+            kept += old[start..<start + marks[place].count - gone]
         }
-        dropFinishedSegment()
+        blocks[number].bytes = kept
+        blocks[number].isDirty = false
+        if isFirst { offset = 0 }
+    }
+}
+
+/// The promise of a write that waits.
+// @unchecked: as its class.
+final class WritePromise: IOPromise, @unchecked Sendable {
+    /// Its place in the queue.
+    @exclusivity(unchecked) fileprivate var number = 0
+}
+
+/// A queue whose elements keep the number that they got when they came.
+struct Numbered<Element> {
+    private var elements: ContiguousArray<Element?> = []
+    private var head = 0
+    /// The number of the first element, and the one that the next to come will get.
+    private(set) var start = 0
+    var end: Int { start + elements.count - head }
+
+    var isEmpty: Bool { head == elements.count }
+    var numbers: Range<Int> { start..<end }
+
+    subscript(number: Int) -> Element {
+        get { elements[head + number - start]! }
+        _modify { yield &elements[head + number - start]! }
+    }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    /// There must be one.
+    mutating func removeFirst() -> Element {
+        let first = elements[head]!
+        elements[head] = nil
+        head += 1
+        start += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: true)
+            head = 0
+        } else if head >= 64, head * 2 > elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return first
     }
 }

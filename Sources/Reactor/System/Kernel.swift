@@ -64,6 +64,12 @@ package final class Kernel {
     package func eventRead(_ fd: CInt, _ value: UnsafeMutablePointer<UInt64>) -> Int {
         retrying(.eventRead) { table.eventRead(fd, value) }
     }
+    package func fileControl(_ fd: CInt, _ command: CInt, _ argument: CInt = 0) -> Int {
+        retrying(.fileControl) { table.fileControl(fd, command, argument) }
+    }
+    package func fileStatus(_ fd: CInt, _ status: UnsafeMutablePointer<stat>) -> Int {
+        retrying(.fileStatus) { table.fileStatus(fd, status) }
+    }
     package func getPeerName(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
         retrying(.getPeerName) { table.getPeerName(fd, address) }
     }
@@ -74,11 +80,19 @@ package final class Kernel {
         retrying(.getSocketOption) { table.getSocketOption(fd, level, name, value) }
     }
     package func listen(_ fd: CInt, _ backlog: CInt) -> Int { retrying(.listen) { table.listen(fd, backlog) } }
+    package func pipe(_ ends: UnsafeMutablePointer<CInt>) -> Int { retrying(.pipe) { table.pipe(ends) } }
+    package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        retrying(.read) { table.read(fd, buffer, count) }
+    }
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.receive) { table.receive(fd, buffer, count) }
     }
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         retrying(.send) { table.send(fd, buffer, count) }
+    }
+    /// At most 1024 pieces.
+    package func sendVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
+        retrying(.sendVector) { table.sendVector(fd, pieces, count) }
     }
     package func setSocketOption<Value>(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: Value) -> Int {
         withUnsafeBytes(of: value) { bytes in
@@ -89,9 +103,19 @@ package final class Kernel {
     }
     package func shutdown(_ fd: CInt, _ how: CInt) -> Int { retrying(.shutdown) { table.shutdown(fd, how) } }
     package func socket(_ family: CInt, _ type: CInt) -> Int { retrying(.socket) { table.socket(family, type) } }
+    package func socketPair(_ ends: UnsafeMutablePointer<CInt>) -> Int {
+        retrying(.socketPair) { table.socketPair(ends) }
+    }
     package func timerCreate() -> Int { retrying(.timerCreate) { table.timerCreate() } }
     package func timerSet(_ fd: CInt, _ deadline: timespec) -> Int {
         retrying(.timerSet) { table.timerSet(fd, deadline) }
+    }
+    package func write(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+        retrying(.write) { table.write(fd, buffer, count) }
+    }
+    /// At most 1024 pieces.
+    package func writeVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
+        retrying(.writeVector) { table.writeVector(fd, pieces, count) }
     }
 }
 

@@ -24,7 +24,11 @@ package struct Syscalls {
         result(epoll_wait($0, $1, $2, $3))
     }
     package var eventCreate: () -> Int = { result(eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))) }
-    package var eventRead: (CInt, UnsafeMutablePointer<UInt64>) -> Int = { result(read($0, $1, 8)) }
+    package var eventRead: (CInt, UnsafeMutablePointer<UInt64>) -> Int = {
+        result(Glibc.read($0, $1, 8))
+    }
+    package var fileControl: (CInt, _ command: CInt, _ argument: CInt) -> Int = { result(fcntl($0, $1, $2)) }
+    package var fileStatus: (CInt, UnsafeMutablePointer<stat>) -> Int = { result(fstat($0, $1)) }
     package var getPeerName: (CInt, UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return address.withMemoryRebound(to: sockaddr.self, capacity: 1) { result(getpeername(fd, $0, &length)) }
@@ -38,23 +42,45 @@ package struct Syscalls {
         return result(getsockopt($0, $1, $2, $3, &length))
     }
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
+    package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
+        result(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)))
+    }
+    package var read: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(Glibc.read($0, $1, $2)) }
     package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
     // MSG_NOSIGNAL on every send: a write to a reset socket would otherwise end the process with SIGPIPE, and the
     // process's own dispositions are not ours to change.
     package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
+    package var sendVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = { fd, pieces, count in
+        var message = msghdr()
+        message.msg_iov = UnsafeMutablePointer(mutating: pieces)
+        message.msg_iovlen = count
+        return result(sendmsg(fd, &message, CInt(MSG_NOSIGNAL)))
+    }
     package var setSocketOption: (CInt, _ level: CInt, _ name: CInt, UnsafeRawPointer, socklen_t) -> Int = {
         result(setsockopt($0, $1, $2, $3, $4))
     }
     package var shutdown: (CInt, _ how: CInt) -> Int = { result(Glibc.shutdown($0, $1)) }
     package var socket: (_ family: CInt, _ type: CInt) -> Int = { result(Glibc.socket($0, $1, 0)) }
+    package var socketPair: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        return result(socketpair(AF_UNIX, type, 0, $0))
+    }
     package var timerCreate: () -> Int = {
         result(timerfd_create(CLOCK_MONOTONIC, CInt(TFD_CLOEXEC) | CInt(TFD_NONBLOCK)))
     }
     package var timerSet: (CInt, _ deadline: timespec) -> Int = {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
         return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
+    }
+    // What is no socket has no MSG_NOSIGNAL: the signal is held back for this thread while the call is made.
+    package var write: (CInt, UnsafeRawPointer, Int) -> Int = { fd, bytes, count in
+        var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes), iov_len: count)
+        return result(clinux_writev_without_signal(fd, &piece, 1))
+    }
+    package var writeVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = {
+        result(clinux_writev_without_signal($0, $1, CInt($2)))
     }
 
     package init() {}

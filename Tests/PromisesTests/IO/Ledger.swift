@@ -10,6 +10,9 @@ final class Ledger {
     /// Calls on numbers that were not the loop's at the time: closed before, perhaps another's by then.
     private(set) var strays: [String] = []
 
+    /// Whether several pieces leave one after the other by `send` and `write`, so that a fault injected there meets them too.
+    var sendsPiecesSingly = true
+
     /// What really makes the calls: the place for a test to inject a fault.
     var kernel = Syscalls()
 
@@ -36,12 +39,50 @@ final class Ledger {
         table.epollWait = { self.kernel.epollWait(self.used($0, "epoll_wait"), $1, $2, $3) }
         table.receive = { self.kernel.receive(self.used($0, "recv"), $1, $2) }
         table.send = { self.kernel.send(self.used($0, "send"), $1, $2) }
+        table.fileControl = { self.kernel.fileControl($0, $1, $2) }
+        table.fileStatus = { self.kernel.fileStatus($0, $1) }
+        table.pipe = { self.opened(self.kernel.pipe($0), $0) }
+        table.socketPair = { self.opened(self.kernel.socketPair($0), $0) }
+        table.read = { self.kernel.read(self.used($0, "read"), $1, $2) }
+        table.write = { self.kernel.write(self.used($0, "write"), $1, $2) }
+        table.sendVector = { fd, pieces, count in
+            let fd = self.used(fd, "sendmsg")
+            if !self.sendsPiecesSingly { return self.kernel.sendVector(fd, pieces, count) }
+            return self.singly(pieces, count) { self.kernel.send(fd, $0, $1) }
+        }
+        table.writeVector = { fd, pieces, count in
+            let fd = self.used(fd, "writev")
+            if !self.sendsPiecesSingly { return self.kernel.writeVector(fd, pieces, count) }
+            return self.singly(pieces, count) { self.kernel.write(fd, $0, $1) }
+        }
         table.shutdown = { self.kernel.shutdown(self.used($0, "shutdown"), $1) }
         table.getSocketName = { self.kernel.getSocketName(self.used($0, "getsockname"), $1) }
         table.getSocketOption = { self.kernel.getSocketOption(self.used($0, "getsockopt"), $1, $2, $3) }
         table.setSocketOption = { self.kernel.setSocketOption(self.used($0, "setsockopt"), $1, $2, $3, $4) }
         return table
     }
+
+    private func singly(
+        _ pieces: UnsafePointer<iovec>, _ count: Int, _ send: (UnsafeRawPointer, Int) -> Int
+    ) -> Int {
+        var sent = 0
+        for piece in UnsafeBufferPointer(start: pieces, count: count) {
+            let result = send(piece.iov_base, piece.iov_len)
+            if result < 0 { return sent > 0 ? sent : result }
+            sent += result
+            if result < piece.iov_len { break }
+        }
+        return sent
+    }
+
+    private func opened(_ result: Int, _ ends: UnsafeMutablePointer<CInt>) -> Int {
+        if result >= 0 { open.formUnion([ends[0], ends[1]]) }
+        return result
+    }
+
+    /// A descriptor that the loop is given from elsewhere, or that goes its own way again.
+    func adopt(_ fd: CInt) { open.insert(fd) }
+    func disown(_ fd: CInt) { open.remove(fd) }
 
     private func opened(_ result: Int) -> Int {
         if result >= 0 { open.insert(CInt(result)) }

@@ -1,0 +1,177 @@
+import Glibc
+import Reactor
+
+// The three verbs that end a connection.
+
+extension Connection {
+    // MARK: Half of it
+
+    /// Ends this side: the peer reads everything that was queued and then the end; reading goes on. Fulfilled when the
+    /// end has been handed to the kernel. Again: the same, and nothing happens. See shutdown(2), SHUT_WR.
+    ///
+    /// A pipe's writer is closed by it, since that is how a pipe ends. Where one descriptor is both sides and no socket, as a
+    /// terminal is, it is rejected with `ENOTSOCK`; at a pipe's reader with `EBADF`.
+    @discardableResult
+    @inlinable @inline(__always)
+    public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
+        Promise(startShutdown().core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
+    }
+
+    @usableFromInline
+    func startShutdown() -> Promise<Void> {
+        if phase == .shutDown { return .value }
+        if phase != .open { return refuseShutdown(EBADF, "the connection is closed") }
+        if !traits.contains(.writes) { return refuseShutdown(EBADF, "this end of the pipe only reads") }
+        if !traits.contains(.socket) && traits.contains(.reads) {
+            return refuseShutdown(ENOTSOCK, "one side alone can only be ended at a socket")
+        }
+        if let failure { return Promise(error: failure) }
+        if let ending = rare?.ending { return Promise(ending) }
+        if writeSide == .open {
+            writeSide = .ending
+            if outgoing != nil {
+                let core = Core(root: Void.self)
+                rarities.ending = core
+                return Promise(core)
+            }
+            endWriteSide()
+        }
+        return .value
+    }
+
+    private func refuseShutdown(_ code: CInt, _ detail: String) -> Promise<Void> {
+        Promise(error: SystemError(.shutdown, code, detail: detail))
+    }
+
+    func endWriteSide() {
+        if writeSide == .ended { return }
+        writeSide = .ended
+        if traits.contains(.socket) {
+            // ENOTCONN: the peer has reset. Whoever reads or writes is told.
+            _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
+        } else if phase == .open {
+            release(as: .shutDown)
+        }
+        guard let promise = rare?.ending else { return }
+        rare?.ending = nil
+        promise.fulfill(())
+    }
+
+    // MARK: All of it, in order
+
+    /// How long a connection that is being closed may make no progress before it is reset.
+    static var closingPatience: Duration { .seconds(5) }
+    /// How much input a closing connection reads and throws away.
+    static var closingAppetite: Int { 1 << 20 }
+
+    /// Delivers what is queued, then the end, and closes. Fulfilled when the descriptor is closed.
+    ///
+    /// A read that waits fails with `ECANCELED`; later operations fail with `EBADF`. Input that is still coming is read and
+    /// thrown away until the peer ends too, since closing a socket with unread input makes the kernel send a
+    /// reset, which destroys what the peer has not read yet. A peer that takes nothing and ends nothing for
+    /// 5 seconds, or sends another MiB, is reset. A pipe is closed as soon as all is written. Again: the same guarantee of
+    /// the same end.
+    @discardableResult
+    @inlinable @inline(__always)
+    public func close(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
+        Guarantee(startClosing(nil).core.traced(root: "close", Guarantee<Void>.self, file, line))
+    }
+
+    /// The same with a patience of your own for a peer that makes no progress, neither taking anything nor ending its side.
+    ///
+    /// Zero, or less, waits for nothing: what the kernel takes at once is sent, and if that was all the connection is closed in
+    /// order, unread input or not; otherwise it is aborted. If it is being closed already, the new patience counts from
+    /// now.
+    @discardableResult
+    @inlinable @inline(__always)
+    public func close(
+        linger patience: Duration, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Void> {
+        Guarantee(startClosing(patience).core.traced(root: "close", Guarantee<Void>.self, file, line))
+    }
+
+    @usableFromInline
+    func startClosing(_ patience: Duration?) -> Guarantee<Void> {
+        if phase == .shutDown { phase = .closed }
+        if phase == .closed { return .value }
+        let rare = rarities
+        if let patience { rare.patience = patience }
+        if let closing = rare.closing {
+            if patience != nil { hurry() }
+            return Guarantee(closing)
+        }
+        let core = Core(root: Void.self)
+        rare.closing = core
+        phase = .flushing
+        rare.idleTimer?.cancel()
+        cancelRead()
+        // An inline handler of that read may have aborted it.
+        if phase == .flushing {
+            if hasFailed {
+                release()
+            } else if outgoing == nil {
+                linger()
+            } else {
+                updateInterest()
+            }
+        }
+        if phase.hasDescriptor { hurry() }
+        return Guarantee(core)
+    }
+
+    /// Begins to wait for the peer anew; without patience, ends it.
+    private func hurry() {
+        guard let rare else { return }
+        rare.closingTimer?.cancel()
+        if rare.patience > .zero { return armClosingTimer(rare) }
+        if phase == .flushing { flush() }
+        if phase == .lingering { release() } else { abort() }
+    }
+
+    private func armClosingTimer(_ rare: Rarities) {
+        let before = (queuedBytes, rare.discarded)
+        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that flushes,
+        // holds us.
+        rare.closingTimer = loop.schedule(after: rare.patience) { [unowned self] in
+            guard let rare = self.rare else { return }
+            if before != (queuedBytes, rare.discarded) { armClosingTimer(rare) } else { abort() }
+        }
+    }
+
+    func linger() {
+        phase = .lingering
+        endWriteSide()
+        if hasEnded || !traits.contains(.socket) { release() } else { discardInput() }
+    }
+
+    /// Reads to nobody; ends the connection when the peer has ended.
+    func discardInput() {
+        guard phase == .lingering, let rare else { return }
+        let buffer = loop.scratch
+        let count = loop.kernel.receive(fd, buffer.baseAddress!, buffer.count)
+        if count == -Int(EAGAIN) { return updateInterest() }
+        rare.discarded += max(count, 0)
+        if count <= 0 { return release() }
+        if rare.discarded > Self.closingAppetite { return abort() }
+        updateInterest()
+    }
+
+    // MARK: At once
+
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, but at a pipe or a Unix socket, which know no
+    /// reset: they end. Waiting operations fail with `ECANCELED`.
+    public func abort() {
+        if phase == .shutDown { phase = .closed }
+        guard phase != .closed else { return }
+        if traits.contains(.tcp) { socket.setResetOnClose() }
+        failure = SystemError(writeCall, ECANCELED, detail: "the connection was aborted")
+        failWrites()
+        release()
+    }
+
+    func cancelRead() {
+        if pendingRead != nil || demandsInput {
+            failRead(SystemError(readCall, ECANCELED, detail: "the connection was closed"))
+        }
+    }
+}

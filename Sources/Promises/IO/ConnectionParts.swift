@@ -1,0 +1,62 @@
+import Glibc
+import Reactor
+
+extension Connection {
+    /// What kind of descriptor it is, for life.
+    struct Traits: OptionSet {
+        let rawValue: UInt8
+
+        static var tcp: Traits { Traits(rawValue: 1) }
+        /// It takes recv(2), send(2) and shutdown(2), and not read(2) and write(2) only.
+        static var socket: Traits { Traits(rawValue: 2) }
+        static var reads: Traits { Traits(rawValue: 4) }
+        static var writes: Traits { Traits(rawValue: 8) }
+    }
+
+    enum WriteSide: UInt8 { case open, ending, ended }
+
+    enum Phase: UInt8 {
+        case open
+        /// `close()` was called: what is queued is going out.
+        case flushing
+        /// All is sent, and the end too: input is read and thrown away until the peer ends.
+        case lingering
+        /// The only side of a pipe's writer has been ended, and that is to close the descriptor.
+        case shutDown
+        case closed
+
+        var hasDescriptor: Bool { rawValue < Phase.shutDown.rawValue }
+    }
+
+    /// The fields that few connections need: made with the first of them, so that the others cost a pointer.
+    final class Rarities {
+        var failure: SystemError?
+        /// The promise of a `shutdownWrite` that waits for the queue.
+        var ending: Core?
+        var closing: Core?
+        var closingTimer: EventLoop.Timer?
+        /// How long a connection that is being closed may make no progress.
+        var patience = Connection.closingPatience
+        /// Bytes of input that a closing connection has thrown away.
+        var discarded = 0
+
+        var idleTimeout: Duration?
+        var idleTimer: EventLoop.Timer?
+        // The bytes that had gone through when the idle time-out first seemed to be due.
+        var idleCheck: Int?
+
+        var writeQueueLimit = Connection.defaultWriteQueueLimit
+        var watermarks = Connection.defaultWatermarks
+        /// Who waits for the queue to sink.
+        var writable: Core?
+
+        /// What was read and nobody has been given yet.
+        var input = InputBuffer()
+        var frame: (promise: Core, frame: Frame)?
+        /// Who reads chunk by chunk, while it waits for the next one; its step is in the core.
+        var chunks: IOPromise?
+    }
+
+    var readCall: SystemCall { traits.contains(.socket) ? .receive : .read }
+    var writeCall: SystemCall { traits.contains(.socket) ? .send : .write }
+}

@@ -1,0 +1,87 @@
+/// What a read waits for that is not content with whatever comes.
+enum Frame {
+    case exactly(Int)
+    case until([UInt8], limit: Int)
+    case line(limit: Int)
+
+    /// What there is to answer; one case for each type of value that a promise may be waiting for.
+    enum Answer {
+        case bytes([UInt8])
+        case delimited([UInt8]?)
+        case line(String?)
+        case refused(any Error)
+        /// Nothing yet.
+        case wanting
+    }
+
+    /// Whether the end of the stream is an answer.
+    var mayBeMissing: Bool {
+        if case .exactly = self { false } else { true }
+    }
+
+    /// That answer.
+    var nothing: Answer {
+        switch self {
+        case .exactly: .wanting
+        case .until: .delimited(nil)
+        case .line: .line(nil)
+        }
+    }
+
+    var expectation: StreamError.Expectation {
+        switch self {
+        case .exactly(let count): .bytes(count)
+        case .until(let delimiter, _): .delimiter(delimiter)
+        case .line: .delimiter([0x0A])
+        }
+    }
+
+    /// How many more bytes to ask the kernel for. No more than are missing, if that is known: they can then be handed on
+    /// in the array in which they were gathered.
+    func appetite(_ input: InputBuffer) -> Int {
+        if case .exactly(let count) = self { count - input.count } else { .max }
+    }
+
+    /// Takes what it waits for out of `input`, if that is there.
+    func answer(_ input: inout InputBuffer) -> Answer {
+        switch self {
+        case .exactly(let count): return input.count < count ? .wanting : .bytes(input.take(count))
+        case .until(let delimiter, let limit):
+            guard let end = input.position(of: delimiter) else {
+                // No delimiter begins within the limit, whatever comes.
+                let isTooLong = input.count - delimiter.count >= limit
+                return isTooLong ? .refused(StreamError.limitExceeded(limit: limit)) : .wanting
+            }
+            if end > limit { return .refused(StreamError.limitExceeded(limit: limit)) }
+            let bytes = input.take(end)
+            input.drop(delimiter.count)
+            return .delimited(bytes)
+        case .line(let limit): return line(limit, &input)
+        }
+    }
+
+    private func line(_ limit: Int, _ input: inout InputBuffer) -> Answer {
+        let newline = input.position(of: [0x0A])
+        let end = newline ?? input.count
+        let hasReturn = end > 0 && input[end - 1] == 0x0D
+        let length = hasReturn ? end - 1 : end
+        if length > limit { return .refused(StreamError.limitExceeded(limit: limit)) }
+        guard newline != nil else { return .wanting }
+        let text = input.with(first: length) { String(validating: $0, as: UTF8.self) }
+        guard let text else {
+            let position = input.with(first: length, Self.validPrefix)
+            return .refused(StreamError.notUTF8(position: position))
+        }
+        input.drop(end + 1)
+        return .line(text)
+    }
+
+    /// How many bytes from the front are UTF-8.
+    private static func validPrefix(_ bytes: UnsafeRawBufferPointer) -> Int {
+        var parser = Unicode.UTF8.ForwardParser()
+        var iterator = bytes.makeIterator()
+        var count = 0
+        while case .valid(let scalar) = parser.parseScalar(from: &iterator) { count += scalar.count }
+        return count
+    }
+}

@@ -1,0 +1,229 @@
+import Glibc
+import Reactor
+
+// What becomes of the bytes of a write: they are sent at once where that can be, and wait in the queue where it cannot.
+
+extension Connection {
+    static var defaultWriteQueueLimit: Int { 4 << 20 }
+
+    /// How many bytes of writes may wait for the kernel; a write that finds as many waiting is rejected with `ENOBUFS`.
+    /// Whoever waits for each write before the next never comes near it. 4 MiB; a single write may be larger.
+    public var writeQueueLimit: Int {
+        get { rare?.writeQueueLimit ?? Self.defaultWriteQueueLimit }
+        set { rarities.writeQueueLimit = newValue }
+    }
+
+    /// A small write that follows one of the same turn waits for the jobs that are ready, and leaves with those that come
+    /// meanwhile: a thousand in one handler are two calls.
+    private static var corkedSize: Int { 4096 }
+
+    @usableFromInline
+    func send(_ bytes: [UInt8]) -> Promise<Void> {
+        if let refusal { return Promise(error: refusal) }
+        var sent = 0
+        if outgoing == nil {
+            if bytes.isEmpty { return .value }
+            sent = bytes.withUnsafeBytes { sendAtOnce($0) }
+            if sent == bytes.count { return .value }
+            if sent < 0 { return Promise(error: failure!) }
+        } else if isFull {
+            return refuseAsFull()
+        }
+        let core = WritePromise(Void.self, self)
+        let queue = outgoing ?? WriteQueue()
+        queue.append(bytes, from: sent, core)
+        return queued(core, queue)
+    }
+
+    /// The same for bytes that are only lent.
+    @usableFromInline
+    func send(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
+        if let refusal { return Promise(error: refusal) }
+        var sent = 0
+        if outgoing == nil {
+            if bytes.isEmpty { return .value }
+            sent = sendAtOnce(bytes)
+            if sent == bytes.count { return .value }
+            if sent < 0 { return Promise(error: failure!) }
+        } else if isFull {
+            return refuseAsFull()
+        }
+        let core = WritePromise(Void.self, self)
+        let queue = outgoing ?? WriteQueue()
+        queue.append(UnsafeRawBufferPointer(rebasing: bytes[sent...]), sent > 0, core)
+        return queued(core, queue)
+    }
+
+    /// The same for several buffers that leave as one.
+    @usableFromInline
+    func send(_ buffers: [[UInt8]]) -> Promise<Void> {
+        let count = buffers.reduce(0) { $0 + $1.count }
+        if count <= WriteQueue.gatherSize {
+            var joined: [UInt8] = []
+            joined.reserveCapacity(count)
+            for buffer in buffers { joined += buffer }
+            return send(joined)
+        }
+        if let refusal { return Promise(error: refusal) }
+        let isFirst = outgoing == nil
+        if !isFirst && isFull { return refuseAsFull() }
+        let core = WritePromise(Void.self, self)
+        let queue = outgoing ?? WriteQueue()
+        queue.append(buffers, core)
+        outgoing = queue
+        if isFirst {
+            turnOfLastSend = loop.turnNumber
+            flush()
+            if outgoing == nil { return Promise(core) }
+        }
+        return queued(core, queue)
+    }
+
+    /// Answers how many bytes the kernel took, none if they had better wait; below zero, the connection has failed.
+    @inline(__always)
+    private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let turn = loop.turnNumber
+        if turn == turnOfLastSend && bytes.count <= Self.corkedSize {
+            cork()
+            return 0
+        }
+        let result = transmit(bytes.baseAddress!, bytes.count)
+        if result < 0 && result != -Int(EAGAIN) {
+            fail(SystemError(writeCall, CInt(-result)))
+            return -1
+        }
+        if result > 0 {
+            turnOfLastSend = turn
+            didSend(result)
+        }
+        return max(result, 0)
+    }
+
+    /// One call, of whichever kind.
+    @inline(__always)
+    private func transmit(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+        if traits.contains(.socket) { return loop.kernel.send(fd, bytes, count) }
+        return loop.kernel.write(fd, bytes, count)
+    }
+
+    private func transmit(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
+        let first = pieces.baseAddress!
+        if pieces.count == 1 { return transmit(first.pointee.iov_base, first.pointee.iov_len) }
+        if traits.contains(.socket) { return loop.kernel.sendVector(fd, first, pieces.count) }
+        return loop.kernel.writeVector(fd, first, pieces.count)
+    }
+
+    @inline(__always)
+    private func didSend(_ count: Int) {
+        bytesSent += count
+        lastActivity = loop.turnTime
+    }
+
+    /// Why a write cannot be taken.
+    private var refusal: SystemError? {
+        if phase == .open && writeSide == .open && !hasFailed && traits.contains(.writes) { return nil }
+        if phase != .open && phase != .shutDown {
+            return SystemError(writeCall, EBADF, detail: "the connection is closed")
+        }
+        if !traits.contains(.writes) { return SystemError(writeCall, EBADF, detail: "this end of the pipe only reads") }
+        if let failure { return failure }
+        return SystemError(writeCall, EPIPE, detail: "this side was shut down")
+    }
+
+    var canWrite: Bool { refusal == nil }
+
+    private var isFull: Bool { outgoing.map { $0.count >= writeQueueLimit } ?? false }
+
+    private func refuseAsFull() -> Promise<Void> {
+        let detail = "\(queuedBytes) bytes are waiting, the limit is \(writeQueueLimit)"
+        return Promise(error: SystemError(writeCall, ENOBUFS, detail: detail))
+    }
+
+    /// A write stands in the queue.
+    private func queued(_ core: WritePromise, _ queue: WriteQueue) -> Promise<Void> {
+        outgoing = queue
+        noteCongestion(queue.count)
+        updateInterest()
+        return Promise(core)
+    }
+
+    // MARK: The queue
+
+    private func cork() {
+        if isCorked { return }
+        isCorked = true
+        loop.enqueue(FlushJob(self))
+    }
+
+    fileprivate func uncork() {
+        guard isCorked else { return }
+        isCorked = false
+        flush()
+        updateInterest()
+    }
+
+    /// Sends what is queued, and the end when nothing is left. At most 16 calls a turn, so that one connection with a
+    /// fast reader does not hold up the others.
+    func flush() {
+        guard let queue = outgoing else { return }
+        for _ in 0..<16 {
+            let (result, offered) = queue.withPieces { transmit($0) }
+            if result == -Int(EAGAIN) { break }
+            if result < 0 { return fail(SystemError(writeCall, CInt(-result))) }
+            didSend(result)
+            // All are taken out first: an inline handler of one may end the connection, and the others were sent all the
+            // same.
+            for promise in queue.advance(result) { promise.fulfill(()) }
+            guard outgoing === queue else { return }
+            // Less than it was offered: the kernel has no more room.
+            if queue.isEmpty || result < offered { break }
+        }
+        if queue.isEmpty { allIsSent() }
+        relieve()
+    }
+
+    private func allIsSent() {
+        outgoing = nil
+        if writeSide == .ending { endWriteSide() }
+        if phase == .flushing { linger() }
+    }
+
+    func withdrawWrite(_ promise: Core) -> Bool {
+        if rare?.writable === promise {
+            rare?.writable = nil
+            return true
+        }
+        guard let outgoing, let write = promise as? WritePromise, outgoing.withdraw(write) else { return false }
+        if outgoing.isEmpty { allIsSent() }
+        updateInterest()
+        relieve()
+        return true
+    }
+
+    func failWrites() {
+        guard let failure else { return }
+        let promises = (outgoing?.promises ?? []) + (rare?.ending.map { [$0] } ?? [])
+        outgoing = nil
+        rare?.ending = nil
+        for promise in promises { promise.reject(failure) }
+        relieve()
+    }
+}
+
+/// Sends what a connection has held back, after the jobs that were ready.
+private final class FlushJob: Job {
+    private let connection: Connection
+
+    init(_ connection: Connection) {
+        self.connection = connection
+        super.init()
+    }
+
+    override func run() { connection.uncork() }
+
+    /// The loop ends, and the poller did not know that something waits.
+    override func discardAndRelease() {
+        connection.loopIsEnding()
+        super.discardAndRelease()
+    }
+}

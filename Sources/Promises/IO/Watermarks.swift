@@ -1,0 +1,60 @@
+import Reactor
+
+// The queue of writes as somebody sees it who fills it without waiting for each write.
+
+extension Connection {
+    static var defaultWatermarks: (low: Int, high: Int) { (32 << 10, 64 << 10) }
+
+    /// Between which lengths of the queue, in bytes, `isWritable` changes: it goes when `high` is reached, and comes back when
+    /// the queue has sunk to `low`. 32 KiB and 64 KiB. A high mark below one counts as one, and the low one is at least zero
+    /// and below the high one.
+    public var writeWatermarks: (low: Int, high: Int) {
+        get { rare?.watermarks ?? Self.defaultWatermarks }
+        set {
+            let high = max(newValue.high, 1)
+            rarities.watermarks = (low: min(max(newValue.low, 0), high - 1), high: high)
+            noteCongestion(queuedBytes)
+            relieve()
+        }
+    }
+
+    /// Whether to write more: the queue is short, and nothing stands against a write. Nobody is kept from writing when it is
+    /// false, but for `writeQueueLimit`.
+    public var isWritable: Bool { !isCongested && canWrite }
+
+    /// Fulfilled when the queue has sunk to the low watermark, once for each time that it has reached the high one; at
+    /// once while `isWritable`. Also when the connection can take no more writes: the next one says why.
+    ///
+    /// ```swift
+    /// func produce() -> Guarantee<Void> {
+    ///     while connection.isWritable { connection.write(next()).catch { … } }
+    ///     return connection.writable().then { produce() }
+    /// }
+    /// ```
+    @inlinable @inline(__always)
+    public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
+        Guarantee(awaitRelief().core.traced(root: "writable", Guarantee<Void>.self, file, line))
+    }
+
+    @usableFromInline
+    func awaitRelief() -> Guarantee<Void> {
+        guard isCongested else { return .value }
+        let rare = rarities
+        let core = rare.writable ?? IOPromise(Void.self, self)
+        rare.writable = core
+        return Guarantee(core)
+    }
+
+    func noteCongestion(_ count: Int) {
+        if !isCongested && count >= writeWatermarks.high { isCongested = true }
+    }
+
+    /// Tells who waits that there is room, if that is so. The last thing that a flush does: who is told may write again.
+    func relieve() {
+        guard isCongested, queuedBytes <= writeWatermarks.low else { return }
+        isCongested = false
+        guard let core = rare?.writable else { return }
+        rare?.writable = nil
+        core.fulfill(())
+    }
+}

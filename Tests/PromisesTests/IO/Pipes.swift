@@ -1,0 +1,116 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Pipes {
+    @Test func aReaderWhoseWriterGoesComesToItsEnd() throws {
+        try withNetwork(turns: 20) { net in
+            let (reader, writer) = try Connection.pipe()
+            let read = reader.read()
+            net.settle()
+            writer.abort()
+            // The kernel reports nothing but a hang-up.
+            #expect(try hang(read, timeout: patience) == .end)
+            #expect(reader.read().value == .end)
+            net.settle()
+        }
+    }
+
+    @Test func aReaderThatNobodyAsksDoesNotSpinOnTheHangUp() throws {
+        try withNetwork { net in
+            let (reader, writer) = try Connection.pipe()
+            reader.read().cancel()
+            writer.abort()
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(try hang(reader.read(), timeout: patience) == .end)
+        }
+    }
+
+    @Test func aWriterWithoutAReaderFailsWithoutASignal() throws {
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGPIPE)
+        try withNetwork { net in
+            let (reader, writer) = try Connection.pipe()
+            reader.abort()
+            let first = try rejection(of: writer.write("x"))
+            #expect(first == EPIPE)
+            #expect(code(writer.write("x")) == EPIPE)
+            #expect(writer.failureIsOf(.write))
+            var pending = sigset_t()
+            sigpending(&pending)
+            #expect(sigismember(&pending, SIGPIPE) == 0)
+        }
+    }
+
+    @Test func aWriterThatWaitsIsToldWhenItsReaderGoes() throws {
+        try withNetwork { net in
+            let (reader, writer) = try Connection.pipe()
+            let writes = [writer.write(pattern(1 << 20)), writer.write("more"), writer.shutdownWrite()]
+            #expect(writer.queuedBytes > 0)
+            net.settle()
+            reader.abort()
+            for write in writes { #expect(try rejection(of: write) == EPIPE) }
+            #expect(net.turns { net.settle() } <= 4)
+        }
+    }
+
+    @Test func aSignalThatWasPendingBeforeStays() throws {
+        var set = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &set, &before)
+        pthread_kill(pthread_self(), SIGPIPE)
+        try withNetwork { net in
+            let (reader, writer) = try Connection.pipe()
+            reader.abort()
+            #expect(try rejection(of: writer.write("x")) == EPIPE)
+        }
+        var now = timespec()
+        #expect(sigtimedwait(&set, nil, &now) == SIGPIPE, "the signal that was pending has gone")
+        #expect(sigtimedwait(&set, nil, &now) == -1)
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+    }
+
+    @Test func theWritersEndComesAfterWhatIsQueued() throws {
+        try withNetwork(turns: 2000) { net in
+            let (reader, writer) = try Connection.pipe()
+            let large = pattern(1 << 20)
+            let write = writer.write(large)
+            let ended = writer.shutdownWrite()
+            #expect(ended.isPending)
+            let all = readToEnd(reader)
+            #expect(try hang(all, timeout: patience) == large)
+            try hang(when(fulfilled: write, ended), timeout: patience)
+            #expect(!writer.isClosed)
+            #expect(code(writer.write("x")) == EPIPE)
+            #expect(writer.shutdownWrite().isFulfilled)
+            #expect(writer.close().isFulfilled && writer.isClosed)
+            #expect(code(writer.write("x")) == EBADF)
+            #expect(code(reader.shutdownWrite()) == EBADF)
+        }
+    }
+
+    @Test func closingAReaderIsImmediateAndAWriterFlushes() throws {
+        try withNetwork(turns: 2000) { net in
+            let (reader, writer) = try Connection.pipe()
+            let large = pattern(1 << 20)
+            let write = writer.write(large)
+            let closed = writer.close()
+            #expect(closed.isPending)
+            #expect(try hang(readToEnd(reader), timeout: patience) == large)
+            try hang(closed, timeout: patience)
+            #expect(write.isFulfilled)
+            #expect(reader.close().isFulfilled)
+        }
+    }
+}
+
+extension Connection {
+    /// Whether the error of its writes names this call.
+    fileprivate func failureIsOf(_ call: SystemCall) -> Bool {
+        (write("x").error as? SystemError)?.call == call
+    }
+}
