@@ -18,15 +18,18 @@ extension Connection {
     /// the promise that it has returned. Cancelling it ends it: nothing more is read, and a promise that it waits for is
     /// cancelled if nobody else waits there. Until it has settled, other reads are refused with `EBUSY`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
-    public func forEachChunk(
-        _ body: @escaping (RawSpan) throws -> Promise<Void>, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
-        Promise(startChunks(body).core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
+    @inlinable
+    public func forEachChunk<Done: Thenable>(
+        _ body: @escaping (RawSpan) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> where Done.T == Void {
+        let core = startChunks { try body($0).asPromise() }.core
+        return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
     /// Calls `body` with all that comes, piece by piece, until the peer ends, and waits for nothing else; see the form with
     /// promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
+    @inlinable
     public func forEachChunk(
         _ body: @escaping (RawSpan) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
@@ -37,7 +40,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
-    private func startChunks(_ body: @escaping (RawSpan) throws -> Promise<Void>) -> Promise<Void> {
+    @usableFromInline
+    func startChunks(_ body: @escaping (RawSpan) throws -> Promise<Void>) -> Promise<Void> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
         isReadTaken = true
         let core = IOPromise(running: ChunkStep.self, self)

@@ -1,0 +1,81 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Piping {
+    @Test func allThatComesGoesOnAndIsCounted() throws {
+        try withNetwork(turns: 4000) { net in
+            let (client, near) = try Connection.pair()
+            let (reader, writer) = try Connection.pipe()
+            let large = pattern(3_000_000)
+            let moved = pipe(from: near, to: writer, endingSink: true)
+            let write = client.write(large)
+            client.shutdownWrite().cauterize()
+            #expect(try hang(readToEnd(reader), timeout: patience) == large)
+            #expect(try hang(moved, timeout: patience) == large.count)
+            try hang(write, timeout: patience)
+            #expect(!near.isClosed && !writer.isClosed)
+        }
+    }
+
+    @Test func theSinksSlownessIsTheSources() throws {
+        try withNetwork(turns: 2000) { net in
+            let (client, near) = try Connection.pair()
+            let (reader, writer) = try Connection.pipe()
+            let moved = pipe(from: near, to: writer)
+            client.writeQueueLimit = .max
+            let write = client.write(pattern(4_000_000))
+            net.settle()
+            #expect(write.isPending && writer.queuedBytes <= 65536)
+            let calls = net.calls(.receive)
+            net.settle()
+            #expect(net.calls(.receive) == calls)
+            let all = reader.read(exactly: 4_000_000)
+            #expect(try hang(all, timeout: patience) == pattern(4_000_000))
+            client.shutdownWrite().cauterize()
+            #expect(try hang(moved, timeout: patience) == 4_000_000)
+            // It was not asked to end the sink.
+            try hang(writer.write("x"), timeout: patience)
+        }
+    }
+
+    @Test func whatWasReadBeforeGoesFirst() throws {
+        try withNetwork { net in
+            let (client, near) = try Connection.pair()
+            let (c, d) = try Connection.pair()
+            try hang(client.write("header\nbody"), timeout: patience)
+            #expect(try hang(near.readLine(), timeout: patience) == "header")
+            let moved = pipe(from: near, to: c)
+            client.close()
+            #expect(try hang(d.read(exactly: 4), timeout: patience) == Array("body".utf8))
+            #expect(try hang(moved, timeout: patience) == 4)
+        }
+    }
+
+    @Test func aSinkThatFailsRejectsAndTheSourceIsFree() throws {
+        try withNetwork { net in
+            let (client, near) = try Connection.pair()
+            let (reader, writer) = try Connection.pipe()
+            let moved = pipe(from: near, to: writer)
+            reader.abort()
+            try hang(client.write("lost"), timeout: patience)
+            #expect(try rejection(of: moved) == EPIPE)
+            try hang(client.write("kept"), timeout: patience)
+            #expect(try hang(near.receive(), timeout: patience) == Array("kept".utf8))
+        }
+    }
+
+    @Test func cancelledItStops() throws {
+        try withNetwork { net in
+            let (client, near) = try Connection.pair()
+            let (c, d) = try Connection.pair()
+            let moved = pipe(from: near, to: c)
+            try hang(client.write("one"), timeout: patience)
+            #expect(try hang(d.receive(), timeout: patience) == Array("one".utf8))
+            moved.cancel()
+            try hang(client.write("two"), timeout: patience)
+            #expect(try hang(near.receive(), timeout: patience) == Array("two".utf8))
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Reads of so many bytes, or up to a delimiter.
+@Suite struct ReadingFrames {
+    private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    @Test func exactlyGathersWhatComesInPieces() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let read = a.read(exactly: 10)
+            for piece in ["abc", "def", "ghijkl"] {
+                try hang(b.write(piece), timeout: patience)
+                net.settle(.milliseconds(1))
+            }
+            #expect(try hang(read, timeout: patience) == bytes("abcdefghij"))
+            #expect(try hang(a.receive(), timeout: patience) == bytes("kl"))
+            #expect(a.bytesReceived == 12)
+        }
+    }
+
+    @Test func exactlyMoreThanABufferHolds() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let large = pattern(1_000_003)
+            let write = b.write(large + [7])
+            #expect(try hang(a.read(exactly: large.count), timeout: patience) == large)
+            #expect(try hang(a.read(), timeout: patience) == .bytes([7]))
+            try hang(write, timeout: patience)
+        }
+    }
+
+    @Test func whatLiesBeyondIsTheNextReadsOfWhateverForm() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("one;two;threefourfive;six\nrest"), timeout: patience)
+            #expect(try hang(a.read(until: 0x3B), timeout: patience) == bytes("one"))
+            let before = net.calls(.receive)
+            #expect(a.read(until: bytes(";")).value == bytes("two"))
+            #expect(a.read(exactly: 5).value == bytes("three"))
+            #expect(a.read(upTo: 4).value == .bytes(bytes("four")))
+            #expect(a.receive(upTo: 4).isPending)
+            #expect(net.calls(.receive) == before)
+        }
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("six\nrest"), timeout: patience)
+            #expect(try hang(a.readLine(), timeout: patience) == "six")
+            var seen: [UInt8] = []
+            let all = a.forEachChunk { chunk in chunk.withUnsafeBytes { seen += $0 } }
+            #expect(seen.isEmpty, "the body was called inside the call")
+            b.close()
+            try hang(all, timeout: patience)
+            #expect(seen == bytes("rest"))
+        }
+    }
+
+    @Test func aDelimiterThatComesByteByByte() throws {
+        try withNetwork(turns: 4000) { net in
+            let (a, b) = try Connection.pair()
+            net.kernel.receive = { real, count in { real($0, $1, min($2, count)) } }(net.kernel.receive, 1)
+            let header = bytes("\r\n\rheader\r\r\n\r\r\n\r\nbody")
+            try hang(b.write(header), timeout: patience)
+            let end = header.count - 8
+            #expect(try hang(a.read(until: bytes("\r\n\r\n")), timeout: patience) == Array(header[..<end]))
+            #expect(try hang(a.read(exactly: 4), timeout: patience) == bytes("body"))
+        }
+    }
+
+    @Test func theEndInTheMiddleLosesNothing() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("abc"), timeout: patience)
+            b.close()
+            expect(a.read(exactly: 4), failsWith: StreamError.endedEarly(expected: .bytes(4), got: 3))
+            expect(a.read(until: 0x3B), failsWith: StreamError.endedEarly(expected: .delimiter([0x3B]), got: 3))
+            expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3))
+            #expect(a.read(exactly: 2).value == bytes("ab"))
+            #expect(try hang(a.receive(), timeout: patience) == bytes("c"))
+            #expect(try hang(a.receive(), timeout: patience) == [])
+            #expect(a.read(until: 0x3B).value == .some(nil))
+            #expect(a.readLine().value == .some(nil))
+            expect(a.read(exactly: 1), failsWith: StreamError.endedEarly(expected: .bytes(1), got: 0))
+        }
+    }
+
+    @Test func aResetInTheMiddleIsReportedAndLosesNothing() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read(exactly: 10)
+            try peer.send("12345")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.loop.turn(.poll)
+            peer.reset()
+            #expect(try rejection(of: read) == ECONNRESET)
+            #expect(connection.read(exactly: 5).value == bytes("12345"))
+            #expect(code(connection.read(exactly: 1)) == ECONNRESET)
+            #expect(connection.read().value == failed(ECONNRESET))
+        }
+    }
+
+    @Test func beyondTheLimitNothingIsLost() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("12345;"), timeout: patience)
+            expect(a.read(until: 0x3B, limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
+            #expect(a.read(until: 0x3B, limit: 5).value == bytes("12345"))
+            // Without a delimiter it is known as soon as none can come in time.
+            let read = a.read(until: bytes("--"), limit: 3)
+            try hang(b.write("1234"), timeout: patience)
+            net.settle(.milliseconds(1))
+            #expect(read.isPending)
+            try hang(b.write("5"), timeout: patience)
+            expect(read, failsWith: StreamError.limitExceeded(limit: 3))
+            #expect(try hang(a.read(exactly: 5), timeout: patience) == bytes("12345"))
+        }
+    }
+
+    @Test func aCancelledReadLeavesItsBytes() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let reads: [() -> Promise<Void>] = [
+                { a.read(exactly: 100).asVoid() }, { a.read(until: 0).asVoid() }, { a.readLine().asVoid() },
+            ]
+            for read in reads {
+                let waiting = read()
+                try hang(b.write("part "), timeout: patience)
+                net.settle(.milliseconds(1))
+                waiting.cancel()
+            }
+            #expect(try hang(a.read(exactly: 15), timeout: patience) == bytes("part part part "))
+            #expect(!net.loop.isAlive)
+        }
+    }
+
+    @Test func badInputNamesValueAndCall() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let refused: [(promise: Promise<Void>, detail: String)] = [
+                (a.read(exactly: 0).asVoid(), "exactly: 0"), (a.read(exactly: .min).asVoid(), "exactly: \(Int.min)"),
+                (a.read(until: []).asVoid(), "until: an empty delimiter"),
+                (a.read(until: 1, limit: 0).asVoid(), "limit: 0"), (a.readLine(limit: -5).asVoid(), "limit: -5"),
+            ]
+            for (promise, detail) in refused {
+                #expect(try rejection(of: promise) == EINVAL)
+                let error = promise.error as? SystemError
+                #expect(error?.detail == detail && error?.call == .receive)
+            }
+            let waiting = a.read(exactly: 1)
+            #expect(code(a.read(exactly: 1)) == EBUSY && a.read().value == failed(EBUSY))
+            #expect(try rejection(of: a.forEachChunk { _ in }) == EBUSY)
+            try hang(b.write("x"), timeout: patience)
+            #expect(try hang(waiting, timeout: patience) == [0x78])
+        }
+    }
+
+    @Test func closingEndsAReadThatWaits() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let read = a.read(until: 0)
+            try hang(b.write("part"), timeout: patience)
+            net.settle(.milliseconds(1))
+            a.close(linger: .zero)
+            #expect(try rejection(of: read) == ECANCELED)
+            #expect(code(a.read(exactly: 1)) == EBADF)
+        }
+    }
+
+    /// Every byte of this could be the delimiter's beginning: to look at all of them again with each piece would take minutes.
+    @Test func aLongSearchIsLinear() throws {
+        try withNetwork(turns: 200_000) { net in
+            let (a, b) = try Connection.pair()
+            net.kernel.receive = { real in { real($0, $1, min($2, 64)) } }(net.kernel.receive)
+            let text = [UInt8](repeating: 0x61, count: 1 << 20)
+            let write = b.write([text, bytes("b")])
+            let read = a.read(until: bytes("ab"), limit: .max)
+            #expect(try hang(read, timeout: patience)?.count == text.count - 1)
+            try hang(write, timeout: patience)
+        }
+    }
+
+    @Test(arguments: UInt64(0)..<20) func anyMixtureOfFormsReadsTheStreamAsItIs(seed: UInt64) throws {
+        var random = SplitMix64(seed)
+        try withNetwork(turns: 100_000) { net in
+            let (a, b) = try Connection.pair()
+            let stream = (0..<20_000).map { _ in UInt8(random.below(4)) }
+            b.write(stream).then { b.shutdownWrite() }.cauterize()
+            let sizes = (0..<97).map { _ in random.below(700) + 1 }
+            var calls = 0
+            let real = net.kernel.receive
+            net.kernel.receive = {
+                calls += 1
+                return real($0, $1, min($2, sizes[calls % sizes.count]))
+            }
+            var seen: [UInt8] = []
+            while seen.count < stream.count {
+                switch random.below(3) {
+                case 0:
+                    let count = min(random.below(900) + 1, stream.count - seen.count)
+                    seen += try hang(a.read(exactly: count), timeout: patience)
+                case 1: seen += try hang(a.receive(upTo: random.below(900) + 1), timeout: patience)
+                default:
+                    let delimiter = (0...random.below(4)).map { _ in UInt8(random.below(4)) }
+                    let read = a.read(until: delimiter, limit: .max)
+                    if try rejection(of: read.asVoid()) == nil, let found = read.value ?? nil {
+                        seen += found + delimiter
+                    }
+                }
+            }
+            #expect(seen == stream)
+        }
+    }
+}

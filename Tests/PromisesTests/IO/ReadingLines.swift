@@ -1,0 +1,95 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct ReadingLines {
+    @Test func bothEndingsAndEmptyLines() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("one\ntwo\r\n\n\r\nthr\ree\nfünf\n"), timeout: patience)
+            b.close()
+            var lines: [String?] = []
+            for _ in 0..<7 { lines.append(try hang(a.readLine(), timeout: patience)) }
+            #expect(lines == ["one", "two", "", "", "thr\ree", "fünf", nil])
+        }
+    }
+
+    @Test func whatIsNoTextSaysWhereAndStays() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let line = Array("aü".utf8) + [0xFF, 0x62]
+            try hang(b.write(line + [0x0A]), timeout: patience)
+            expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
+            expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
+            #expect(a.read(until: 0x0A).value == line)
+        }
+    }
+
+    @Test func theLimitCountsTheLineAlone() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("1234\r\n12345\r\n"), timeout: patience)
+            #expect(try hang(a.readLine(limit: 4), timeout: patience) == "1234")
+            expect(a.readLine(limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
+            #expect(a.readLine(limit: 5).value == "12345")
+            let read = a.readLine(limit: 4)
+            try hang(b.write("1234\r"), timeout: patience)
+            net.settle(.milliseconds(1))
+            #expect(read.isPending)
+            try hang(b.write("x"), timeout: patience)
+            expect(read, failsWith: StreamError.limitExceeded(limit: 4))
+        }
+    }
+
+    @Test func eachLineWaitsForTheOneBefore() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("1\n2\n3\n"), timeout: patience)
+            b.close()
+            var log: [String] = []
+            let all = a.forEachLine { line -> Guarantee<Void> in
+                log.append("begin \(line)")
+                return after(.milliseconds(1)).done { log.append("end \(line)") }
+            }
+            try hang(all, timeout: patience)
+            #expect(log == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"])
+        }
+    }
+
+    @Test func anErrorEndsItAndTheRestIsThere() throws {
+        struct Enough: Error, Equatable {}
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("1\n2\n3\nend"), timeout: patience)
+            var lines: [String] = []
+            let all = a.forEachLine { line in
+                lines.append(line)
+                if line == "2" { throw Enough() }
+            }
+            expect(all, failsWith: Enough())
+            #expect(lines == ["1", "2"])
+            b.close()
+            var rest: [String] = []
+            let early = StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3)
+            expect(a.forEachLine { rest.append($0) }, failsWith: early)
+            #expect(rest == ["3"])
+            #expect(try hang(a.receive(), timeout: patience) == Array("end".utf8))
+        }
+    }
+
+    @Test func cancelledItReadsNoMore() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var lines: [String] = []
+            let all = a.forEachLine { lines.append($0) }
+            try hang(b.write("1\npart"), timeout: patience)
+            net.settle(.milliseconds(1))
+            all.cancel()
+            #expect(lines == ["1"])
+            #expect(!net.loop.isAlive)
+            try hang(b.write(" of it"), timeout: patience)
+            #expect(try hang(a.read(exactly: 10), timeout: patience) == Array("part of it".utf8))
+        }
+    }
+}
