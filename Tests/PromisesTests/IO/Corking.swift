@@ -1,0 +1,203 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Several writes that leave together.
+@Suite struct Corking {
+    private func sends(_ net: Network) -> Int {
+        net.calls(.send) + net.calls(.sendVector) + net.calls(.write) + net.calls(.writeVector)
+    }
+
+    @Test func aThousandSmallWritesInOneHandlerAreTwoCalls() throws {
+        try withNetwork { net in
+            net.ledger.sendsPiecesSingly = false
+            let (connection, peer) = try net.pair()
+            var order: [Int] = []
+            let all = after(.zero).then { () -> Promise<Void> in
+                let writes = (0..<1000).map { connection.write(pattern(8, from: $0 * 8)) }
+                for (index, write) in writes.enumerated() { write.done { order.append(index) }.cauterize() }
+                return when(fulfilled: writes)
+            }
+            try hang(all, timeout: patience)
+            #expect(sends(net) <= 2)
+            #expect(net.calls(.epollControl) <= 4)
+            // More handlers than a turn's budget of jobs.
+            try net.loop.run(until: { order.count == 1000 })
+            #expect(order == Array(0..<1000))
+            #expect(try peer.receive(exactly: 8000) == pattern(8000))
+        }
+    }
+
+    @Test func blocksLeaveTogetherToo() throws {
+        try withNetwork { net in
+            net.ledger.sendsPiecesSingly = false
+            let (a, b) = try Connection.pair()
+            let all = after(.zero).then { () -> Promise<Void> in
+                when(fulfilled: (0..<1000).map { a.write(pattern(100, from: $0 * 100)) })
+            }
+            let read = b.read(exactly: 100_000)
+            try hang(all, timeout: patience)
+            #expect(net.calls(.send) == 1 && net.calls(.sendVector) == 1)
+            #expect(try hang(read, timeout: patience) == pattern(100_000))
+        }
+    }
+
+    @Test func theFirstOfATurnDoesNotWait() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            for _ in 0..<3 {
+                #expect(a.write("now").isFulfilled)
+                let second = a.write("soon")
+                #expect(second.isPending && a.queuedBytes == 4)
+                try hang(second, timeout: patience)
+                #expect(try hang(b.receive(), timeout: patience) == Array("nowsoon".utf8))
+            }
+        }
+    }
+
+    @Test func whatWaitsForTheJobsOfATurnIsNotLost() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(a.write("1"), timeout: patience)
+            a.write("2").cauterize()
+            a.write("3").cauterize()
+            let ended = a.shutdownWrite()
+            #expect(ended.isPending)
+            #expect(try hang(readToEnd(b), timeout: patience) == Array("123".utf8))
+            #expect(ended.isFulfilled)
+        }
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.write("1").cauterize()
+            let second = a.write("2")
+            let closed = a.close()
+            let all = readToEnd(b)
+            #expect(try hang(all, timeout: patience) == Array("12".utf8))
+            b.close()
+            try hang(closed, timeout: patience)
+            #expect(second.isFulfilled)
+        }
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.write("1").cauterize()
+            let second = a.write("2")
+            a.abort()
+            #expect(code(second) == ECANCELED)
+            _ = b
+            net.settle()
+        }
+    }
+
+    @Test func theEndOfTheLoopTellsThem() throws {
+        weak var witness: Connection?
+        var second: Promise<Void>?
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            witness = a
+            a.write("1").cauterize()
+            second = a.write("2")
+            second?.pipe { [box = Box(a)] _ in box.use() }
+            _ = b
+        }
+        #expect(code(second!) == ECANCELED)
+        let isGone = witness == nil
+        #expect(isGone)
+    }
+
+    @Test func largeBuffersLeaveInOneCallWithoutACopy() throws {
+        try withNetwork(turns: 2000) { net in
+            net.ledger.sendsPiecesSingly = false
+            let (a, b) = try Connection.pair()
+            let buffers = [
+                pattern(20_000), [], pattern(3, from: 20_000), pattern(5, from: 20_003), pattern(30_000, from: 20_008),
+            ]
+            let write = a.write(buffers)
+            #expect(net.calls(.sendVector) == 1 && net.calls(.send) == 0)
+            #expect(try hang(b.read(exactly: 50_008), timeout: patience) == pattern(50_008))
+            try hang(write, timeout: patience)
+            #expect(a.queuedBytes == 0)
+        }
+    }
+
+    @Test(arguments: [false, true]) func moreBuffersThanOneCallTakes(throughPipe: Bool) throws {
+        try withNetwork(turns: 4000) { net in
+            net.ledger.sendsPiecesSingly = false
+            var most = 0
+            let real = net.kernel
+            net.kernel.sendVector = {
+                most = max(most, $2)
+                return real.sendVector($0, $1, $2)
+            }
+            net.kernel.writeVector = {
+                most = max(most, $2)
+                return real.writeVector($0, $1, $2)
+            }
+            let ends: (Connection, Connection)
+            if throughPipe {
+                let both = try Connection.pipe()
+                ends = (both.writer, both.reader)
+            } else {
+                ends = try Connection.pair()
+            }
+            let buffers = (0..<2000).map { pattern(16_385, from: $0 * 16_385) }
+            ends.0.writeQueueLimit = .max
+            let write = ends.0.write(buffers)
+            let read = ends.1.read(exactly: 2000 * 16_385)
+            #expect(try hang(read, timeout: patience) == pattern(2000 * 16_385))
+            try hang(write, timeout: patience)
+            #expect(most > 1 && most <= 1024)
+        }
+    }
+
+    @Test func aWriteOfSeveralBuffersIsTakenBackWhole() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let real = net.kernel
+            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+            let writes = [
+                a.write("a"), a.write([pattern(20_000), pattern(20_000)]), a.write("b"),
+                a.write([pattern(20_000), [1], [2]]), a.write("c"),
+            ]
+            writes[1].cancel()
+            writes[3].cancel()
+            #expect(a.queuedBytes == 3)
+            net.kernel = real
+            try hang(when(fulfilled: writes[0], writes[2], writes[4]), timeout: patience)
+            #expect(try hang(b.receive(), timeout: patience) == Array("abc".utf8))
+        }
+    }
+
+    @Test func takingBackAHundredThousandIsLinear() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.writeQueueLimit = .max
+            let real = net.kernel
+            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+            let writes = (0..<100_000).map { a.write([UInt8(truncatingIfNeeded: $0)]) }
+            let began = ContinuousClock.now
+            // Neither from the front nor from the back, and every hundredth stays.
+            for index in 0..<writes.count {
+                let place = index * 7919 % writes.count
+                if place % 100 != 0 { writes[place].cancel() }
+            }
+            // A search for each would take minutes.
+            #expect(ContinuousClock.now - began < .seconds(20))
+            #expect(a.queuedBytes == 1000)
+            net.kernel = real
+            let read = b.read(exactly: 1000)
+            let kept = stride(from: 0, to: 100_000, by: 100).map { UInt8(truncatingIfNeeded: $0) }
+            #expect(try hang(read, timeout: patience) == kept)
+            let pending = writes.filter(\.isPending).count
+            #expect(pending == 0)
+        }
+    }
+}
+
+/// For a closure that must be sendable and is called on this thread only.
+// @unchecked: see above.
+private final class Box: @unchecked Sendable {
+    private let connection: Connection
+    init(_ connection: Connection) { self.connection = connection }
+    func use() {}
+}

@@ -1,0 +1,200 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Watermarks, and what lives by them.
+@Suite struct WritableAgain {
+    @Test func aProducerThatAsksKeepsTheQueueShort() throws {
+        try withNetwork(turns: 4000) { net in
+            let (a, b) = try Connection.pair()
+            let chunk = pattern(10_000)
+            var (left, peak, pauses) = (500, 0, 0)
+            func produce() -> Guarantee<Void> {
+                while left > 0 && a.isWritable {
+                    left -= 1
+                    a.write(chunk).cauterize()
+                    peak = max(peak, a.queuedBytes)
+                }
+                if left == 0 { return .value }
+                pauses += 1
+                return a.writable().then { () -> Guarantee<Void> in
+                    #expect(a.isWritable && a.queuedBytes <= 32 << 10)
+                    return produce()
+                }
+            }
+            let produced = produce()
+            let all = b.read(exactly: 500 * chunk.count)
+            try hang(produced, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(peak <= 65536 + chunk.count)
+            #expect(pauses > 3)
+        }
+    }
+
+    @Test func itFlipsOnceACrossing() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.writeWatermarks = (low: 10, high: 20)
+            let real = net.kernel
+            var budget = 0
+            net.kernel.send = {
+                let count = min($2, budget)
+                budget -= count
+                return count == 0 ? -Int(EAGAIN) : real.send($0, $1, count)
+            }
+            var relieved = 0
+            #expect(a.isWritable && a.writable().isResolved)
+            let writes = (0..<10).map { _ in
+                let write = a.write(pattern(4))
+                if !a.isWritable && relieved == 0 {
+                    relieved = -1
+                    a.writable().done { relieved = 1 }
+                }
+                return write
+            }
+            #expect(!a.isWritable && a.queuedBytes == 40)
+            let waiting = a.writable()
+            // Below the high mark, and not yet at the low one.
+            budget = 25
+            try net.loop.turn(.poll)
+            try net.loop.turn(.poll)
+            #expect(a.queuedBytes == 15 && !a.isWritable && waiting.isPending)
+            budget = 5
+            try hang(waiting, timeout: patience)
+            #expect(a.queuedBytes == 10 && a.isWritable && relieved == 1)
+            // Between the marks it stays as it is.
+            let more = a.write(pattern(5))
+            #expect(a.isWritable)
+            budget = .max
+            try hang(when(fulfilled: writes + [more]), timeout: patience)
+            #expect(try hang(b.read(exactly: 45), timeout: patience).count == 45)
+        }
+    }
+
+    @Test func whatCannotBeWrittenToIsNotWaitedFor() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.write(pattern(4_000_000)).catch(policy: .allErrors) { _ in }
+            #expect(!a.isWritable)
+            let waiting = a.writable()
+            a.abort()
+            try hang(waiting, timeout: patience)
+            #expect(!a.isWritable && a.writable().isResolved)
+            _ = b
+        }
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.shutdownWrite()
+            #expect(!a.isWritable && a.writable().isResolved)
+            _ = b
+        }
+    }
+
+    @Test func aCancelledOneLetsTheNextWait() throws {
+        try withNetwork(turns: 1000) { net in
+            let (a, b) = try Connection.pair()
+            let write = a.write(pattern(4_000_000))
+            a.writable().cancel()
+            let next = a.writable()
+            let read = b.read(exactly: 4_000_000)
+            try hang(next, timeout: patience)
+            try hang(read, timeout: patience)
+            try hang(write, timeout: patience)
+        }
+    }
+
+    @Test(arguments: [(5, 5), (-3, 0), (100, 1), (0, .min)]) func marksThatMakeNoSense(low: Int, high: Int) throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            a.writeWatermarks = (low: low, high: high)
+            let marks = a.writeWatermarks
+            #expect(marks.low >= 0 && marks.low < marks.high)
+            let write = a.write(pattern(1_000_000))
+            #expect(!a.isWritable)
+            let read = b.read(exactly: 1_000_000)
+            try hang(a.writable(), timeout: patience)
+            try hang(read, timeout: patience)
+            try hang(write, timeout: patience)
+        }
+    }
+}
+
+/// A sequence of chunks that is taken as it is written.
+@Suite struct WritingAll {
+    /// Can be gone through once, and tells how far that has come.
+    private final class Source: Sequence, IteratorProtocol {
+        var taken = 0
+        let count: Int
+        let size: Int
+
+        init(_ count: Int, size: Int) {
+            self.count = count
+            self.size = size
+        }
+
+        func next() -> [UInt8]? {
+            if taken == count { return nil }
+            taken += 1
+            return pattern(size, from: (taken - 1) * size)
+        }
+    }
+
+    @Test func aChunkIsTakenWhenTheOneBeforeIsGone() throws {
+        try withNetwork(turns: 4000) { net in
+            let (a, b) = try Connection.pair()
+            let source = Source(100, size: 50_000)
+            let written = a.writeAll(source)
+            net.settle()
+            #expect(source.taken < 100 && a.queuedBytes <= 50_000)
+            let taken = source.taken
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(source.taken == taken)
+            #expect(try hang(b.read(exactly: 5_000_000), timeout: patience) == pattern(5_000_000))
+            try hang(written, timeout: patience)
+        }
+    }
+
+    @Test func aHundredThousandChunks() throws {
+        try withNetwork(turns: 20_000) { net in
+            let (a, b) = try Connection.pair()
+            var peak = 0
+            let source = Source(100_000, size: 16)
+            let written = a.writeAll(source)
+            var received = 0
+            let all = b.forEachChunk { chunk in
+                peak = max(peak, a.queuedBytes)
+                received += chunk.byteCount
+            }
+            try hang(written, timeout: .seconds(60))
+            a.shutdownWrite()
+            try hang(all, timeout: patience)
+            #expect(received == 1_600_000 && peak <= 16)
+        }
+    }
+
+    @Test func cancelledItTakesNoMore() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let source = Source(.max, size: 50_000)
+            let written = a.writeAll(source)
+            net.settle()
+            written.cancel()
+            let taken = source.taken
+            try hang(b.read(exactly: 50_000), timeout: patience)
+            net.settle()
+            #expect(source.taken == taken)
+        }
+    }
+
+    @Test func theFirstErrorEndsIt() throws {
+        try withNetwork { net in
+            let (reader, writer) = try Connection.pipe()
+            reader.abort()
+            let source = Source(10, size: 5)
+            #expect(try rejection(of: writer.writeAll(source)) == EPIPE)
+            #expect(source.taken == 1)
+            #expect(writer.writeAll([[UInt8]]()).isResolved)
+        }
+    }
+}
