@@ -1,0 +1,52 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A patience of one's own for a peer that makes no progress.
+@Suite struct ClosingLinger {
+    @Test func itIsWaitedForAsLongAsSaid() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let begin = clock.now
+            hang(connection.close(linger: .seconds(60)))
+            #expect(begin.duration(to: clock.now) == .seconds(60))
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-1)]) func withoutPatienceWhatIsSentIsAllThereIs(patience none: Duration)
+        throws
+    {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.write("one").cauterize()
+            let second = connection.write("two")
+            #expect(second.isPending)
+            #expect(connection.close(linger: none).isFulfilled)
+            #expect(second.isFulfilled)
+            #expect(try peer.readToEnd() == Array("onetwo".utf8))
+        }
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(8 << 20))
+            #expect(connection.close(linger: none).isFulfilled)
+            #expect(code(write) == ECANCELED)
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func aSecondCloseMayBeLessPatient() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let closed = connection.close(linger: .seconds(1000))
+            net.settle()
+            #expect(closed.isPending)
+            #expect(connection.close().isPending)
+            #expect(connection.close(linger: .zero).isFulfilled && closed.isFulfilled)
+            #expect(!net.loop.isAlive)
+            withExtendedLifetime(peer) {}
+        }
+    }
+}

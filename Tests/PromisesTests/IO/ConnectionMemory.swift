@@ -1,0 +1,68 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What a connection costs that has nothing to do.
+@Suite(.enabled(if: !isSanitized)) struct ConnectionMemory {
+    /// The room that the allocator has given to an object.
+    private func size(_ object: AnyObject) -> Int {
+        typealias Size = @convention(c) (UnsafeMutableRawPointer) -> Int
+        let name = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "malloc_usable_size")
+        // The block's own header comes on top.
+        return unsafeBitCast(name, to: Size.self)(Unmanaged.passUnretained(object).toOpaque()) + 8
+    }
+
+    /// The object behind a guarantee.
+    private func core<T>(_ guarantee: Guarantee<T>) -> AnyObject {
+        Mirror(reflecting: guarantee).descendant("core")! as AnyObject
+    }
+
+    private func hasNothingRare(_ connection: Connection) -> Bool {
+        guard let rare = Mirror(reflecting: connection).descendant("rare") else { return false }
+        return Mirror(reflecting: rare).children.isEmpty
+    }
+
+    /// The loop's table has 32 bytes for each number, and has grown to twice of what it needs at the most.
+    private var table: Int { 64 }
+
+    @Test func anIdleConnectionNeedsNoMoreThan400Bytes() throws {
+        try withNetwork(turns: 20_000) { net in
+            // Each is asked for more to come, as a server's are.
+            for _ in 0..<100 {
+                let (a, b) = try Connection.pair()
+                let read = a.read()
+                let fresh = size(a) + size(core(read)) + table
+                #expect(fresh <= 400, "\(fresh) bytes")
+                try hang(b.write("message"), timeout: patience)
+                #expect(try hang(read, timeout: patience) == .bytes(Array("message".utf8)))
+                try hang(a.write("answer"), timeout: patience)
+                let next = a.read()
+                #expect(size(a) + size(core(next)) + table <= fresh)
+                #expect(hasNothingRare(a))
+                a.abort()
+            }
+        }
+    }
+
+    @Test func aThousandIdleConnectionsAreWithinTheBound() throws {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let pairs = min(500, (Int(limit.rlim_cur) - 300) / 2)
+        try withNetwork(turns: 20_000) { net in
+            var connections: [Connection] = []
+            var bytes = 0
+            for _ in 0..<pairs {
+                let (a, b) = try Connection.pair()
+                connections += [a, b]
+            }
+            let reads = connections.map { $0.read() }
+            for connection in connections { try hang(connection.write("x"), timeout: patience) }
+            try hang(when(guarantees: reads), timeout: patience)
+            let again = connections.map { $0.read() }
+            for (connection, read) in zip(connections, again) { bytes += size(connection) + size(core(read)) + table }
+            #expect(bytes <= 400 * connections.count, "\(bytes / connections.count) bytes each")
+            for connection in connections { connection.abort() }
+        }
+    }
+}

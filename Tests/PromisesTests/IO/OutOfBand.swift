@@ -1,0 +1,19 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct OutOfBand {
+    @Test func anUrgentByteIsPassedOverAndDoesNotSpin() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read()
+            var urgent = UInt8(1)
+            #expect(send(peer.fd, &urgent, 1, CInt(MSG_OOB)) == 1)
+            #expect(net.turns { net.settle() } <= 5)
+            #expect(read.isPending)
+            try peer.send("ordinary")
+            #expect(try hang(read, timeout: patience) == .bytes(Array("ordinary".utf8)))
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Every kind of stream that a `Connection` can be, seen from each of its ends where they differ.
+enum StreamKind: CaseIterable {
+    case ipv4Client, ipv4Server, ipv6Client, ipv6Server, unixClient, unixServer, socketPair, pipes
+
+    /// Where a stream can be cut off so that the other end sees an error. The others just end.
+    var knowsResets: Bool { [.ipv4Client, .ipv4Server, .ipv6Client, .ipv6Server].contains(self) }
+
+    /// Where each direction is a descriptor of its own. Such an end has no half-close in the strict sense: its writer is
+    /// closed.
+    var isTwoPipes: Bool { self == .pipes }
+
+    /// Both ends on one loop.
+    func with(turns: Int = 4000, _ body: (StreamEnd, StreamEnd, Network) throws -> Void) throws {
+        try withNetwork(turns: turns) { net in
+            // What leaves in several pieces is to meet the kernel's own call.
+            net.ledger.sendsPiecesSingly = false
+            switch self {
+            case .ipv4Client, .ipv6Client, .ipv4Server, .ipv6Server:
+                let isIPv6 = self == .ipv6Client || self == .ipv6Server
+                let listener = try net.listen(isIPv6 ? "[::1]:0" : "127.0.0.1:0")
+                let client = StreamEnd(try hang(connect(to: listener.localAddress), timeout: patience))
+                let server = StreamEnd(try net.accept(from: listener))
+                listener.close()
+                let isClient = self == .ipv4Client || self == .ipv6Client
+                try body(isClient ? client : server, isClient ? server : client, net)
+            case .unixClient, .unixServer:
+                let (client, server) = try unixSockets(net)
+                try body(self == .unixClient ? client : server, self == .unixClient ? server : client, net)
+            case .socketPair:
+                let (one, other) = try Connection.pair()
+                try body(StreamEnd(one), StreamEnd(other), net)
+            case .pipes:
+                let (there, back) = (try Connection.pipe(), try Connection.pipe())
+                let one = StreamEnd(input: back.reader, output: there.writer)
+                try body(one, StreamEnd(input: there.reader, output: back.writer), net)
+            }
+        }
+    }
+
+    private func unixSockets(_ net: Network) throws -> (StreamEnd, StreamEnd) {
+        var folder = Array("/tmp/streams-XXXXXX".utf8CString)
+        let path = String(cString: mkdtemp(&folder)) + "/socket"
+        defer {
+            unlink(path)
+            rmdir(String(cString: folder.withUnsafeBufferPointer { $0.baseAddress! }))
+        }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+        let client = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                let results = [bind(listener, $0, length), listen(listener, 1), Glibc.connect(client, $0, length)]
+                #expect(results == [0, 0, 0])
+            }
+        }
+        let server = Glibc.accept(listener, nil, nil)
+        net.ledger.adopt(client)
+        net.ledger.adopt(server)
+        return (StreamEnd(try Connection(adopting: client)), StreamEnd(try Connection(adopting: server)))
+    }
+}
+
+/// One end of a stream in both directions: one connection, or the reader of one pipe and the writer of another.
+struct StreamEnd {
+    let input: Connection
+    let output: Connection
+
+    init(input: Connection, output: Connection) {
+        self.input = input
+        self.output = output
+    }
+
+    init(_ connection: Connection) { self.init(input: connection, output: connection) }
+
+    func close() -> Guarantee<Void> { when(guarantees: [input.close(), output.close()]) }
+
+    func abort() {
+        input.abort()
+        output.abort()
+    }
+}
