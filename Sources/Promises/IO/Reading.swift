@@ -25,7 +25,7 @@ extension Connection {
 
     @usableFromInline
     func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
-        if let refusal = refusalToRead { return .value(.failed(refusal)) }
+        guard mayRead else { return .value(.failed(refusalToRead!)) }
         if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
         if hasInput { return .value(.bytes(takeInput(min(limit, 65536)))) }
         if hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
@@ -35,9 +35,14 @@ extension Connection {
         return Guarantee(core)
     }
 
+    @inline(__always)
+    private var mayRead: Bool {
+        phase == .open && pendingRead == nil && !isReadTaken && traits.contains(.reads)
+    }
+
     /// Why no read can begin.
     var refusalToRead: SystemError? {
-        if phase == .open && pendingRead == nil && !isReadTaken && traits.contains(.reads) { return nil }
+        if mayRead { return nil }
         if phase != .open && phase != .shutDown {
             return SystemError(readCall, EBADF, detail: "the connection is closed")
         }

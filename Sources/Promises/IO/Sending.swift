@@ -19,7 +19,7 @@ extension Connection {
 
     @usableFromInline
     func send(_ bytes: [UInt8]) -> Promise<Void> {
-        if let refusal { return Promise(error: refusal) }
+        guard canWrite else { return Promise(error: refusal) }
         var sent = 0
         if outgoing == nil {
             if bytes.isEmpty { return .value }
@@ -38,7 +38,7 @@ extension Connection {
     /// The same for bytes that are only lent.
     @usableFromInline
     func send(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
-        if let refusal { return Promise(error: refusal) }
+        guard canWrite else { return Promise(error: refusal) }
         var sent = 0
         if outgoing == nil {
             if bytes.isEmpty { return .value }
@@ -64,7 +64,7 @@ extension Connection {
             for buffer in buffers { joined += buffer }
             return send(joined)
         }
-        if let refusal { return Promise(error: refusal) }
+        guard canWrite else { return Promise(error: refusal) }
         let isFirst = outgoing == nil
         if !isFirst && isFull { return refuseAsFull() }
         let core = WritePromise(Void.self, self)
@@ -119,9 +119,11 @@ extension Connection {
         lastActivity = loop.turnTime
     }
 
+    @inline(__always)
+    var canWrite: Bool { phase == .open && writeSide == .open && !hasFailed && traits.contains(.writes) }
+
     /// Why a write cannot be taken.
-    private var refusal: SystemError? {
-        if phase == .open && writeSide == .open && !hasFailed && traits.contains(.writes) { return nil }
+    private var refusal: SystemError {
         if phase != .open && phase != .shutDown {
             return SystemError(writeCall, EBADF, detail: "the connection is closed")
         }
@@ -129,8 +131,6 @@ extension Connection {
         if let failure { return failure }
         return SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
-
-    var canWrite: Bool { refusal == nil }
 
     private var isFull: Bool { outgoing.map { $0.count >= writeQueueLimit } ?? false }
 

@@ -55,7 +55,6 @@ extension Connection {
     public func writeAll<Chunks: Sequence>(
         _ chunks: Chunks, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Chunks.Element == [UInt8] {
-        // Not `send` of a named function: overloads.
         let series = Series<Void>(each: chunks) { [self] chunk in send(chunk).core }
         return Promise(series.start(series.makeCore().traced(root: "writeAll", Promise<Void>.self, file, line)))
     }
