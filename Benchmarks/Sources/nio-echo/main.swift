@@ -12,6 +12,14 @@ final class Echo: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { context.write(data, promise: nil) }
     func channelReadComplete(context: ChannelHandlerContext) { context.flush() }
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case .some(.inputClosed) = event as? ChannelEvent else { return }
+        // Behind all that is still to be written.
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer())).assumeIsolated().whenComplete { _ in
+            context.close(promise: nil)
+        }
+    }
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }
 
@@ -33,6 +41,7 @@ let channel = try ServerBootstrap(group: group)
     .serverChannelOption(ChannelOptions.backlog, value: 4096)
     .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
     .childChannelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
+    .childChannelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
     .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Echo()) }
     }
