@@ -23,7 +23,12 @@ extension EventLoop {
             for job in jobs { Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
             for handler in handlers { handler.loopIsEnding() }
             closeSignals()
-            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty && timers.isEmpty && poller.waiting == 0 { break }
+            let removed = hooks.removeAll()
+            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty && timers.isEmpty && poller.waiting == 0
+                && removed.isEmpty
+            {
+                break
+            }
         }
         awaitOwedWakes()
         if timerDescriptor >= 0 { kernel.close(timerDescriptor) }

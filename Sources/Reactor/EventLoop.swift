@@ -15,9 +15,9 @@ public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
     // checks for these few fields cost a quarter of the instructions of a promise's hop.
     @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
-    @exclusivity(unchecked) @usableFromInline package private(set) var waitingHandlers = 0
-    @exclusivity(unchecked) private var inlineJobs = Trampoline()
-    @exclusivity(unchecked) private var discardedJobs = Trampoline()
+    @exclusivity(unchecked) @usableFromInline package internal(set) var waitingHandlers = 0
+    @exclusivity(unchecked) var inlineJobs = Trampoline()
+    @exclusivity(unchecked) var discardedJobs = Trampoline()
     @usableFromInline let mailbox = Mailbox()
     package let kernel: Kernel
     package let clock: LoopClock
@@ -26,14 +26,21 @@ public final class EventLoop {
     @exclusivity(unchecked) var timers = TimerQueue()
     @exclusivity(unchecked) var counters = LoopMetrics()
     var signals = LoopSignals()
-    private var holds = 0
+    var holds: [ObjectIdentifier: Origin] = [:]
+    var hooks = LoopHooks()
+    @exclusivity(unchecked) var meter = HandlerMeter()
+    /// Whether the time of handlers is taken.
+    @exclusivity(unchecked) var isTiming = false
+    /// The same for other threads, which so know whether to remember where a job comes from.
+    let keepsOrigins = Atomic(false)
+    private var depthOfTurns = 0
     /// Work that other threads do for this loop: see `Remote.beginOutsideWork`.
     let outsideWork = Atomic<Int>(0)
     /// Whether a job is on its way here that only says that such work has ended.
     let isNudged = Atomic(false)
     /// Whom the job of a pool works for that this thread is at.
     var patron: Remote?
-    private var stopRequested = false
+    var stopRequested = false
     package internal(set) var hasEnded = false
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
@@ -51,24 +58,23 @@ public final class EventLoop {
     // We have parked the mailbox and not yet looked whether somebody found it so.
     var isParked = false
 
+    /// See `turnTime`.
+    @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
+
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
     let orphans = Atomic<Int>(0)
-    private let forkGeneration = Fork.generation
-    @exclusivity(unchecked) private var buffer: UnsafeMutableRawBufferPointer?
+    let forkGeneration = Fork.generation
+    @exclusivity(unchecked) var buffer: UnsafeMutableRawBufferPointer?
 
     /// Tells loops apart where addresses do not: a new one may have the address of one that has ended.
     package let serial = EventLoop.serials.add(1, ordering: .relaxed).newValue
     private static let serials = Atomic<Int>(0)
 
-    /// How many jobs run before descriptors and timers are looked at again, so that a chain of jobs that feeds
-    /// itself starves neither. Each is some 100 ns of work, which makes a batch 0.1 ms.
-    private static var jobBudget: Int { 1024 }
-    /// The same in nanoseconds, for jobs that are long; looked at every 32 jobs.
-    private static var timeBudget: Int64 { 2_000_000 }
-
-    /// Whether to take the time of every job, for `Metrics.longestHandler`. One reading of the clock a job, about
-    /// 25 ns; off by default.
-    public var measuresHandlers = false
+    /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
+    /// `Metrics.timeWaiting`. One reading of the clock a handler, about 25 ns, and two a wait; off by default.
+    public var measuresHandlers = false {
+        didSet { timingHasChanged() }
+    }
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls()) {
         self.clock = clock
@@ -87,13 +93,6 @@ public final class EventLoop {
     public typealias Instant = LoopInstant
     /// What a loop has done.
     public typealias Metrics = LoopMetrics
-
-    /// The counters, as they stand now.
-    public var metrics: Metrics {
-        var snapshot = counters
-        for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
-        return snapshot
-    }
 
     /// How a turn waits.
     public enum Wait: Equatable, Sendable {
@@ -162,6 +161,14 @@ public final class EventLoop {
         let isInsideInlineJob = inlineJobs.isRunning
         let ranInline = isInsideInlineJob && runInlineJobs()
         defer { if isInsideInlineJob { inlineJobs.resume() } }
+        depthOfTurns += 1
+        // What a handler does with the loop is not its own time.
+        let isInterrupting = isTiming && depthOfTurns > 1 && meter.started != HandlerMeter.unknown
+        let interrupted = isInterrupting ? clock.now.nanoseconds - meter.started : nil
+        defer {
+            depthOfTurns -= 1
+            if let interrupted { meter.started = clock.now.nanoseconds - interrupted }
+        }
         counters.turns += 1
         if isParked { unpark() }
         mailbox.take(into: &ready)
@@ -169,7 +176,7 @@ public final class EventLoop {
         var limit = Int64.max
         if case .upTo(let duration) = wait { limit = now.advanced(by: duration).nanoseconds }
         // A nested turn first delivers what the outer one has fetched.
-        if !poller.hasUndelivered { try poll(mayBlock: !worked && ready.isEmpty && wait != .poll, limit) }
+        if !poller.hasUndelivered { try pollAndMeasure(mayBlock: !worked && ready.isEmpty && wait != .poll, limit) }
         fireTimers()
         deliverEvents()
         takeMail()
@@ -181,7 +188,7 @@ public final class EventLoop {
     public var isAlive: Bool {
         // First: what such work has posted to us before it ended must be seen in the mailbox then.
         awaitsOutsideWork || !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0
-            || poller.hasUndelivered || holds > 0 || signals.hasReferenced
+            || poller.hasUndelivered || !holds.isEmpty || signals.hasReferenced
     }
 
     /// Whether anything on this loop, referenced or not, or work that it knows of, could still make something happen; if not,
@@ -190,204 +197,8 @@ public final class EventLoop {
         isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty || patronAwaitsOthers
     }
 
-    // MARK: Jobs
-
-    /// Runs `job` on this loop after all jobs that are ready already: in this turn if one is under way, otherwise in
-    /// the next.
-    public func enqueue(_ job: @escaping () -> Void) { enqueue(ClosureJob(job)) }
-
-    /// The same for a job object. It must not stand in a queue already.
-    package func enqueue(_ job: Job) {
-        assertOwner()
-        ready.append(.passRetained(job))
-    }
-
     /// The present moment of the loop's clock. Read anew each time, about 25 ns.
     public var now: Instant { clock.now }
-
-    /// Keeps the loop alive until it is released, for work that comes back from elsewhere: another thread, an
-    /// async task.
-    public func hold() -> Hold {
-        assertOwner()
-        holds += 1
-        return Hold(self)
-    }
-
-    /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()` or when the last reference to it goes.
-    public final class Hold {
-        private var loop: EventLoop?
-
-        fileprivate init(_ loop: EventLoop) { self.loop = loop }
-
-        deinit { release() }
-
-        /// Lets the loop end as far as this hold is concerned. Again: nothing happens.
-        public func release() {
-            loop?.holds -= 1
-            loop = nil
-        }
-    }
-
-    /// Runs ready jobs, at most a budget of them. True if there was one.
-    private func drain() -> Bool {
-        guard !ready.isEmpty else { return false }
-        var left = Self.jobBudget
-        var started = measuresHandlers ? clock.now.nanoseconds : 0
-        var deadline = Int64.max
-        while left > 0, let job = ready.popFirst() {
-            left -= 1
-            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
-            if measuresHandlers {
-                let ended = clock.now.nanoseconds
-                counters.longestHandlerNanoseconds = max(counters.longestHandlerNanoseconds, ended - started)
-                started = ended
-            }
-            guard left & 31 == 0 else { continue }
-            let now = clock.now.nanoseconds
-            if deadline == .max { deadline = now &+ Self.timeBudget }
-            if now > deadline { break }
-        }
-        counters.jobs += Self.jobBudget - left
-        return true
-    }
-
-    /// The first part of a turn alone: ready jobs, within the budget of a turn.
-    package func runReadyJobs() {
-        assertOwner()
-        let isInsideInlineJob = inlineJobs.isRunning
-        if isInsideInlineJob {
-            runInlineJobs()
-            inlineJobs.resume()
-        }
-        takeMail()
-        _ = drain()
-    }
-
-    /// Whether anything waits on this loop that is not ready.
-    var hasWaiters: Bool {
-        waitingHandlers > 0 || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty
-    }
-
-    // MARK: Promise handlers, for the layer above
-
-    /// Runs `job`, and gives up the caller's reference: at once, or after the one that is being run so.
-    package func runInline(_ job: Unmanaged<Job>) {
-        if inlineJobs.begin(job) { runInlineJobs() }
-    }
-
-    /// Answers whether there was one.
-    @discardableResult
-    private func runInlineJobs() -> Bool {
-        var hasRun = false
-        while let job = inlineJobs.popFirst() {
-            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
-            hasRun = true
-        }
-        return hasRun
-    }
-
-    /// Discards `job`, which was refused by a loop that has ended, likewise; not one inside the other, since a job that
-    /// goes may take the next with it.
-    package func discard(_ job: Unmanaged<Job>) {
-        guard discardedJobs.begin(job) else { return }
-        while let job = discardedJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
-    }
-
-    /// A handler on this loop begins to wait for a promise, or has come to its end.
-    @inlinable @inline(__always)
-    package func handlerWaits() { waitingHandlers &+= 1 }
-    @inlinable @inline(__always)
-    package func handlerWaitsNoMore() { waitingHandlers &-= 1 }
-
-    /// Queues a job and takes over the caller's reference to it.
-    @inlinable @inline(__always)
-    package func enqueueOwned(_ job: Unmanaged<Job>) { ready.append(job) }
-
-    /// Queues what other threads have posted.
-    @inlinable @inline(__always)
-    package func takeMail() { if !mailbox.isEmpty { collectMail() } }
-
-    @usableFromInline
-    func collectMail() {
-        if isParked { unpark() }
-        mailbox.take(into: &ready)
-    }
-
-    // MARK: Timers
-
-    /// The loop's time when it last looked for due timers: exact enough for the idle time of connections, which is
-    /// itself watched by timers, and free.
-    @inlinable
-    package var turnTime: Instant {
-        @inline(__always) get { timeOfTurn }
-    }
-    @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
-
-    private func fireTimers() {
-        guard !timers.isEmpty else { return }
-        timeOfTurn = self.now
-        let now = timeOfTurn.nanoseconds
-        if armedDeadline <= now { armedDeadline = .max }
-        let horizon = timers.horizon
-        while let job = timers.popDue(now, startedBefore: horizon) {
-            counters.timersFired += 1
-            job.run()
-        }
-    }
-
-    /// The earliest deadline of a timer, `nil` without one: how long another event loop that carries this one may
-    /// wait. See `fileDescriptor`.
-    public var nextDeadline: Instant? { timers.nextDeadline.map(Instant.init(nanoseconds:)) }
-
-    // MARK: Descriptors, for the layers above
-
-    package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
-        assertOwner()
-        try openPoller()
-        if isForked && !interest.isEmpty {
-            throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process")
-        }
-        try poller.setInterest(interest, of: fd, handler: handler, kernel)
-    }
-
-    package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
-
-    /// Before `fd` is closed.
-    package func forget(_ fd: CInt) {
-        // A loop that has ended has forgotten everything; its connections may be let go by other threads.
-        if hasEnded { return }
-        assertOwner()
-        // In a forked child the registration is the parent's, and must stay.
-        poller.forget(fd, isForked ? nil : kernel)
-    }
-
-    func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
-
-    private var isForked: Bool { forkGeneration != Fork.generation }
-
-    /// 64 KiB into which everything is read before its exact bytes are copied out, so that an idle connection holds
-    /// no buffer. Valid until the next call that reads on this loop.
-    package var scratch: UnsafeMutableRawBufferPointer {
-        if let buffer { return buffer }
-        let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 64)
-        buffer = fresh
-        return fresh
-    }
-
-    /// The same for somebody who lends it to foreign code: nobody else reads into it until it is given back.
-    package func borrowScratch() -> UnsafeMutableRawBufferPointer {
-        let borrowed = scratch
-        buffer = nil
-        return borrowed
-    }
-
-    package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) {
-        // That code may have turned the loop, which has made itself another one then.
-        if buffer == nil { buffer = borrowed } else { borrowed.deallocate() }
-    }
-
-    /// Tells one turn from the next.
-    package var turnNumber: Int { counters.turns }
 
     // MARK: From other threads
 

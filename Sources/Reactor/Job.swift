@@ -31,6 +31,17 @@ open class Job {
         return reversed
     }
 
+    /// How many stand in a list.
+    static func count(from first: Unmanaged<Job>?) -> Int {
+        var count = 0
+        var next = first
+        while let job = next {
+            count += 1
+            next = job._withUnsafeGuaranteedRef { $0.next }
+        }
+        return count
+    }
+
     /// What the job does. Called on the thread of the loop that it was handed to.
     open func run() {}
 
@@ -42,6 +53,15 @@ open class Job {
         run()
         Unmanaged.passUnretained(self).release()
     }
+
+    // What a report says of the job, if it holds the loop for long. Asked before it runs.
+
+    /// What it is.
+    open var kind: HandlerKind { .job }
+    /// Where it comes from, if that is known.
+    open var startedAt: Origin? { nil }
+    /// What the layer above knows of it.
+    open var subject: (any AnyObject & Sendable)? { nil }
 
     /// Whether a loop that ends before the job has run reports it.
     open var isReportedUndelivered: Bool { true }
@@ -60,6 +80,21 @@ package final class ClosureJob: Job {
     package override func run() { body() }
 }
 
+/// The same with the line that it was handed over at: for loops that tell which of them were slow.
+final class LocatedJob: Job {
+    private let body: () -> Void
+    private let place: Origin
+
+    init(_ body: @escaping () -> Void, _ place: Origin) {
+        self.body = body
+        self.place = place
+    }
+
+    override func run() { body() }
+
+    override var startedAt: Origin? { place }
+}
+
 /// Jobs in the order in which they came. Owns them.
 @usableFromInline
 package struct ReadyQueue: ~Copyable {
@@ -69,6 +104,9 @@ package struct ReadyQueue: ~Copyable {
     @inlinable package init() {}
 
     @inlinable package var isEmpty: Bool { head == nil }
+
+    /// How many there are. They are counted one by one.
+    package var count: Int { Job.count(from: head) }
 
     /// Takes over the caller's reference to `job`.
     @inlinable

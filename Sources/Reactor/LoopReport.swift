@@ -5,11 +5,16 @@ import Synchronization
 package enum LoopReport: Sendable {
     /// A loop ended while so many jobs and handlers still waited to run on it; they never will.
     case undelivered(Int)
+    /// A handler has held a loop for long. What the layer above has said of it.
+    case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
     package static let handler = Mutex(
         Handler { report in
-            guard case .undelivered(let count) = report else { return }
-            LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
+            switch report {
+            case .undelivered(let count):
+                LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
+            case .slowHandler(let handler, _): LoopReport.print(handler.description)
+            }
         })
 
     /// A struct, because a closure that is read from a generic place by itself leaves one that is wrapped once more.

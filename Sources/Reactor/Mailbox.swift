@@ -38,6 +38,12 @@ package struct Mailbox: ~Copyable {
     @inlinable
     package var isEmpty: Bool { word.load(ordering: .relaxed) <= Self.closed }
 
+    /// The loop's thread: how many jobs have come. They are counted one by one, and stay, since nobody else takes them.
+    var count: Int {
+        let newest = word.load(ordering: .acquiring)
+        return newest <= Self.closed ? 0 : Job.count(from: Self.job(at: newest))
+    }
+
     /// The loop's thread: moves what has come, oldest first, to the end of `queue`.
     @usableFromInline
     package func take(into queue: inout ReadyQueue) {

@@ -1,5 +1,9 @@
-/// What a loop has done since it was made. Reading it costs no system call.
+/// What a loop has done since it was made, and what it has before it. Reading it costs no system call.
+///
+/// `EventLoop.metrics` counts jobs that are ready one by one; the rest takes a microsecond.
 public struct LoopMetrics: Sendable {
+    // MARK: What it has done
+
     /// Turns of the loop.
     public internal(set) var turns = 0
     /// Jobs and promise handlers that have run.
@@ -10,10 +14,60 @@ public struct LoopMetrics: Sendable {
     public internal(set) var timersFired = 0
     /// How often another thread had to wake the loop.
     public internal(set) var wakeups = 0
-    /// The longest time that one job or promise handler has held the loop; zero unless `measuresHandlers` is on. The
-    /// callbacks of timers, watches and signals are not measured.
-    public var longestHandler: Duration { .nanoseconds(longestHandlerNanoseconds) }
-    var longestHandlerNanoseconds: Int64 = 0
     /// How often each system call was made by the loop's own thread; those never made are missing.
     public internal(set) var systemCalls: [SystemCall: Int] = [:]
+    /// The time that the loop has waited for something to happen; of a virtual clock, the time that it has jumped over.
+    /// Zero unless `measuresHandlers` is on.
+    public var timeWaiting: Duration { .nanoseconds(nanosecondsWaiting) }
+    var nanosecondsWaiting: Int64 = 0
+
+    // MARK: How long it was held
+
+    /// The longest time that one handler has held the loop; zero unless `measuresHandlers` is on, or a
+    /// `slowHandlerThreshold` is set. Turns that the handler itself has made of the loop do not count.
+    public internal(set) var longestHandler = Duration.zero
+    /// What that was.
+    public internal(set) var longestHandlerKind: HandlerKind?
+    /// Where that was started, as far as it is known; see `SlowHandler.origin`.
+    public internal(set) var longestHandlerOrigin: Origin?
+    /// Handlers that were slower than the `slowHandlerThreshold`, reported or not.
+    public internal(set) var slowHandlers = 0
+
+    // MARK: What it has before it, at this moment
+
+    /// Jobs that are ready, also those that other threads have submitted.
+    public internal(set) var readyJobs = 0
+    /// Handlers of promises that are pending.
+    public internal(set) var waitingHandlers = 0
+    /// Timers that are to fire.
+    public internal(set) var timers = 0
+    /// Descriptors that are waited for.
+    public internal(set) var descriptors = 0
+    /// Signal watches.
+    public internal(set) var signalWatches = 0
+    /// Holds that have not been released.
+    public internal(set) var holds = 0
+    /// Jobs of a pool, and async tasks, that the loop waits for.
+    public internal(set) var outsideWork = 0
+}
+
+extension EventLoop {
+    /// The counters and gauges, as they stand now.
+    public var metrics: Metrics {
+        var snapshot = counters
+        for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
+        snapshot.longestHandler = .nanoseconds(meter.longest)
+        snapshot.longestHandlerKind = meter.longestIdentity?.kind
+        snapshot.longestHandlerOrigin = meter.longestIdentity?.origin
+        snapshot.slowHandlers = meter.slow
+        snapshot.readyJobs = ready.count + mailbox.count
+        // Those that the mailbox has refused at the end take it below zero.
+        snapshot.waitingHandlers = max(waitingHandlers, 0)
+        snapshot.timers = timers.count
+        snapshot.descriptors = poller.waiting
+        snapshot.signalWatches = signals.handlers.count
+        snapshot.holds = holds.count
+        snapshot.outsideWork = outsideWork.load(ordering: .relaxed)
+        return snapshot
+    }
 }

@@ -10,6 +10,17 @@ package protocol ReadinessHandler: AnyObject {
     /// The loop ends: nothing will be reported any more. What the handler holds must go, or it would be held for ever
     /// by closures that it holds itself.
     func loopIsEnding()
+
+    /// Where what it calls for `ready` was given to it, if that is known.
+    func origin(of ready: Interest) -> Origin?
+
+    /// What it is, for people who ask what a loop waits for.
+    var label: String { get }
+}
+
+extension ReadinessHandler {
+    package func origin(of ready: Interest) -> Origin? { nil }
+    package var label: String { String(describing: self) }
 }
 
 /// What a descriptor is watched for.
@@ -68,6 +79,7 @@ package struct Poller: ~Copyable {
     package init() {}
 
     package var hasUndelivered: Bool { !undelivered.isEmpty }
+    var undeliveredCount: Int { undelivered.count }
 
     /// Makes the epoll descriptor and its buffer if there is none yet.
     package mutating func open(_ kernel: Kernel) throws(SystemError) {
@@ -197,6 +209,15 @@ package struct Poller: ~Copyable {
             return slots[index].handler
         }
         return slots[index].handler.take()
+    }
+
+    /// What is waited for, in the order of the numbers.
+    func watched() -> [(fd: CInt, interest: Interest, isReferenced: Bool, handler: any ReadinessHandler)] {
+        slots.indices.compactMap { index in
+            let slot = slots[index]
+            guard slot.wanted != 0, let handler = slot.handler else { return nil }
+            return (CInt(index), Interest(rawValue: slot.wanted), slot.isReferenced, handler)
+        }
     }
 
     /// Lets every handler go and answers them, for the caller to release when the poller is whole.

@@ -96,11 +96,13 @@ package final class PoolThreads: @unchecked Sendable {
     }
 
     var metrics: ThreadPool.Metrics {
-        if isForked { return ThreadPool.Metrics(threads: 0, busy: 0, queued: 0, completed: 0) }
-        return withLock {
+        func snapshot(_ threads: Int, _ busy: Int, _ queued: Int, _ completed: Int) -> ThreadPool.Metrics {
             ThreadPool.Metrics(
-                threads: $0.handles.count, busy: $0.busy, queued: $0.queued, completed: $0.completed)
+                threads: threads, busy: busy, queued: queued, completed: completed, threadLimit: most,
+                queueLimit: queueLimit)
         }
+        if isForked { return snapshot(0, 0, 0, 0) }
+        return withLock { snapshot($0.handles.count, $0.busy, $0.queued, $0.completed) }
     }
 
     // MARK: Threads

@@ -4,7 +4,7 @@ extension EventLoop {
     /// This loop as other threads may use it.
     public var remote: Remote { Remote(loop: self) }
 
-    // @unchecked: of the loop it touches only the mailbox and the eventfd's atomic, which are made for any thread.
+    // @unchecked: of the loop it touches only the mailbox and atomics, which are made for any thread.
     /// A loop's door for other threads: the only part of a loop that is `Sendable`.
     public struct Remote: @unchecked Sendable {
         let loop: EventLoop
@@ -13,8 +13,11 @@ extension EventLoop {
         /// any number of jobs.
         /// - Returns: false if the loop has ended; the job is then released, unrun, on this thread.
         @discardableResult
-        public func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
-            let job = Unmanaged<Job>.passRetained(ClosureJob(job))
+        public func submit(
+            _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
+        ) -> Bool {
+            let isLocated = loop.keepsOrigins.load(ordering: .relaxed)
+            let job = Unmanaged<Job>.passRetained(isLocated ? LocatedJob(job, Origin(file, line)) : ClosureJob(job))
             guard !loop.post(job) else { return true }
             job.release()
             return false

@@ -8,6 +8,7 @@ struct LoopSignals {
         let id: Int
         let signal: CInt
         let body: () -> Void
+        let origin: Origin
         var isReferenced: Bool
     }
 
@@ -20,10 +21,12 @@ struct LoopSignals {
     func contains(_ id: Int) -> Bool { handlers.contains { $0.id == id } }
 
     /// The door must be open.
-    mutating func add(_ signal: CInt, _ body: @escaping () -> Void) throws(SystemError) -> Int {
+    mutating func add(
+        _ signal: CInt, _ body: @escaping () -> Void, _ origin: Origin
+    ) throws(SystemError) -> Int {
         if let door, !handlers.contains(where: { $0.signal == signal }) { try SignalTable.subscribe(door, to: signal) }
         lastID += 1
-        handlers.append(Handler(id: lastID, signal: signal, body: body, isReferenced: true))
+        handlers.append(Handler(id: lastID, signal: signal, body: body, origin: origin, isReferenced: true))
         return lastID
     }
 

@@ -10,10 +10,12 @@ extension EventLoop {
     ///
     /// - Throws: `SystemError` of `sigaction`: `EINVAL` for a number that is no signal, or for SIGKILL and SIGSTOP, which
     ///   nobody can catch; and of the calls that open the loop's own descriptors.
-    public func onSignal(_ signal: CInt, _ handler: @escaping () -> Void) throws(SystemError) -> SignalWatch {
+    public func onSignal(
+        _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) throws(SystemError) -> SignalWatch {
         guard (1...64).contains(signal) else { throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)") }
         try openSignalDoor()
-        return SignalWatch(loop: self, id: try signals.add(signal, handler))
+        return SignalWatch(loop: self, id: try signals.add(signal, handler, Origin(file, line)))
     }
 
     /// A standing watch of a signal. Letting go of it does not end it; `cancel()` does.

@@ -86,6 +86,10 @@ public final class ThreadPool: Dispatcher {
         public let queued: Int
         /// Jobs that have run.
         public let completed: Int
+        /// How many threads there may be.
+        public let threadLimit: Int
+        /// How many jobs may wait; the next is refused.
+        public let queueLimit: Int
     }
 
     /// The figures of one moment. Any thread.

@@ -2,14 +2,18 @@ extension EventLoop {
     /// Calls `body` on this loop once, `delay` from now. Never early by the loop's clock; zero and less mean the next
     /// turn. Timers with equal deadlines fire in the order in which they were started.
     @discardableResult
-    public func schedule(after delay: Duration, _ body: @escaping () -> Void) -> Timer {
-        startTimer(after: delay, ClosureJob(body))
+    public func schedule(
+        after delay: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Timer {
+        startTimer(after: delay, job(body, file, line))
     }
 
     /// Calls `body` on this loop once, at `deadline` of the loop's clock; one that has passed means the next turn.
     @discardableResult
-    public func schedule(at deadline: Instant, _ body: @escaping () -> Void) -> Timer {
-        startTimer(at: deadline, ClosureJob(body))
+    public func schedule(
+        at deadline: Instant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Timer {
+        startTimer(at: deadline, job(body, file, line))
     }
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
@@ -17,8 +21,10 @@ extension EventLoop {
     /// The ticks stand on a grid: a late one does not shift those after it, and ticks that were missed altogether are
     /// skipped, but for one that is made up at once. An interval below a nanosecond counts as one.
     @discardableResult
-    public func schedule(every interval: Duration, _ body: @escaping () -> Void) -> Timer {
-        startTimer(after: interval, repeats: true, ClosureJob(body))
+    public func schedule(
+        every interval: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Timer {
+        startTimer(after: interval, repeats: true, job(body, file, line))
     }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms. Never before now: one that was due long ago
@@ -70,4 +76,32 @@ extension EventLoop {
         /// Makes the timer keep the loop alive again.
         public func ref() { loop.timers.setReferenced(id, true) }
     }
+}
+
+// MARK: In a turn
+
+extension EventLoop {
+    /// The loop's time when it last looked for due timers: exact enough for the idle time of connections, which is
+    /// itself watched by timers, and free.
+    @inlinable
+    package var turnTime: Instant {
+        @inline(__always) get { timeOfTurn }
+    }
+
+    func fireTimers() {
+        guard !timers.isEmpty else { return }
+        timeOfTurn = self.now
+        let now = timeOfTurn.nanoseconds
+        if armedDeadline <= now { armedDeadline = .max }
+        if isTiming { meter.started = now }
+        let horizon = timers.horizon
+        while let job = timers.popDue(now, startedBefore: horizon) {
+            counters.timersFired += 1
+            if isTiming { call(.timer, job.startedAt, job.subject) { job.run() } } else { job.run() }
+        }
+    }
+
+    /// The earliest deadline of a timer, `nil` without one: how long another event loop that carries this one may
+    /// wait. See `fileDescriptor`.
+    public var nextDeadline: Instant? { timers.nextDeadline.map(Instant.init(nanoseconds:)) }
 }

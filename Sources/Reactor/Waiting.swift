@@ -21,36 +21,60 @@ extension EventLoop {
     /// Whether jobs are ready: another turn would not wait.
     public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
 
-    func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+    func pollAndMeasure(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+        let began = mayBlock && measuresHandlers ? now.nanoseconds : nil
+        let hasWaited = try poll(mayBlock: mayBlock, limit)
+        if hasWaited, let began { counters.nanosecondsWaiting += now.nanoseconds - began }
+        if hasWaited && !hooks.after.isEmpty { callHooksAfterWaiting() }
+    }
+
+    /// Answers whether it has waited.
+    private func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if case .virtual(let virtual) = clock { return try pollVirtually(virtual, mayBlock: mayBlock, limit) }
         var blocking = mayBlock
-        let deadline = min(timers.nextDeadline ?? .max, limit)
-        let isDue = deadline != .max && deadline <= now.nanoseconds
+        if blocking && !hooks.before.isEmpty && !isDue(nextMoment(limit)) && mailbox.isEmpty {
+            blocking = callHooksBeforeWaiting()
+        }
+        let deadline = nextMoment(limit)
+        let isDue = isDue(deadline)
         if isDue { blocking = false }
-        if !blocking && poller.descriptor < 0 { return }
+        if !blocking && poller.descriptor < 0 { return false }
         try openWaker()
         let isArmed = isDue || deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
-        guard blocking else { return try fetch(0) }
-        guard park() else { return }
+        guard blocking else {
+            try fetch(0)
+            return false
+        }
+        guard park() else { return false }
         defer { unpark() }
         try fetch(isArmed ? -1 : milliseconds(until: deadline))
+        return true
     }
+
+    /// When a wait must end at the latest; `.max` for never.
+    private func nextMoment(_ limit: Int64) -> Int64 { min(timers.nextDeadline ?? .max, limit) }
+
+    private func isDue(_ deadline: Int64) -> Bool { deadline != .max && deadline <= now.nanoseconds }
 
     /// Descriptors first, without waiting; then time jumps. Only a loop that has no deadline at all really waits, and one
     /// that other threads work for: what they do takes no virtual time.
-    private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+    private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try fetch(0) }
         // Before the mailbox, as in `isAlive`.
         let awaitsOutsideWork = awaitsOutsideWork
-        guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return }
-        let deadline = min(timers.nextDeadline ?? .max, limit)
+        guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return false }
+        if !hooks.before.isEmpty && !isDue(nextMoment(limit)) && !callHooksBeforeWaiting() { return false }
+        let deadline = nextMoment(limit)
         if deadline != .max && (!awaitsOutsideWork || deadline <= virtual.now.nanoseconds) {
-            return virtual.advance(to: Instant(nanoseconds: deadline))
+            let isJump = deadline > virtual.now.nanoseconds
+            virtual.advance(to: Instant(nanoseconds: deadline))
+            return isJump
         }
         try openWaker()
-        guard park() else { return }
+        guard park() else { return false }
         defer { unpark() }
         try fetch(-1)
+        return true
     }
 
     private func fetch(_ milliseconds: CInt) throws(SystemError) {
@@ -84,12 +108,16 @@ extension EventLoop {
     }
 
     func deliverEvents() {
+        if isTiming && poller.hasUndelivered { beginTiming() }
         while let delivery = poller.next(kernel) {
             switch delivery {
-            case .handler(let handler, let ready): handler.descriptorIsReady(ready)
+            case .handler(let handler, let ready):
+                call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
             case .loop(.signals):
                 // A handler before it may have cancelled one.
-                for handler in signals.takePending() where signals.contains(handler.id) { handler.body() }
+                for handler in signals.takePending() where signals.contains(handler.id) {
+                    call(.signal, handler.origin) { handler.body() }
+                }
             // Its coming ended the wait, and that was all.
             case .loop(.mailbox): break
             case .loop(.timer): armedDeadline = .max

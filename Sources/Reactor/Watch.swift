@@ -15,14 +15,15 @@ extension EventLoop {
     ///   regular file, `EBADF` for a closed one, `EEXIST` if such a watch stands already; and of the calls that open the
     ///   loop's own descriptors. See epoll_ctl(2).
     public func watch(
-        _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void
+        _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void, file: StaticString = #fileID,
+        line: UInt = #line
     ) throws(SystemError) -> Watch {
         guard fd >= 0 else { throw SystemError(.epollControl, EBADF, detail: "descriptor \(fd)") }
         guard !interest.isEmpty, interest.isSubset(of: [.reading, .writing]) else {
             throw SystemError(.epollControl, EINVAL, detail: "interest \(interest.rawValue) for descriptor \(fd)")
         }
         let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
-        try group.add(interest, handler)
+        try group.add(interest, handler, Origin(file, line))
         return Watch(group, interest, group.generation)
     }
 
@@ -56,7 +57,13 @@ final class WatchGroup: ReadinessHandler {
     private let fd: CInt
     // The loop's poller holds the group while it watches; `Watch` values keep the group but not the loop alive.
     private weak var loop: EventLoop?
-    private var interests: [(interest: Interest, handler: (Interest) -> Void, generation: Int)] = []
+    private struct Entry {
+        let interest: Interest
+        let handler: (Interest) -> Void
+        let generation: Int
+        let origin: Origin
+    }
+    private var interests: [Entry] = []
     private(set) var generation = 0
 
     init(_ fd: CInt, _ loop: EventLoop) {
@@ -66,13 +73,15 @@ final class WatchGroup: ReadinessHandler {
 
     private var all: Interest { interests.reduce(into: []) { $0.formUnion($1.interest) } }
 
-    func add(_ interest: Interest, _ handler: @escaping (Interest) -> Void) throws(SystemError) {
+    func add(
+        _ interest: Interest, _ handler: @escaping (Interest) -> Void, _ origin: Origin
+    ) throws(SystemError) {
         guard all.isDisjoint(with: interest) else {
             throw SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
         }
         try loop?.setInterest(all.union(interest), of: fd, handler: self)
         generation += 1
-        interests.append((interest, handler, generation))
+        interests.append(Entry(interest: interest, handler: handler, generation: generation, origin: origin))
     }
 
     func remove(_ interest: Interest, _ generation: Int) {
@@ -94,6 +103,13 @@ final class WatchGroup: ReadinessHandler {
         guard !interests.isEmpty, let loop, loop.isHandler(self, of: fd) else { return }
         loop.setReferenced(isReferenced, of: fd)
     }
+
+    func origin(of ready: Interest) -> Origin? {
+        interests.first { !$0.interest.isDisjoint(with: ready) }?.origin
+    }
+
+    /// `watch at App/Server.swift:12`
+    var label: String { "watch at " + interests.map(\.origin.description).joined(separator: " and at ") }
 
     /// The handlers go, although a `Watch` may keep the group.
     func loopIsEnding() {

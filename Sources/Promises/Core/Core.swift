@@ -200,6 +200,11 @@ class Core: Job, @unchecked Sendable {
 
     override var isReportedUndelivered: Bool { !role.contains(.onlyWatching) }
 
+    // Asked only while handlers are measured.
+    override var kind: HandlerKind { .promiseHandler }
+    override var startedAt: Origin? { Records.record(of: self)?.step?.origin }
+    override var subject: (any AnyObject & Sendable)? { Records.record(of: self) }
+
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
         dropOperation()

@@ -1,3 +1,5 @@
+import Reactor
+
 /// What is known of one promise beside its core: its step in the chain, and its name.
 ///
 /// Records of a chain point to those before them, and outlive their promises for as long as a later one needs them. The

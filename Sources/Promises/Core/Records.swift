@@ -99,6 +99,14 @@ enum Records {
         }
     }
 
+    /// What is known of `core`, which the caller holds.
+    static func record(of core: Core) -> Record? {
+        guard core.isAnnotated.load(ordering: .relaxed) else { return nil }
+        // Or the report would find nobody who knows what a record is.
+        _ = conf
+        return withLock { record(core) }
+    }
+
     static func provenance(_ core: Core, type: String?, origin: Origin?) -> Provenance {
         guard core.isAnnotated.load(ordering: .relaxed) else { return Provenance(type: type, origin: origin) }
         return withLock {

@@ -21,8 +21,11 @@ public final class Configuration: Sendable {
 
     init() {
         let handler = LoopReport.Handler { report in
-            guard case .undelivered(let count) = report else { return }
-            conf.log(.undeliveredHandlers(count))
+            switch report {
+            case .undelivered(let count): conf.log(.undeliveredHandlers(count))
+            case .slowHandler(let handler, let subject):
+                conf.log(.slowHandler(handler, (subject as? Record).map { Records.provenance($0, origin: nil) }))
+            }
         }
         LoopReport.handler.withLock { $0 = handler }
     }

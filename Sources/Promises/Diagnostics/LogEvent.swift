@@ -1,3 +1,5 @@
+import Reactor
+
 /// What the library reports through `conf.logHandler`: things that are legal but probably not meant.
 public enum LogEvent: Sendable {
     /// The last resolver of a promise went without settling it. Which promise.
@@ -16,6 +18,9 @@ public enum LogEvent: Sendable {
     case hangCannotEnd(Provenance, at: Origin)
     /// A listener could not accept for want of descriptors or memory and pauses; once an episode.
     case acceptPaused(any Error)
+    /// A handler has held its loop for longer than `EventLoop.slowHandlerThreshold`. Of a promise's operator, what is known
+    /// of that promise, if it has a name or was made while promises were traced.
+    case slowHandler(SlowHandler, Provenance?)
 }
 
 extension LogEvent: CustomStringConvertible {
@@ -34,6 +39,8 @@ extension LogEvent: CustomStringConvertible {
             "hang at \(origin) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
+        case .slowHandler(let handler, let promise):
+            "\(handler)\(promise.map { ": that of \($0)" } ?? "")"
         }
     }
 }

@@ -1,30 +1,4 @@
+import Reactor
+
 /// Where in the source a promise was made.
-public struct Origin: Hashable, Sendable, CustomStringConvertible {
-    // A pointer into the program's constants, which live as long as it does; null-terminated, as all literals are.
-    // Two words, so that it fits beside an error in a promise.
-    private let name: StaticName
-    /// The line.
-    public let line: UInt32
-
-    /// The place `file`, as `#fileID` names it, and `line`.
-    public init(_ file: StaticString, _ line: UInt) {
-        name = StaticName(file)
-        self.line = UInt32(truncatingIfNeeded: line)
-    }
-
-    /// The file as `Module/File.swift`.
-    public var file: String { name.text }
-
-    /// `Module/File.swift:12`
-    public var description: String { "\(file):\(line)" }
-}
-
-/// A `StaticString` in one word.
-// @unchecked: the characters are constant.
-struct StaticName: @unchecked Sendable, Hashable {
-    private let characters: UnsafePointer<UInt8>
-
-    init(_ text: StaticString) { characters = text.utf8Start }
-
-    var text: String { String(cString: characters) }
-}
+public typealias Origin = Reactor.Origin

@@ -1,0 +1,53 @@
+import Glibc
+
+// The descriptors of a loop, for the layers above.
+
+extension EventLoop {
+    package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
+        assertOwner()
+        try openPoller()
+        if isForked && !interest.isEmpty {
+            throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process")
+        }
+        try poller.setInterest(interest, of: fd, handler: handler, kernel)
+    }
+
+    package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
+
+    /// Before `fd` is closed.
+    package func forget(_ fd: CInt) {
+        // A loop that has ended has forgotten everything; its connections may be let go by other threads.
+        if hasEnded { return }
+        assertOwner()
+        // In a forked child the registration is the parent's, and must stay.
+        poller.forget(fd, isForked ? nil : kernel)
+    }
+
+    func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
+
+    var isForked: Bool { forkGeneration != Fork.generation }
+
+    /// 64 KiB into which everything is read before its exact bytes are copied out, so that an idle connection holds
+    /// no buffer. Valid until the next call that reads on this loop.
+    package var scratch: UnsafeMutableRawBufferPointer {
+        if let buffer { return buffer }
+        let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 64)
+        buffer = fresh
+        return fresh
+    }
+
+    /// The same for somebody who lends it to foreign code: nobody else reads into it until it is given back.
+    package func borrowScratch() -> UnsafeMutableRawBufferPointer {
+        let borrowed = scratch
+        buffer = nil
+        return borrowed
+    }
+
+    package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) {
+        // That code may have turned the loop, which has made itself another one then.
+        if buffer == nil { buffer = borrowed } else { borrowed.deallocate() }
+    }
+
+    /// Tells one turn from the next.
+    package var turnNumber: Int { counters.turns }
+}

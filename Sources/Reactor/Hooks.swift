@@ -1,0 +1,109 @@
+extension EventLoop {
+    /// Calls `body` whenever this loop is about to wait for something to happen: there is nothing to do, and it asks the
+    /// kernel next. The moment to flush what has been gathered, or to note how long the loop was busy.
+    ///
+    /// Not called in a turn that does not wait, as of `turn(.poll)`, or because jobs are ready or a timer is due. Several
+    /// hooks are called in the order in which they were added. A hook may do whatever a job may: if it makes something
+    /// ready, or stops the loop, the loop does not wait; if it takes away the last reason to stay alive, `run()` ends. It does
+    /// not keep the loop alive itself. In turns that a hook makes no hooks are called. (That something has already
+    /// happened the loop only learns by asking, and then the wait is over at once.)
+    ///
+    /// With a virtual clock, a jump to the next deadline is a wait.
+    @discardableResult
+    public func beforeWaiting(
+        _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Hook {
+        assertOwner()
+        return Hook(self, hooks.add(body, Origin(file, line), to: .before))
+    }
+
+    /// Calls `body` whenever this loop has waited, before it looks what has happened: before timers, events and jobs. See
+    /// `beforeWaiting(_:)`.
+    @discardableResult
+    public func afterWaiting(
+        _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Hook {
+        assertOwner()
+        return Hook(self, hooks.add(body, Origin(file, line), to: .after))
+    }
+
+    /// A hook that has been added. Letting go of it does not end it; `cancel()` does.
+    public struct Hook {
+        private let loop: EventLoop
+        private let id: Int
+
+        fileprivate init(_ loop: EventLoop, _ id: Int) {
+            self.loop = loop
+            self.id = id
+        }
+
+        /// Ends the hook and releases its closure. Again: nothing happens.
+        public func cancel() {
+            // Bound, so that the closure goes after the list is whole again.
+            let removed = loop.hooks.remove(id)
+            withExtendedLifetime(removed) {}
+        }
+    }
+
+    /// Answers whether the loop may still wait.
+    func callHooksBeforeWaiting() -> Bool {
+        let wasAlive = isAlive
+        callHooks(hooks.before)
+        // A hook that has taken away the last reason to stay alive would otherwise be waited after for ever. (Who turns a
+        // loop by hand that is not alive at all wants it to wait for others.)
+        return ready.isEmpty && mailbox.isEmpty && !poller.hasUndelivered && !stopRequested && (isAlive || !wasAlive)
+    }
+
+    func callHooksAfterWaiting() { callHooks(hooks.after) }
+
+    private func callHooks(_ list: [LoopHooks.Entry]) {
+        guard !hooks.areBeingCalled else { return }
+        hooks.areBeingCalled = true
+        defer { hooks.areBeingCalled = false }
+        if isTiming { beginTiming() }
+        // One before it may have cancelled it.
+        for hook in list where hooks.contains(hook.id) { call(.hook, hook.origin) { hook.body() } }
+    }
+}
+
+/// The hooks of a loop.
+struct LoopHooks {
+    struct Entry {
+        let id: Int
+        let body: () -> Void
+        let origin: Origin
+    }
+
+    private(set) var before: [Entry] = []
+    private(set) var after: [Entry] = []
+    var areBeingCalled = false
+    private var lastID = 0
+
+    mutating func add(_ body: @escaping () -> Void, _ origin: Origin, to list: Kind) -> Int {
+        lastID += 1
+        let entry = Entry(id: lastID, body: body, origin: origin)
+        switch list {
+        case .before: before.append(entry)
+        case .after: after.append(entry)
+        }
+        return lastID
+    }
+
+    enum Kind { case before, after }
+
+    func contains(_ id: Int) -> Bool { before.contains { $0.id == id } || after.contains { $0.id == id } }
+
+    mutating func remove(_ id: Int) -> Entry? {
+        if let index = before.firstIndex(where: { $0.id == id }) { return before.remove(at: index) }
+        return after.firstIndex { $0.id == id }.map { after.remove(at: $0) }
+    }
+
+    /// Answers them, for the caller to release when the list is whole.
+    mutating func removeAll() -> [Entry] {
+        defer {
+            before = []
+            after = []
+        }
+        return before + after
+    }
+}

@@ -1,0 +1,120 @@
+// The text format 0.0.4 of Prometheus, as its documentation on exposition formats has it.
+
+extension LoopMetrics {
+    /// The metrics as Prometheus reads them: text format 0.0.4, to be served as `text/plain; version=0.0.4`.
+    ///
+    /// ```
+    /// # HELP reactor_turns_total Turns of the loop.
+    /// # TYPE reactor_turns_total counter
+    /// reactor_turns_total{loop="main"} 42
+    /// ```
+    /// - Parameters:
+    ///   - prefix: what all names begin with. Characters that no name may have become underscores.
+    ///   - labels: what tells this loop from others. Names are treated like the prefix; values may be any text.
+    public func prometheusText(prefix: String = "reactor", labels: [String: String] = [:]) -> String {
+        var text = PrometheusText(prefix, labels)
+        text.add("turns_total", .counter, "Turns of the loop.", turns)
+        text.add("jobs_total", .counter, "Jobs and promise handlers that have run.", jobs)
+        text.add("events_total", .counter, "Events that epoll has reported.", events)
+        text.add("timers_fired_total", .counter, "Timers that have fired.", timersFired)
+        text.add("wakeups_total", .counter, "How often another thread had to wake the loop.", wakeups)
+        text.add("slow_handlers_total", .counter, "Handlers that took longer than the threshold.", slowHandlers)
+        text.addFamily("system_calls_total", .counter, "System calls of the loop's thread.")
+        for (call, count) in systemCalls.sorted(by: { $0.key.description < $1.key.description }) {
+            text.addSample("system_calls_total", "\(count)", ["call": call.description])
+        }
+        text.add("waiting_seconds_total", .counter, "Time that the loop has waited.", timeWaiting)
+        text.add("longest_handler_seconds", .gauge, "The longest time that one handler held the loop.", longestHandler)
+        text.add("ready_jobs", .gauge, "Jobs that are ready.", readyJobs)
+        text.add("waiting_handlers", .gauge, "Handlers of promises that are pending.", waitingHandlers)
+        text.add("timers", .gauge, "Timers that are to fire.", timers)
+        text.add("descriptors", .gauge, "Descriptors that are waited for.", descriptors)
+        text.add("signal_watches", .gauge, "Signal watches.", signalWatches)
+        text.add("holds", .gauge, "Holds that have not been released.", holds)
+        text.add("outside_work", .gauge, "Jobs of pools and tasks that the loop waits for.", outsideWork)
+        return text.text
+    }
+}
+
+extension ThreadPool.Metrics {
+    /// As `LoopMetrics.prometheusText(prefix:labels:)`.
+    public func prometheusText(prefix: String = "pool", labels: [String: String] = [:]) -> String {
+        var text = PrometheusText(prefix, labels)
+        text.add("jobs_completed_total", .counter, "Jobs that have run.", completed)
+        text.add("threads", .gauge, "Threads that have been started.", threads)
+        text.add("threads_limit", .gauge, "How many threads there may be.", threadLimit)
+        text.add("threads_busy", .gauge, "Threads that run a job.", busy)
+        text.add("jobs_queued", .gauge, "Jobs that wait for a thread.", queued)
+        text.add("jobs_queued_limit", .gauge, "How many jobs may wait for a thread.", queueLimit)
+        return text.text
+    }
+}
+
+struct PrometheusText {
+    enum Kind: String { case counter, gauge }
+
+    private(set) var text = ""
+    private let prefix: String
+    private let labels: [String: String]
+
+    init(_ prefix: String, _ labels: [String: String]) {
+        self.prefix = Self.name(prefix, allowing: ":")
+        self.labels = [String: String](
+            labels.map { (Self.name($0.key, allowing: nil), $0.value) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
+        addFamily(name, kind, help)
+        addSample(name, "\(value)")
+    }
+
+    mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Duration) {
+        addFamily(name, kind, help)
+        addSample(name, Self.seconds(value))
+    }
+
+    mutating func addFamily(_ name: String, _ kind: Kind, _ help: String) {
+        text += "# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n"
+    }
+
+    mutating func addSample(_ name: String, _ value: String, _ own: [String: String] = [:]) {
+        let all = labels.merging(own) { _, own in own }.sorted { $0.key < $1.key }
+        let list = all.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
+        text += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
+    }
+
+    /// Exactly, in decimals: a floating-point number would end in digits that were never measured.
+    static func seconds(_ duration: Duration) -> String {
+        let nanoseconds = max(duration.clampedNanoseconds, 0)
+        var fraction = String(nanoseconds % 1_000_000_000)
+        fraction = String(repeating: "0", count: 9 - fraction.count) + fraction
+        while fraction.count > 1 && fraction.last == "0" { fraction.removeLast() }
+        return "\(nanoseconds / 1_000_000_000).\(fraction)"
+    }
+
+    /// A backslash, a quotation mark and the end of a line are all that must not stand in a label's value.
+    static func escaped(_ value: String) -> String {
+        var escaped = String.UnicodeScalarView()
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\\": escaped.append(contentsOf: "\\\\".unicodeScalars)
+            case "\"": escaped.append(contentsOf: "\\\"".unicodeScalars)
+            case "\n": escaped.append(contentsOf: "\\n".unicodeScalars)
+            default: escaped.append(scalar)
+            }
+        }
+        return String(escaped)
+    }
+
+    /// Letters of ASCII, underscores, and digits but at the beginning; of metrics also the colon.
+    private static func name(_ text: String, allowing other: Unicode.Scalar?) -> String {
+        var name = ""
+        for scalar in text.unicodeScalars {
+            let isDigit = ("0"..."9").contains(scalar)
+            let isLetter = ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar)
+            if isDigit && name.isEmpty { name = "_" }
+            name.unicodeScalars.append(isDigit || isLetter || scalar == other ? scalar : "_")
+        }
+        return name.isEmpty ? "_" : name
+    }
+}

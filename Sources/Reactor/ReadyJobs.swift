@@ -1,0 +1,101 @@
+// What a loop does with the jobs that are ready.
+
+extension EventLoop {
+    /// How many jobs run before descriptors and timers are looked at again, so that a chain of jobs that feeds
+    /// itself starves neither. Each is some 100 ns of work, which makes a batch 0.1 ms.
+    private static var jobBudget: Int { 1024 }
+    /// The same in nanoseconds, for jobs that are long; looked at every 32 jobs.
+    private static var timeBudget: Int64 { 2_000_000 }
+
+    /// Runs `body` on this loop after all jobs that are ready already: in this turn if one is under way, otherwise in
+    /// the next.
+    public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
+        enqueue(job(body, file, line))
+    }
+
+    /// The same for a job object. It must not stand in a queue already.
+    package func enqueue(_ job: Job) {
+        assertOwner()
+        ready.append(.passRetained(job))
+    }
+
+    /// Runs ready jobs, at most a budget of them. True if there was one.
+    func drain() -> Bool {
+        guard !ready.isEmpty else { return false }
+        var left = Self.jobBudget
+        if isTiming { beginTiming() }
+        var deadline = Int64.max
+        while left > 0, let job = ready.popFirst() {
+            left -= 1
+            if isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+            guard left & 31 == 0 else { continue }
+            let now = clock.now.nanoseconds
+            if deadline == .max { deadline = now &+ Self.timeBudget }
+            if now > deadline { break }
+        }
+        counters.jobs += Self.jobBudget - left
+        return true
+    }
+
+    /// The first part of a turn alone: ready jobs, within the budget of a turn.
+    package func runReadyJobs() {
+        assertOwner()
+        let isInsideInlineJob = inlineJobs.isRunning
+        if isInsideInlineJob {
+            runInlineJobs()
+            inlineJobs.resume()
+        }
+        takeMail()
+        _ = drain()
+    }
+
+    /// Whether anything waits on this loop that is not ready.
+    var hasWaiters: Bool {
+        waitingHandlers > 0 || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty
+    }
+
+    // MARK: Promise handlers, for the layer above
+
+    /// Runs `job`, and gives up the caller's reference: at once, or after the one that is being run so.
+    package func runInline(_ job: Unmanaged<Job>) {
+        if inlineJobs.begin(job) { runInlineJobs() }
+    }
+
+    /// Answers whether there was one.
+    @discardableResult
+    func runInlineJobs() -> Bool {
+        var hasRun = false
+        while let job = inlineJobs.popFirst() {
+            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
+            hasRun = true
+        }
+        return hasRun
+    }
+
+    /// Discards `job`, which was refused by a loop that has ended, likewise; not one inside the other, since a job that
+    /// goes may take the next with it.
+    package func discard(_ job: Unmanaged<Job>) {
+        guard discardedJobs.begin(job) else { return }
+        while let job = discardedJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
+    }
+
+    /// A handler on this loop begins to wait for a promise, or has come to its end.
+    @inlinable @inline(__always)
+    package func handlerWaits() { waitingHandlers &+= 1 }
+    @inlinable @inline(__always)
+    package func handlerWaitsNoMore() { waitingHandlers &-= 1 }
+
+    /// Queues a job and takes over the caller's reference to it.
+    @inlinable @inline(__always)
+    package func enqueueOwned(_ job: Unmanaged<Job>) { ready.append(job) }
+
+    /// Queues what other threads have posted.
+    @inlinable @inline(__always)
+    package func takeMail() { if !mailbox.isEmpty { collectMail() } }
+
+    @usableFromInline
+    func collectMail() {
+        if isParked { unpark() }
+        mailbox.take(into: &ready)
+    }
+}

@@ -1,0 +1,78 @@
+import Promises
+import Reactor
+import Testing
+
+/// Promise handlers that hold their loop for long.
+@Suite struct SlowPromiseHandlers {
+    @Test func theyAreReportedWithoutATraceToo() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            loop.slowHandlerThreshold = .milliseconds(100)
+            let lines = logged {
+                hang(Guarantee.value(1).map { _ in clock.advance(by: .milliseconds(250)) })
+            }
+            #expect(lines == ["a promise handler held the loop for 0.25 seconds"])
+            #expect(loop.metrics.longestHandlerKind == .promiseHandler)
+            try loop.run()
+        }
+    }
+
+    @Test func aNamedOneIsKnown() {
+        let clock = VirtualClock()
+        EventLoop.withLoop(clock: clock) { loop in
+            loop.slowHandlerThreshold = .milliseconds(100)
+            let lines = logged {
+                let slow = Guarantee.value(1).map { _ in clock.advance(by: .milliseconds(250)) }.named("parse")
+                hang(slow)
+            }
+            #expect(lines.count == 1)
+            #expect(lines.first?.hasPrefix("a promise handler held the loop for 0.25 seconds: that of the ") == true)
+            #expect(lines.first?.contains("\"parse\"") == true)
+        }
+    }
+
+    @Test func theTimeOfANestedHangIsNotTheHandlers() {
+        let clock = VirtualClock()
+        EventLoop.withLoop(clock: clock) { loop in
+            loop.slowHandlerThreshold = .milliseconds(100)
+            let lines = logged { hang(Guarantee.value(1).map { _ in hang(after(.seconds(3))) }) }
+            #expect(lines == [])
+            #expect(loop.metrics.longestHandler == .zero)
+        }
+    }
+
+    @Test func handlersThatWaitAreCounted() {
+        inLoop { loop in
+            let (promise, resolver) = Promise<Int>.pending()
+            let ends = (0..<3).map { _ in promise.done { _ in } }
+            #expect(loop.metrics.waitingHandlers == 3)
+            resolver.fulfill(1)
+            #expect(loop.metrics.readyJobs == 3)
+            for end in ends { hang(end.recover { _ in }) }
+            #expect(loop.metrics.waitingHandlers == 0)
+        }
+    }
+}
+
+// Whether promises are traced is the process's affair.
+extension SlowPromiseHandlers {
+    @Test func aTracedOneTellsItsLineAndItsChain() async {
+        await #expect(processExitsWith: .success) { aTracedOneTells() }
+    }
+}
+
+private func aTracedOneTells() {
+    conf.trace = true
+    let clock = VirtualClock()
+    EventLoop.withLoop(clock: clock) { loop in
+        loop.slowHandlerThreshold = .milliseconds(100)
+        let lines = logged {
+            hang(Guarantee { $0(1) }.map { _ in clock.advance(by: .milliseconds(250)) })
+        }
+        let place = "PromisesTests/SlowPromiseHandlers.swift:\(#line - 2)"
+        let text = lines.joined()
+        precondition(text.hasPrefix("a promise handler at \(place) held the loop for 0.25 seconds: "), text)
+        precondition(text.contains("made at \(place) → map at \(place)"), text)
+        precondition(loop.metrics.longestHandlerOrigin?.description == place)
+    }
+}

@@ -1,0 +1,112 @@
+import Glibc
+import Reactor
+import Testing
+
+/// What a loop has before it, and how long it waits.
+@Suite struct LoopGauges {
+    @Test func theyCountWhatIsThere() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            let pipe = Ends.pipe()
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in }
+            let timer = loop.schedule(after: .seconds(1)) {}
+            loop.schedule(after: .seconds(2)) {}.unref()
+            let signal = try loop.onSignal(SIGUSR2) {}
+            let hold = loop.hold()
+            loop.remote.beginOutsideWork()
+            for _ in 0..<3 { loop.enqueue {} }
+            let remote = loop.remote
+            _ = onAnotherThread { remote.submit {} }
+
+            let metrics = loop.metrics
+            #expect(metrics.readyJobs == 4)
+            #expect(metrics.descriptors == 1)
+            #expect(metrics.timers == 2)
+            #expect(metrics.signalWatches == 1)
+            #expect(metrics.holds == 1)
+            #expect(metrics.outsideWork == 1)
+            #expect(metrics.waitingHandlers == 0)
+
+            loop.remote.endOutsideWork()
+            hold.release()
+            signal.cancel()
+            timer.cancel()
+            watch.cancel()
+            try loop.turn(.poll)
+            let after = loop.metrics
+            #expect(after.jobs == 4)
+            #expect(after.readyJobs + after.descriptors + after.signalWatches + after.holds + after.outsideWork == 0)
+            #expect(after.timers == 1)
+        }
+    }
+
+    @Test func aHoldIsCountedOnceUntilItIsReleasedOrGone() {
+        EventLoop.withLoop { loop in
+            let first = loop.hold()
+            var second: EventLoop.Hold? = loop.hold()
+            #expect(loop.metrics.holds == 2)
+            second = nil
+            #expect(loop.metrics.holds == 1)
+            first.release()
+            first.release()
+            #expect(loop.metrics.holds == 0)
+            #expect(second == nil)
+        }
+    }
+
+    @Test func theTimeOfWaitingIsMeasuredOnlyWhenAskedFor() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            loop.schedule(after: .seconds(5)) {}
+            try loop.run()
+            #expect(loop.metrics.timeWaiting == .zero)
+
+            loop.measuresHandlers = true
+            loop.schedule(after: .seconds(3)) { clock.advance(by: .seconds(7)) }
+            try loop.run()
+            #expect(loop.metrics.timeWaiting == .seconds(3))
+            #expect(loop.metrics.longestHandler == .seconds(7))
+        }
+    }
+
+    @Test func aRealWaitIsMeasuredToo() throws {
+        try EventLoop.withLoop { loop in
+            loop.measuresHandlers = true
+            loop.schedule(after: .milliseconds(5)) {}
+            try loop.run()
+            #expect(loop.metrics.timeWaiting >= .milliseconds(4))
+            #expect(loop.metrics.timeWaiting < .seconds(5))
+        }
+    }
+
+    @Test func aPollIsNoWait() throws {
+        try EventLoop.withLoop { loop in
+            loop.measuresHandlers = true
+            let hold = loop.hold()
+            for _ in 0..<5 { try loop.turn(.poll) }
+            #expect(loop.metrics.timeWaiting == .zero)
+            hold.release()
+        }
+    }
+
+    @Test func aPoolTellsItsLimitsToo() throws {
+        let pool = try ThreadPool(name: "gauge", threads: 2, queueLimit: 7)
+        #expect(pool.metrics.threadLimit == 2)
+        #expect(pool.metrics.queueLimit == 7)
+        let started = Counter()
+        let gate = Counter()
+        for _ in 0..<5 {
+            try pool.dispatch {
+                started.add()
+                spin { gate.value > 0 }
+            }
+        }
+        spin { started.value == 2 }
+        let metrics = pool.metrics
+        #expect(metrics.threads == 2)
+        #expect(metrics.busy == 2)
+        #expect(metrics.queued == 3)
+        gate.add()
+        pool.shutDown()
+        #expect(pool.metrics.completed == 5)
+    }
+}

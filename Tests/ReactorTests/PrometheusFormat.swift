@@ -1,0 +1,88 @@
+import Reactor
+import Testing
+
+/// Metrics in the text format of Prometheus.
+@Suite struct PrometheusFormat {
+    private func metrics(_ body: (EventLoop) throws -> Void) rethrows -> Reactor.LoopMetrics {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            try body(loop)
+            return loop.metrics
+        }
+    }
+
+    private var fresh: Reactor.LoopMetrics { metrics { _ in } }
+
+    @Test func everyFamilyHasItsHelpAndItsTypeOnceBeforeItsSamples() throws {
+        let text = try metrics { loop in
+            loop.enqueue {}
+            loop.schedule(after: .seconds(1)) {}
+            let pipe = Ends.pipe()
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in }
+            try loop.turn(.poll)
+            watch.cancel()
+        }.prometheusText()
+        var declared: [Substring: Substring] = [:]
+        var helped: Set<Substring> = []
+        #expect(text.hasSuffix("\n"))
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 3)
+            if line.hasPrefix("# HELP ") {
+                #expect(helped.insert(words[2]).inserted, "\(line)")
+                #expect(words.count == 4)
+            } else if line.hasPrefix("# TYPE ") {
+                #expect(helped.contains(words[2]) && declared[words[2]] == nil, "\(line)")
+                #expect(words[3] == (words[2].hasSuffix("_total") ? "counter" : "gauge"), "\(line)")
+                declared[words[2]] = words[3]
+            } else {
+                let name = line.prefix { $0 != "{" && $0 != " " }
+                #expect(declared[name] != nil, "\(line)")
+                #expect(Double(line.split(separator: " ").last!) != nil, "\(line)")
+            }
+        }
+        #expect(declared.count >= 15)
+        #expect(text.contains("reactor_jobs_total 1\n"))
+        #expect(text.contains("reactor_timers 1\n"))
+        #expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 2\n"))
+    }
+
+    @Test func secondsAreTheUnitAndExact() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            loop.measuresHandlers = true
+            loop.schedule(after: .nanoseconds(3_000_000_070)) { clock.advance(by: .milliseconds(250)) }
+            try loop.run()
+            let text = loop.metrics.prometheusText()
+            #expect(text.contains("\nreactor_waiting_seconds_total 3.00000007\n"))
+            #expect(text.contains("\nreactor_longest_handler_seconds 0.25\n"))
+        }
+        #expect(fresh.prometheusText().contains("\nreactor_longest_handler_seconds 0.0\n"))
+    }
+
+    @Test func labelsAreEscapedAndSortedAndNamesMended() {
+        let text = fresh.prometheusText(
+            prefix: "my app:1", labels: ["loop": "a\"b\\c\nd", "8th-try": "é"])
+        #expect(text.contains("\nmy_app:1_turns_total{_8th_try=\"é\",loop=\"a\\\"b\\\\c\\nd\"} 0\n"))
+        #expect(fresh.prometheusText(prefix: "").hasPrefix("# HELP __turns_total "))
+        #expect(fresh.prometheusText(prefix: "9x").hasPrefix("# HELP _9x_turns_total "))
+    }
+
+    @Test func theLabelOfACallStandsBesideOnesOwn() throws {
+        let text = try metrics { loop in
+            let pipe = Ends.pipe()
+            try loop.watch(pipe.near, for: .reading) { _ in }.cancel()
+        }.prometheusText(labels: ["loop": "main", "call": "mine"])
+        #expect(text.contains("reactor_system_calls_total{call=\"epoll_create1\",loop=\"main\"} 1\n"))
+        #expect(text.contains("reactor_turns_total{call=\"mine\",loop=\"main\"} 0\n"))
+    }
+
+    @Test func aPoolHasOneToo() throws {
+        let pool = try ThreadPool(name: "text", threads: 3, queueLimit: 9)
+        let done = Counter()
+        try pool.dispatch { done.add() }
+        pool.shutDown()
+        let text = pool.metrics.prometheusText(labels: ["pool": "text"])
+        #expect(text.contains("pool_jobs_completed_total{pool=\"text\"} 1\n"))
+        #expect(text.contains("# TYPE pool_threads gauge\npool_threads{pool=\"text\"} 1\n"))
+        #expect(text.contains("pool_jobs_queued_limit{pool=\"text\"} 9\n"))
+    }
+}

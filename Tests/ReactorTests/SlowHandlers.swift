@@ -1,0 +1,176 @@
+import Glibc
+import Reactor
+import Testing
+
+extension ProcessWide {
+    /// Handlers that hold their loop for long.
+    @Suite struct SlowHandlers {
+        private let clock = VirtualClock()
+
+        /// What is reported while `body` has a loop with that threshold.
+        private func reports(
+            over threshold: Duration? = .milliseconds(10), _ body: (EventLoop) throws -> Void
+        ) rethrows -> [SlowHandler] {
+            let reports = SharedList<SlowHandler>()
+            let handler = LoopReport.Handler { if case .slowHandler(let slow, _) = $0 { reports.append(slow) } }
+            let before = LoopReport.handler.withLock { current in
+                defer { current = handler }
+                return current
+            }
+            defer { LoopReport.handler.withLock { $0 = before } }
+            try EventLoop.withLoop(clock: clock) { loop in
+                loop.slowHandlerThreshold = threshold
+                try body(loop)
+            }
+            return reports.value
+        }
+
+        private func work(_ milliseconds: Int) { clock.advance(by: .milliseconds(milliseconds)) }
+
+        @Test func jobsTimersWatchesSignalsAndHooksAreReportedWithTheirLines() throws {
+            let pipe = Ends.pipe()
+            var line: UInt = 0
+            var all = sigset_t()
+            sigemptyset(&all)
+            sigaddset(&all, SIGUSR1)
+            var found = sigset_t()
+            pthread_sigmask(SIG_UNBLOCK, &all, &found)
+            defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
+            let reports = try reports { loop in
+                line = #line
+                loop.enqueue { work(11) }
+                loop.remote.submit { [clock = Alone(clock)] in clock.value.advance(by: .milliseconds(12)) }
+                loop.schedule(after: .zero) { work(13) }
+                let watch = try loop.watch(pipe.near, for: .reading) { _ in
+                    take(from: pipe.near)
+                    work(14)
+                }
+                put(into: pipe.far)
+                for _ in 0..<3 { try loop.turn(.poll) }
+                watch.cancel()
+                let signal = try loop.onSignal(SIGUSR1) { work(15) }
+                raise(SIGUSR1)
+                try loop.turn(.poll)
+                signal.cancel()
+                loop.beforeWaiting { work(16) }.unlessCancelled()
+                loop.schedule(after: .seconds(1)) {}
+                try loop.run()
+            }
+            #expect(reports.map(\.kind) == [.job, .job, .timer, .watch, .signal, .hook])
+            #expect(reports.map(\.duration) == (11...16).map { .milliseconds($0) })
+            #expect(reports.map { $0.origin?.line } == [1, 2, 3, 4, 11, 15].map { UInt32(line) + $0 })
+            #expect(reports[0].description.hasPrefix("a job at ReactorTests/SlowHandlers.swift:"))
+            #expect(reports[0].description.hasSuffix(" held the loop for 0.011 seconds"))
+        }
+
+        @Test func whatIsQuickerThanTheThresholdIsNot() throws {
+            let reports = try reports { loop in
+                for _ in 0..<20 { loop.enqueue { work(9) } }
+                loop.enqueue { work(10) }
+                try loop.run()
+                #expect(loop.metrics.slowHandlers == 1)
+            }
+            #expect(reports.map(\.duration) == [.milliseconds(10)])
+        }
+
+        @Test func withoutAThresholdNothingIsMeasured() throws {
+            let reports = try reports(over: nil) { loop in
+                #expect(loop.slowHandlerThreshold == nil)
+                loop.enqueue { work(1000) }
+                loop.schedule(after: .zero) { work(1000) }
+                try loop.run()
+                #expect(loop.metrics.longestHandler == .zero)
+                loop.slowHandlerThreshold = .milliseconds(1)
+                #expect(loop.slowHandlerThreshold == .milliseconds(1))
+                loop.slowHandlerThreshold = nil
+                loop.enqueue { work(1000) }
+                try loop.run()
+                #expect(loop.metrics.slowHandlers == 0)
+            }
+            #expect(reports.isEmpty)
+        }
+
+        @Test func aHandlerThatSetsTheThresholdIsMeasuredFromThereOn() throws {
+            let reports = try reports(over: nil) { loop in
+                loop.enqueue {
+                    work(500)
+                    loop.slowHandlerThreshold = .milliseconds(10)
+                    work(5)
+                }
+                loop.enqueue { work(20) }
+                try loop.run()
+            }
+            #expect(reports.map(\.duration) == [.milliseconds(20)])
+            #expect(reports.map(\.origin) == [nil], "it was enqueued before")
+        }
+
+        @Test func turnsThatAHandlerMakesAreNotItsTime() throws {
+            let reports = try reports { loop in
+                loop.enqueue {
+                    work(6)
+                    var fired = false
+                    loop.schedule(after: .seconds(10)) {
+                        work(15)
+                        fired = true
+                    }
+                    _ = try! loop.run { fired }
+                    work(7)
+                }
+                try loop.run()
+            }
+            #expect(reports.map(\.kind) == [.timer, .job])
+            #expect(reports.map(\.duration) == [.milliseconds(15), .milliseconds(13)])
+        }
+
+        @Test func thereAreTenASecondAndTheNextTellsOfTheRest() throws {
+            let reports = try reports(over: .milliseconds(1)) { loop in
+                for _ in 0..<25 { loop.enqueue { work(1) } }
+                try loop.run()
+                #expect(loop.metrics.slowHandlers == 25)
+                clock.advance(by: .seconds(1))
+                for _ in 0..<2 { loop.enqueue { work(1) } }
+                try loop.run()
+            }
+            #expect(reports.count == 12)
+            #expect(reports.map(\.leftOut) == Array(repeating: 0, count: 10) + [15, 0])
+            #expect(reports[10].description.hasSuffix("(15 more before it were not reported)"))
+        }
+
+        @Test func theMetricsKeepTheLongestAndItsLine() throws {
+            _ = try reports(over: .seconds(100)) { loop in
+                loop.enqueue { work(1) }
+                loop.schedule(after: .zero) { work(30) }
+                let line = UInt32(#line) - 1
+                loop.enqueue { work(2) }
+                try loop.run()
+                let metrics = loop.metrics
+                #expect(metrics.longestHandler == .milliseconds(30))
+                #expect(metrics.longestHandlerKind == .timer)
+                #expect(metrics.longestHandlerOrigin?.line == line)
+                #expect(metrics.slowHandlers == 0)
+            }
+        }
+
+        @Test func thresholdsAtTheEndsOfTheScale() throws {
+            let reports = try reports(over: .zero) { loop in
+                loop.enqueue {}
+                try loop.run()
+                loop.slowHandlerThreshold = .seconds(Int64.max)
+                loop.enqueue { work(1_000_000) }
+                try loop.run()
+            }
+            #expect(reports.map(\.duration) == [.zero])
+        }
+    }
+}
+
+/// A reference that a closure for other threads carries, which this thread runs.
+// @unchecked: the test has one thread.
+private struct Alone<Value>: @unchecked Sendable {
+    let value: Value
+    init(_ value: Value) { self.value = value }
+}
+
+extension EventLoop.Hook {
+    fileprivate func unlessCancelled() {}
+}

@@ -1,0 +1,167 @@
+import Glibc
+import Reactor
+import Testing
+
+/// Hooks before and after a wait.
+@Suite struct WaitingHooks {
+    @Test(arguments: [true, false]) func theyStandAroundEachWaitInTheOrderOfAdding(isVirtual: Bool) throws {
+        try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
+            var log: [String] = []
+            loop.beforeWaiting { log.append("before 1") }
+            loop.afterWaiting { log.append("after 1") }
+            loop.beforeWaiting { log.append("before 2") }
+            loop.afterWaiting { log.append("after 2") }
+            loop.enqueue { log.append("job") }
+            loop.schedule(after: .milliseconds(2)) { log.append("timer") }
+            try loop.run { log.last == "timer" }
+            #expect(log == ["job", "before 1", "before 2", "after 1", "after 2", "timer"])
+        }
+    }
+
+    @Test func aTurnThatDoesNotWaitCallsNone() throws {
+        try EventLoop.withLoop { loop in
+            loop.beforeWaiting { Issue.record("before") }
+            loop.afterWaiting { Issue.record("after") }
+            try loop.turn(.poll)
+            loop.enqueue {}
+            try loop.turn(.wait)
+            loop.schedule(after: .zero) {}
+            try loop.turn(.wait)
+            try loop.turn(.upTo(.zero))
+            try loop.run()
+        }
+    }
+
+    @Test func whatAHookMakesReadyIsNotWaitedAfter() throws {
+        try EventLoop.withLoop { loop in
+            let far = loop.schedule(after: .seconds(1000)) {}
+            var runs = 0
+            let hook = loop.beforeWaiting { loop.enqueue { runs += 1 } }
+            loop.afterWaiting { Issue.record("it has waited") }
+            for _ in 0..<3 { try loop.turn(.wait) }
+            #expect(runs == 3)
+            hook.cancel()
+            far.cancel()
+        }
+    }
+
+    @Test func whatAnotherThreadSubmitsDuringAHookIsNotWaitedAfter() throws {
+        try EventLoop.withLoop { loop in
+            let far = loop.schedule(after: .seconds(1000)) {}
+            let remote = loop.remote
+            let received = Counter()
+            let hook = loop.beforeWaiting { _ = onAnotherThread { remote.submit { received.add() } } }
+            try loop.turn(.wait)
+            #expect(received.value == 1)
+            hook.cancel()
+            far.cancel()
+        }
+    }
+
+    @Test func aTimerOfAHookEndsTheWait() throws {
+        try EventLoop.withLoop { loop in
+            let far = loop.schedule(after: .seconds(1000)) {}
+            var fired = false
+            var hook: EventLoop.Hook?
+            hook = loop.beforeWaiting {
+                loop.schedule(after: .milliseconds(1)) { fired = true }
+                hook?.cancel()
+            }
+            try loop.drive { fired }
+            far.cancel()
+        }
+    }
+
+    @Test func aHookMayStopTheLoop() throws {
+        try EventLoop.withLoop { loop in
+            let hold = loop.hold()
+            var calls = 0
+            loop.beforeWaiting {
+                calls += 1
+                loop.stop()
+            }
+            try loop.run()
+            #expect(calls == 1)
+            hold.release()
+        }
+    }
+
+    @Test func aHookThatTakesTheLastReasonAwayEndsTheRun() throws {
+        try EventLoop.withLoop { loop in
+            let timer = loop.schedule(after: .seconds(1000)) {}
+            let pipe = Ends.pipe()
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in }
+            loop.beforeWaiting {
+                timer.unref()
+                watch.unref()
+            }
+            try loop.run()
+            #expect(timer.isPending)
+        }
+    }
+
+    @Test func aHookMayCancelItselfAndOthers() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            var log: [String] = []
+            var second: EventLoop.Hook?
+            var first: EventLoop.Hook?
+            let fate = Fate()
+            first = loop.beforeWaiting(
+                fate.bound {
+                    log.append("first")
+                    first?.cancel()
+                    second?.cancel()
+                })
+            second = loop.beforeWaiting(fate.bound { log.append("second") })
+            loop.beforeWaiting { log.append("third") }
+            for _ in 0..<2 {
+                loop.schedule(after: .seconds(1)) {}
+                try loop.run()
+            }
+            #expect(log == ["first", "third", "third"])
+            #expect(fate.living == 0)
+            first?.cancel()
+        }
+    }
+
+    @Test func aHookMayTurnTheLoopAndIsNotCalledInThere() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            var calls = 0
+            var fired = 0
+            loop.beforeWaiting {
+                calls += 1
+                var inner = false
+                loop.schedule(after: .seconds(1)) { inner = true }
+                _ = try! loop.run { inner }
+            }
+            loop.schedule(after: .seconds(5)) { fired += 1 }
+            try loop.run { fired == 1 }
+            #expect(fired == 1)
+            #expect(loop.now.nanoseconds == 5_000_000_000)
+            #expect(calls == 1)
+        }
+    }
+
+    @Test func aHookKeepsNoLoopAliveAndGoesWithIt() throws {
+        let fate = Fate()
+        try EventLoop.withLoop { loop in
+            loop.beforeWaiting(fate.bound())
+            loop.afterWaiting(fate.bound())
+            #expect(!loop.isAlive)
+            try loop.run()
+            #expect(fate.living == 2)
+        }
+        #expect(fate.living == 0)
+    }
+
+    @Test func aLoopWithoutHooksAsksTheKernelNoMoreThanBefore() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            loop.beforeWaiting {}
+            loop.schedule(after: .milliseconds(1)) {}
+            try loop.run()
+            #expect(ledger.waits.count == 1)
+            #expect(ledger.deadlines.count == 1)
+        }
+    }
+}
