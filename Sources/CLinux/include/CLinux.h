@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <errno.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <time.h>
 #include <sys/epoll.h>
@@ -16,11 +18,14 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // accept4(2); hidden without _GNU_SOURCE.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+
+// pipe2(2); hidden likewise.
+int pipe2(int ends[2], int flags);
 
 // gettid(2); hidden likewise. Equal to getpid() on the main thread and nowhere else.
 pid_t gettid(void);
@@ -61,6 +66,40 @@ static inline int clinux_usable_cores(void) {
     int cores = 0;
     for (long word = 0; word < bytes / (long)sizeof(unsigned long); word++) cores += __builtin_popcountl(mask[word]);
     return cores > 0 ? cores : 1;
+}
+
+// What a child that is being spawned does: go to a directory, close all descriptors from `first` on. Both came late to
+// the C library (2.29, 2.34), and older ones, which lack them, answer ENOSYS.
+int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *path)
+    __attribute__((weak));
+int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first) __attribute__((weak));
+
+static inline int clinux_spawn_in(posix_spawn_file_actions_t *actions, const char *path) {
+    return posix_spawn_file_actions_addchdir_np ? posix_spawn_file_actions_addchdir_np(actions, path) : ENOSYS;
+}
+static inline int clinux_spawn_without(posix_spawn_file_actions_t *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np ? posix_spawn_file_actions_addclosefrom_np(actions, first) : ENOSYS;
+}
+
+// A variable of the C library, which Swift will not read since others might change it.
+extern char **environ;
+static inline char **clinux_environment(void) { return environ; }
+
+// pidfd_open(2) and pidfd_send_signal(2), of Linux 5.3 and 5.1. The numbers are the same on every architecture.
+static inline int clinux_pidfd_open(pid_t pid) { return (int)syscall(434, pid, 0); }
+static inline int clinux_pidfd_send_signal(int fd, int signal) { return (int)syscall(424, fd, signal, 0, 0); }
+
+// waitid(2) for the end of one child, by its pidfd (P_PIDFD is 3) or its number, without waiting. 1: it has ended, by
+// itself (CLD_EXITED in `code`) or by a signal; 0: not yet; below zero: -errno. Fields of siginfo_t are macros, which Swift
+// does not see.
+static inline int clinux_wait(int by_pidfd, int id, int *code, int *status) {
+    siginfo_t info;
+    info.si_pid = 0;
+    if (waitid(by_pidfd ? (idtype_t)3 : P_PID, (id_t)id, &info, WEXITED | WNOHANG) != 0) return -errno;
+    if (info.si_pid == 0) return 0;
+    *code = info.si_code;
+    *status = info.si_status;
+    return 1;
 }
 
 // The event loop of the calling thread, or NULL. Swift has no thread-local variables of its own that are

@@ -2,9 +2,8 @@
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead
-    case fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, listen, pipe, read, receive, send
-    case sendVector, setSocketOption, shutdown, sigaction, socket, socketPair, threadCreate, timerCreate, timerSet
-    case write, writeVector
+    case getPeerName, getSocketName, getSocketOption, kill, listen, pidfdOpen, pipe, receive, send
+    case setSocketOption, shutdown, sigaction, socket, spawn, threadCreate, timerCreate, timerSet, waitid
 
     /// The name of the call's man page.
     public var description: String {
@@ -23,9 +22,10 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .getPeerName: "getpeername"
         case .getSocketName: "getsockname"
         case .getSocketOption: "getsockopt"
+        case .kill: "kill"
         case .listen: "listen"
+        case .pidfdOpen: "pidfd_open"
         case .pipe: "pipe2"
-        case .read: "read"
         case .receive: "recv"
         case .send: "send"
         case .sendVector: "sendmsg"
@@ -33,12 +33,11 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .shutdown: "shutdown"
         case .sigaction: "sigaction"
         case .socket: "socket"
-        case .socketPair: "socketpair"
+        case .spawn: "posix_spawn"
         case .threadCreate: "pthread_create"
         case .timerCreate: "timerfd_create"
         case .timerSet: "timerfd_settime"
-        case .write: "write"
-        case .writeVector: "writev"
+        case .waitid: "waitid"
         }
     }
 }

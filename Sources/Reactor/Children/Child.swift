@@ -1,0 +1,199 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// How a child process has ended.
+public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
+    /// By itself, with this code; 0 says that all went well.
+    case exited(CInt)
+    /// By this signal.
+    case signaled(CInt)
+    /// Nobody knows: somebody else has taken its status, by a `wait` for whatever child or by ignoring SIGCHLD; or the loop
+    /// ended before the child.
+    case unknown
+
+    /// Whether it exited with code 0.
+    public var isSuccess: Bool { self == .exited(0) }
+
+    /// `exited with code 1`
+    public var description: String {
+        switch self {
+        case .exited(let code): "exited with code \(code)"
+        case .signaled(let signal): "ended by signal \(signal)"
+        case .unknown: "ended, nobody knows how"
+        }
+    }
+}
+
+extension EventLoop {
+    /// Starts a child process, whose end this loop watches.
+    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; of `fcntl` for a descriptor that is none; and of the calls
+    ///   that open the loop's own descriptors.
+    package func spawn(_ plan: ChildPlan) throws(SystemError) -> Child {
+        assertOwner()
+        if let flaw = plan.flaw { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(flaw)") }
+        // Who could not be watched must not be started.
+        try openPoller()
+        Orphans.reap(kernel)
+        var copies: [CInt] = []
+        var temporary: [CInt] = []
+        defer { for fd in temporary { kernel.close(fd) } }
+        for stream in plan.streams {
+            guard case .copy(let fd) = stream else {
+                copies.append(-1)
+                continue
+            }
+            guard fd <= 2 else {
+                copies.append(fd)
+                continue
+            }
+            let copy = fcntl(fd, F_DUPFD_CLOEXEC, 3)
+            guard copy >= 0 else { throw SystemError(.spawn, errno, detail: "descriptor \(fd)") }
+            copies.append(copy)
+            temporary.append(copy)
+        }
+        let process = try kernel.spawn(SpawnArguments(plan: plan, copies: copies)).orThrow(.spawn, plan.program)
+        let child = Child(pid_t(process), plan.program, hasOwnGroup: plan.hasOwnGroup, self)
+        try child.watch()
+        return child
+    }
+}
+
+/// A child process and the watch of its end: by a pidfd, or where there is none by SIGCHLD. It is asked for by its own
+/// descriptor or number, never by "any child", so that those of the host are left to the host.
+package final class Child: ReadinessHandler {
+    package let process: pid_t
+    /// How it has ended, once that is known. It has been reaped then.
+    package private(set) var status: ChildExitStatus?
+    /// Called once, with the status; not in the call that makes the child.
+    package var onExit: ((ChildExitStatus) -> Void)?
+    private let program: String
+    private let hasOwnGroup: Bool
+    private let loop: EventLoop
+    private var pidfd: CInt = -1
+    private var signalWatch: EventLoop.SignalWatch?
+
+    init(_ process: pid_t, _ program: String, hasOwnGroup: Bool, _ loop: EventLoop) {
+        self.process = process
+        self.program = program
+        self.hasOwnGroup = hasOwnGroup
+        self.loop = loop
+    }
+
+    /// Sends it a signal; to its whole group, if it has one of its own and that is asked for.
+    package func kill(_ signal: CInt, wholeGroup: Bool) throws(SystemError) {
+        // Reaped, its number may be another's by now.
+        guard status == nil else { throw SystemError(.kill, ESRCH, detail: "\(label) has ended") }
+        if wholeGroup && !hasOwnGroup { throw SystemError(.kill, EINVAL, detail: "\(label) has no group of its own") }
+        let result = wholeGroup ? loop.kernel.kill(-1, -process, signal) : loop.kernel.kill(pidfd, process, signal)
+        _ = try result.orThrow(.kill, label)
+    }
+
+    /// Whether it keeps the loop alive.
+    package func setReferenced(_ isReferenced: Bool) {
+        guard status == nil, !loop.hasEnded else { return }
+        if pidfd >= 0 {
+            loop.setReferenced(isReferenced, of: pidfd)
+        } else if isReferenced {
+            signalWatch?.ref()
+        } else {
+            signalWatch?.unref()
+        }
+    }
+
+    package var label: String { "child \(process) (\(program))" }
+
+    // MARK: The watch
+
+    fileprivate func watch() throws(SystemError) {
+        let fd = loop.kernel.pidfdOpen(process)
+        if fd >= 0 {
+            pidfd = CInt(fd)
+            do throws(SystemError) { return try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
+                loop.kernel.close(pidfd)
+                pidfd = -1
+            }
+        }
+        // An old kernel, one that forbids it, or no descriptor to be had.
+        let keeper = ChildKeeper(self)
+        do throws(SystemError) {
+            signalWatch = try loop.onSignal(SIGCHLD) { keeper.child.check() }
+        } catch {
+            _ = loop.kernel.kill(-1, process, SIGKILL)
+            abandon()
+            throw error
+        }
+        // It may have ended before there was a watch.
+        loop.enqueue { [self] in check() }
+    }
+
+    package func descriptorIsReady(_ ready: Interest) {
+        check()
+        // Not expected, but then the next event must be asked for.
+        if status == nil && pidfd >= 0 { try? loop.setInterest(.reading, of: pidfd, handler: self) }
+    }
+
+    private func check() {
+        guard status == nil else { return }
+        var code: CInt = 0
+        var value: CInt = 0
+        var result = -Int(EINVAL)
+        if pidfd >= 0 { result = loop.kernel.wait(true, pidfd, &code, &value) }
+        // Linux 5.3 has pidfds and does not wait for them.
+        if result == -Int(EINVAL) { result = loop.kernel.wait(false, process, &code, &value) }
+        if result == 0 { return }
+        if result < 0 { return end(.unknown) }
+        end(code == CLD_EXITED ? .exited(value) : .signaled(value))
+    }
+
+    private func end(_ status: ChildExitStatus) {
+        self.status = status
+        if pidfd >= 0 {
+            loop.forget(pidfd)
+            loop.kernel.close(pidfd)
+            pidfd = -1
+        }
+        signalWatch?.cancel()
+        signalWatch = nil
+        let handler = onExit.take()
+        handler?(status)
+    }
+
+    package func loopIsEnding() {
+        guard status == nil else { return }
+        abandon()
+        end(.unknown)
+    }
+
+    /// Somebody else must reap it.
+    private func abandon() { Orphans.add(process) }
+}
+
+/// Held by the watch of SIGCHLD alone: its end is that of the loop, unless the child has ended before.
+private final class ChildKeeper {
+    let child: Child
+
+    init(_ child: Child) { self.child = child }
+
+    deinit { child.loopIsEnding() }
+}
+
+/// Children whose loop has ended before them. They are reaped when the next child is started, on whatever loop, so that
+/// there are never more of them dead than were once alive.
+enum Orphans {
+    private static let processes = Mutex<[pid_t]>([])
+
+    static func add(_ process: pid_t) { processes.withLock { $0.append(process) } }
+
+    static func reap(_ kernel: Kernel) {
+        guard processes.withLock({ !$0.isEmpty }) else { return }
+        let candidates = processes.withLock { list in
+            defer { list = [] }
+            return list
+        }
+        var code: CInt = 0
+        var status: CInt = 0
+        let living = candidates.filter { kernel.wait(false, $0, &code, &status) == 0 }
+        processes.withLock { $0 += living }
+    }
+}

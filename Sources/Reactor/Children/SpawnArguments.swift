@@ -1,0 +1,123 @@
+import CLinux
+import Glibc
+
+/// A child process that is to be.
+package struct ChildPlan {
+    /// What becomes of one of the descriptors 0, 1 and 2.
+    package enum Stream {
+        case inherit
+        case null
+        /// A copy of this one of ours.
+        case copy(CInt)
+    }
+
+    package var program: String
+    /// Whether a name without a slash is looked for along `PATH`.
+    package var isLookedUp: Bool
+    /// Without the program itself.
+    package var arguments: [String]
+    /// `nil`: this process's own.
+    package var environment: [String: String]?
+    package var workingDirectory: String?
+    package var streams: [Stream]
+    package var hasOwnGroup: Bool
+
+    package init(
+        _ program: String, isLookedUp: Bool = false, arguments: [String] = [], environment: [String: String]? = nil,
+        workingDirectory: String? = nil, streams: [Stream] = [.inherit, .inherit, .inherit], hasOwnGroup: Bool = false
+    ) {
+        self.program = program
+        self.isLookedUp = isLookedUp
+        self.arguments = arguments
+        self.environment = environment
+        self.workingDirectory = workingDirectory
+        self.streams = streams
+        self.hasOwnGroup = hasOwnGroup
+    }
+
+    /// What could not be handed over as it is: C's strings end at their first zero, and a name ends at its first `=`.
+    var flaw: String? {
+        let texts = [program] + arguments + (workingDirectory.map { [$0] } ?? [])
+        if texts.contains(where: { $0.utf8.contains(0) }) { return "a zero byte in an argument" }
+        if program.isEmpty { return "no program" }
+        for (name, value) in environment ?? [:] {
+            if name.isEmpty || name.utf8.contains(0) || value.utf8.contains(0) || name.utf8.contains(UInt8(ascii: "="))
+            {
+                return "the environment variable \"\(name)\""
+            }
+        }
+        return nil
+    }
+}
+
+/// What posix_spawn(3) is given: C's forms of a plan.
+package struct SpawnArguments {
+    package let plan: ChildPlan
+    /// The descriptors that become 0, 1 and 2, each above 2 so that none is overwritten before it has been copied; below
+    /// zero for those that are inherited or null.
+    let copies: [CInt]
+
+    /// Answers the child's number, or `-errno`.
+    func spawn() -> Int {
+        var actions = posix_spawn_file_actions_t()
+        var attributes = posix_spawnattr_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawnattr_init(&attributes)
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        let failure = fill(&actions)
+        guard failure == 0 else { return -Int(failure) }
+        // As the program would find it in a shell: this process's handlers do not exist there, but what it ignores or
+        // blocks would stay so.
+        var all = sigset_t()
+        var none = sigset_t()
+        sigfillset(&all)
+        sigemptyset(&none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        var flags = CInt(POSIX_SPAWN_SETSIGDEF) | CInt(POSIX_SPAWN_SETSIGMASK)
+        if plan.hasOwnGroup {
+            posix_spawnattr_setpgroup(&attributes, 0)
+            flags |= CInt(POSIX_SPAWN_SETPGROUP)
+        }
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        var process = pid_t()
+        let result = withCStrings([plan.program] + plan.arguments) { arguments in
+            let start = plan.isLookedUp ? posix_spawnp : posix_spawn
+            guard let environment = plan.environment else {
+                return start(&process, plan.program, &actions, &attributes, arguments, clinux_environment())
+            }
+            return withCStrings(environment.map { "\($0.key)=\($0.value)" }) {
+                start(&process, plan.program, &actions, &attributes, arguments, $0)
+            }
+        }
+        return result == 0 ? Int(process) : -Int(result)
+    }
+
+    private func fill(_ actions: inout posix_spawn_file_actions_t) -> CInt {
+        for (number, stream) in zip(CInt(0)..., plan.streams) {
+            var failure: CInt = 0
+            switch stream {
+            case .inherit: break
+            case .null: failure = posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+            case .copy: failure = posix_spawn_file_actions_adddup2(&actions, copies[Int(number)], number)
+            }
+            if failure != 0 { return failure }
+        }
+        // Everything of ours is close-on-exec; what the program has opened elsewhere may not be. Where the C library cannot do
+        // it, that is all there is.
+        _ = clinux_spawn_without(&actions, 3)
+        return plan.workingDirectory.map { clinux_spawn_in(&actions, $0) } ?? 0
+    }
+}
+
+/// Calls `body` with a null-terminated row of C strings, which live as long as the call.
+private func withCStrings<Value>(
+    _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value
+) -> Value {
+    let pointers = texts.map { strdup($0) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    return pointers.withUnsafeBufferPointer { body($0.baseAddress!) }
+}

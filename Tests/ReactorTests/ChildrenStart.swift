@@ -1,0 +1,166 @@
+import CLinux
+import Glibc
+import Reactor
+import Testing
+
+extension ProcessWide {
+    /// What a child finds when it starts.
+    @Suite struct ChildrenStart {
+        @Test func itsArgumentsAndNothingElse() throws {
+            try EventLoop.withLoop { loop throws in
+                let plan = ChildPlan(
+                    "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
+                #expect(try output(of: plan, on: loop).text == "<a b><><*><\"é\"\n>")
+            }
+        }
+
+        @Test func theEnvironmentThatIsGivenOrOurs() throws {
+            try EventLoop.withLoop { loop throws in
+                var plan = ChildPlan("/usr/bin/env", environment: ["A": "1=2", "B": ""])
+                let lines = try output(of: plan, on: loop).text.split(separator: "\n").sorted()
+                #expect(lines == ["A=1=2", "B="])
+                plan.environment = nil
+                setenv("REACTOR_CHILD", "heir", 1)
+                defer { unsetenv("REACTOR_CHILD") }
+                #expect(try output(of: plan, on: loop).text.contains("REACTOR_CHILD=heir\n"))
+            }
+        }
+
+        @Test func theWorkingDirectory() throws {
+            try EventLoop.withLoop { loop throws in
+                var plan = ChildPlan("/bin/pwd", workingDirectory: "/usr")
+                #expect(try output(of: plan, on: loop).text == "/usr\n")
+                plan.workingDirectory = "/nowhere/at/all"
+                #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(plan) }
+            }
+        }
+
+        @Test func noDescriptorsButTheThree() throws {
+            // One that is not close-on-exec, as the host's own may be.
+            let stray = open("/dev/null", O_RDONLY)
+            defer { close(stray) }
+            try EventLoop.withLoop { loop throws in
+                let signal = try loop.onSignal(SIGUSR2) {}
+                loop.schedule(after: .seconds(1000)) {}.unref()
+                try loop.turn(.upTo(.milliseconds(1)))
+                // The shell counts itself, without another descriptor for the folder that a program would open.
+                let plan = shell("for fd in /proc/$$/fd/*; do echo ${fd##*/}; done", streams: [.null, .inherit, .null])
+                let numbers = try output(of: plan, on: loop).text.split(separator: "\n").compactMap { Int($0) }
+                #expect(numbers.filter { $0 <= 2 } == [0, 1, 2])
+                // The folder that the shell itself has open for the pattern.
+                #expect(numbers.count <= 4)
+                #expect(!numbers.contains(Int(stray)) || numbers.count == 3)
+                signal.cancel()
+            }
+        }
+
+        @Test func defaultSignalsAndAnEmptyMask() throws {
+            var ignoring = sigaction()
+            ignoring.__sigaction_handler.sa_handler = SIG_IGN
+            var found = sigaction()
+            sigaction(SIGUSR1, &ignoring, &found)
+            var blocked = sigset_t()
+            var before = sigset_t()
+            sigemptyset(&blocked)
+            sigaddset(&blocked, SIGUSR2)
+            pthread_sigmask(SIG_BLOCK, &blocked, &before)
+            defer {
+                sigaction(SIGUSR1, &found, nil)
+                pthread_sigmask(SIG_SETMASK, &before, nil)
+            }
+            try EventLoop.withLoop { loop throws in
+                let text = try output(
+                    of: ChildPlan("/bin/grep", arguments: ["-E", "Sig(Blk|Ign)", "/proc/self/status"]), on: loop
+                ).text
+                let sets = text.split(separator: "\n").map { $0.split(separator: "\t").last! }
+                // The two signals that the C library keeps for its threads it will not reset: 32 and 33.
+                #expect(sets.map { UInt64($0, radix: 16)! & ~(3 << 31) } == [0, 0])
+            }
+        }
+
+        @Test func itsOwnGroupIfAskedFor() throws {
+            try EventLoop.withLoop { loop throws in
+                var plan = ChildPlan("/bin/sleep", arguments: ["1000"])
+                let inOurs = try Offspring(loop, plan)
+                #expect(getpgid(inOurs.child.process) == getpgrp())
+                #expect(throws: SystemError(.kill, EINVAL)) {
+                    try inOurs.child.kill(SIGTERM, wholeGroup: true)
+                }
+                plan.hasOwnGroup = true
+                let inItsOwn = try Offspring(loop, plan)
+                #expect(getpgid(inItsOwn.child.process) == inItsOwn.child.process)
+                try inItsOwn.child.kill(SIGTERM, wholeGroup: true)
+                try inOurs.child.kill(SIGKILL, wholeGroup: false)
+                try loop.run()
+                #expect(inItsOwn.reports == [.signaled(SIGTERM)])
+                #expect(inOurs.reports == [.signaled(SIGKILL)])
+            }
+        }
+
+        @Test func programsAlongThePath() throws {
+            try EventLoop.withLoop { loop throws in
+                #expect(try output(of: ChildPlan("echo", isLookedUp: true, arguments: ["hi"]), on: loop).text == "hi\n")
+                #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(ChildPlan("echo")) }
+            }
+        }
+
+        @Test func whatCannotBeStartedLeavesNothingBehind() throws {
+            let ledger = Ledger()
+            EventLoop.withLoop(syscalls: ledger.table) { loop in
+                for (plan, code) in [
+                    (ChildPlan("/nowhere"), ENOENT), (ChildPlan("/etc/passwd"), EACCES), (ChildPlan(""), EINVAL),
+                    (ChildPlan("/bin/tr\0ue"), EINVAL), (ChildPlan("/bin/true", arguments: ["a\0b"]), EINVAL),
+                    (ChildPlan("/bin/true", environment: ["A=B": "C"]), EINVAL),
+                    (ChildPlan("/bin/true", streams: [.copy(-1), .null, .null]), EBADF),
+                    (ChildPlan("/bin/true", streams: [.copy(9999), .null, .null]), EBADF),
+                ] {
+                    #expect(throws: SystemError(.spawn, code), "\(plan)") { _ = try loop.spawn(plan) }
+                }
+                #expect(!loop.isAlive)
+            }
+            #expect(ledger.open.isEmpty)
+        }
+
+        @Test func oneThatCannotBeWatchedIsNotLeftRunning() throws {
+            var calls = Syscalls()
+            let real = calls
+            var process: pid_t = 0
+            calls.spawn = {
+                let result = real.spawn($0)
+                process = pid_t(result)
+                return result
+            }
+            calls.pidfdOpen = { _ in -Int(EMFILE) }
+            calls.eventCreate = { -Int(EMFILE) }
+            EventLoop.withLoop(syscalls: calls) { loop in
+                #expect(throws: SystemError(.eventCreate, EMFILE)) {
+                    _ = try loop.spawn(ChildPlan("/bin/sleep", arguments: ["1000"]))
+                }
+                var info = siginfo_t()
+                #expect(waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) == 0, "it has been killed")
+            }
+            try EventLoop.withLoop { loop throws in
+                _ = try loop.spawn(ChildPlan("/bin/true"))
+                #expect(!isUnreaped(process))
+                try loop.run()
+            }
+        }
+
+        @Test func descriptorsMayChangePlaces() throws {
+            try EventLoop.withLoop { loop throws in
+                let pipe = Ends.pipe()
+                _ = fcntl(pipe.far, F_SETFL, 0)
+                let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+                defer { close(null) }
+                // Error and output, the other way round.
+                let plan = shell("echo out; echo err >&2", streams: [.copy(null), .copy(null), .copy(pipe.far)])
+                let offspring = try Offspring(loop, plan)
+                pipe.closeFar()
+                try loop.run()
+                #expect(offspring.reports == [.exited(0)])
+                #expect(take(from: pipe.near) == 4)
+                #expect(take(from: pipe.near) == 0)
+            }
+        }
+    }
+}
