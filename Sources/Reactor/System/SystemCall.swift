@@ -1,15 +1,17 @@
 /// The system calls that the library makes, by name: the key of the counters in `EventLoop.Metrics` and the
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
-    case accept, bind, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead
-    case getPeerName, getSocketName, getSocketOption, kill, listen, pidfdOpen, pipe, receive, send
-    case setSocketOption, shutdown, sigaction, socket, spawn, threadCreate, timerCreate, timerSet, waitid
+    case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait, eventCreate
+    case eventRead, getPeerName, getSocketName, getSocketOption, kill, listen, open, pidfdOpen, pipe
+    case read, receive, rename, send, setSocketOption, shutdown, sigaction, socket, spawn, stat, sync
+    case threadCreate, timerCreate, timerSet, unlink, waitid, write
 
     /// The name of the call's man page.
     public var description: String {
         switch self {
         case .accept: "accept4"
         case .bind: "bind"
+        case .changeMode: "fchmod"
         case .close: "close"
         case .connect: "connect"
         case .epollControl: "epoll_ctl"
@@ -24,9 +26,12 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .getSocketOption: "getsockopt"
         case .kill: "kill"
         case .listen: "listen"
+        case .open: "open"
         case .pidfdOpen: "pidfd_open"
         case .pipe: "pipe2"
+        case .read: "read"
         case .receive: "recv"
+        case .rename: "rename"
         case .send: "send"
         case .sendVector: "sendmsg"
         case .setSocketOption: "setsockopt"
@@ -34,10 +39,14 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .sigaction: "sigaction"
         case .socket: "socket"
         case .spawn: "posix_spawn"
+        case .stat: "stat"
+        case .sync: "fsync"
         case .threadCreate: "pthread_create"
         case .timerCreate: "timerfd_create"
         case .timerSet: "timerfd_settime"
+        case .unlink: "unlink"
         case .waitid: "waitid"
+        case .write: "write"
         }
     }
 }

@@ -1,0 +1,171 @@
+import Glibc
+
+/// Reading or writing one file, as calls that block: a job for a pool.
+package struct FileWork: Sendable {
+    /// What writing does with a file that is there already.
+    package enum Manner: Sendable { case replacing, appending, atomically }
+
+    private let path: String
+    private let calls: FileCalls
+    /// Throws if nobody wants it any more. Asked between any two chunks.
+    private let goOn: @Sendable () throws -> Void
+
+    /// How much is read or written between two looks at whether that is still wanted: some 0.1 ms.
+    private static var chunk: Int { 256 << 10 }
+
+    package init(_ path: String, _ calls: FileCalls, goOn: @escaping @Sendable () throws -> Void) {
+        self.path = path
+        self.calls = calls
+        self.goOn = goOn
+    }
+
+    // MARK: Reading
+
+    package func read(limit: Int) throws -> [UInt8] {
+        if limit < 0 { throw SystemError(.read, EINVAL, detail: "\(path): limit \(limit)") }
+        let fd = try open(O_RDONLY, 0)
+        defer { _ = calls.close(fd) }
+        let size = try regularFile(fd).size
+        if size > limit { throw tooLarge(limit) }
+        var bytes: [UInt8] = []
+        // One more than expected, to see the end. (Those of /proc say that they are empty.)
+        bytes.reserveCapacity(size + 1)
+        while true {
+            try goOn()
+            let room = min(max(size + 1 - bytes.count, 4096), Self.chunk)
+            var count = 0
+            let start = bytes.count
+            bytes.append(contentsOf: repeatElement(0, count: room))
+            try bytes.withUnsafeMutableBytes { buffer in
+                count = try retrying(.read) { calls.read(fd, buffer.baseAddress! + start, room) }
+            }
+            bytes.removeLast(room - count)
+            if count == 0 { return bytes }
+            if bytes.count > limit { throw tooLarge(limit) }
+        }
+    }
+
+    private func tooLarge(_ limit: Int) -> SystemError {
+        SystemError(.read, EFBIG, detail: "\(path): more than \(limit) bytes")
+    }
+
+    // MARK: Writing
+
+    package func write(_ bytes: [UInt8], mode: mode_t, _ manner: Manner) throws {
+        switch manner {
+        case .replacing: try writeInPlace(bytes, O_TRUNC, mode)
+        case .appending: try writeInPlace(bytes, O_APPEND, mode)
+        case .atomically: try writeBeside(bytes, mode)
+        }
+    }
+
+    private func writeInPlace(_ bytes: [UInt8], _ flag: CInt, _ mode: mode_t) throws {
+        let fd = try open(O_WRONLY | O_CREAT | flag, mode)
+        try closing(fd) {
+            _ = try regularFile(fd)
+            try write(bytes, fd)
+        }
+    }
+
+    /// In a file of its own in the same folder, which takes the other's name when all of it is on the disk.
+    private func writeBeside(_ bytes: [UInt8], _ mode: mode_t) throws {
+        let kept = try modeOfTarget()
+        let (fd, temporary) = try openTemporary(mode)
+        do {
+            try closing(fd) {
+                if let kept { _ = try retrying(.changeMode) { calls.changeMode(fd, kept) } }
+                try write(bytes, fd)
+                _ = try retrying(.sync) { calls.sync(fd) }
+            }
+            try goOn()
+            _ = try retrying(.rename) { calls.rename(temporary, path) }
+        } catch {
+            _ = calls.unlink(temporary)
+            throw error
+        }
+        // Of the name too, which is the folder's. What has been renamed has been renamed, whatever this says.
+        let folder = calls.open(self.folder, O_RDONLY | O_DIRECTORY, 0)
+        guard folder >= 0 else { return }
+        _ = calls.sync(CInt(folder))
+        _ = calls.close(CInt(folder))
+    }
+
+    /// The permissions of the file that is there; `nil`: there is none.
+    private func modeOfTarget() throws -> mode_t? {
+        if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
+        var status = FileCalls.Status(mode: 0, size: 0)
+        let result = calls.statusOfPath(path, &status)
+        if result == -Int(ENOENT) { return nil }
+        _ = try result.orThrow(.stat, path)
+        return try checked(status).mode & 0o7777
+    }
+
+    private func openTemporary(_ mode: mode_t) throws -> (CInt, String) {
+        while true {
+            let name = "\(folder)/.\(path.split(separator: "/").last ?? "")".prefix(4000)
+            let temporary = "\(name).\(String(UInt64.random(in: 0 ... .max), radix: 36))"
+            let result = calls.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode)
+            if result == -Int(EINTR) || result == -Int(EEXIST) { continue }
+            return (CInt(try result.orThrow(.open, temporary)), temporary)
+        }
+    }
+
+    private var folder: String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/." : String(path[..<slash])
+    }
+
+    private func write(_ bytes: [UInt8], _ fd: CInt) throws {
+        try bytes.withUnsafeBytes { buffer in
+            var sent = 0
+            while sent < buffer.count {
+                try goOn()
+                let count = min(buffer.count - sent, Self.chunk)
+                let start = buffer.baseAddress! + sent
+                let written = try retrying(.write) { calls.write(fd, start, count) }
+                // The kernel says no such thing of a file; if it did there would be no end.
+                if written == 0 { throw SystemError(.write, EIO, detail: path) }
+                sent += written
+            }
+        }
+    }
+
+    // MARK: Calls
+
+    private func open(_ flags: CInt, _ mode: mode_t) throws -> CInt {
+        if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
+        // O_NONBLOCK: a FIFO would wait for its other end.
+        return CInt(try retrying(.open) { calls.open(path, flags | O_NONBLOCK, mode) })
+    }
+
+    /// Throws if it is a FIFO, a device, a folder: to read these may take for ever, and then one thread of the pool is gone.
+    private func regularFile(_ fd: CInt) throws -> FileCalls.Status {
+        var status = FileCalls.Status(mode: 0, size: 0)
+        _ = try retrying(.stat) { calls.status(fd, &status) }
+        return try checked(status)
+    }
+
+    private func checked(_ status: FileCalls.Status) throws(SystemError) -> FileCalls.Status {
+        let kind = status.mode & S_IFMT
+        if kind == S_IFDIR { throw SystemError(.open, EISDIR, detail: path) }
+        if kind != S_IFREG { throw SystemError(.open, ENOTSUP, detail: "\(path): no regular file") }
+        return status
+    }
+
+    /// Closes `fd`, in any case. Some file systems tell only then that there was no room.
+    private func closing(_ fd: CInt, _ body: () throws -> Void) throws {
+        do { try body() } catch {
+            _ = calls.close(fd)
+            throw error
+        }
+        let result = calls.close(fd)
+        if result < 0 && result != -Int(EINTR) { throw SystemError(.close, CInt(-result), detail: path) }
+    }
+
+    private func retrying(_ call: SystemCall, _ body: () -> Int) throws(SystemError) -> Int {
+        while true {
+            let result = body()
+            if result != -Int(EINTR) { return try result.orThrow(call, path) }
+        }
+    }
+}

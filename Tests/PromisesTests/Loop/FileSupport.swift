@@ -1,0 +1,80 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A folder of the test's own, which goes with this object.
+final class Folder {
+    let path: String
+
+    init() {
+        var template = Array("/tmp/reactor-files-XXXXXX".utf8CString)
+        precondition(mkdtemp(&template) != nil)
+        path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    deinit {
+        for name in names { _ = unlink(self / name) }
+        rmdir(path)
+    }
+
+    static func / (folder: Folder, name: String) -> String { folder.path + "/" + name }
+
+    /// What is in it, sorted.
+    var names: [String] {
+        guard let handle = opendir(path) else { return [] }
+        defer { closedir(handle) }
+        var names: [String] = []
+        while let entry = readdir(handle) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    func contents(_ name: String) -> [UInt8]? {
+        let fd = open(self / name, O_RDONLY)
+        guard fd >= 0 else { return nil }
+        defer { close(fd) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while true {
+            let count = read(fd, &buffer, buffer.count)
+            if count <= 0 { return bytes }
+            bytes += buffer[..<count]
+        }
+    }
+
+    func put(_ bytes: [UInt8], _ name: String) {
+        let fd = open(self / name, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        precondition(fd >= 0 && write(fd, bytes, bytes.count) == bytes.count)
+        close(fd)
+    }
+
+    func mode(_ name: String) -> mode_t {
+        var status = stat()
+        return stat(self / name, &status) == 0 ? status.st_mode & 0o7777 : 0
+    }
+}
+
+/// Real calls with an account of what is open.
+final class FileLedger: Sendable {
+    let open = Shared<Set<CInt>>([])
+
+    var calls: FileCalls {
+        var calls = FileCalls()
+        let real = calls
+        calls.open = { path, flags, mode in
+            let result = real.open(path, flags, mode)
+            if result >= 0 { self.open.change { _ = $0.insert(CInt(result)) } }
+            return result
+        }
+        calls.close = { fd in
+            self.open.change { _ = $0.remove(fd) }
+            return real.close(fd)
+        }
+        return calls
+    }
+}

@@ -1,0 +1,240 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Reading and writing whole files.
+@Suite struct FilesOnThePool {
+    private let folder = Folder()
+    private let ledger = FileLedger()
+    private let pool = try! ThreadPool(name: "files", threads: 1)
+
+    private func read(_ name: String, limit: Int = 64 << 20, _ calls: FileCalls? = nil) -> Promise<[UInt8]> {
+        readFile(folder / name, limit: limit, on: pool, calls: calls ?? ledger.calls)
+    }
+
+    private func write(
+        _ bytes: [UInt8], _ name: String, _ manner: FileWriting = .replacing, mode: UInt32 = 0o666,
+        _ calls: FileCalls? = nil
+    ) -> Promise<Void> {
+        writeFile(bytes, to: folder / name, mode: mode, manner, on: pool, calls: calls ?? ledger.calls)
+    }
+
+    private func check(_ place: SourceLocation = #_sourceLocation) {
+        pool.shutDown()
+        #expect(ledger.open.value.isEmpty, "descriptors leak", sourceLocation: place)
+    }
+
+    @Test(arguments: [0, 1, 4095, 4096, 262_144, 262_145, 1_000_003]) func whatIsWrittenIsRead(count: Int) throws {
+        try EventLoop.withLoop { loop in
+            let bytes = pattern(count)
+            for manner in [FileWriting.replacing, .atomically] {
+                try hang(write(pattern(count + 5), "a", manner))
+                try hang(write(bytes, "a", manner))
+                #expect(folder.contents("a") == bytes)
+                expect(read("a"), gives: bytes)
+                expect(read("a", limit: count), gives: bytes)
+            }
+            #expect(folder.names == ["a"])
+            // A job counts until it has returned, a moment after its promise.
+            check()
+            #expect(loop.metrics.outsideWork == 0)
+        }
+    }
+
+    @Test func theSharedPoolAndTextAreThePlainForms() throws {
+        try EventLoop.withLoop { _ in
+            try hang(writeFile("häuser\n", to: folder / "text"))
+            try hang(writeFile("two\n", to: folder / "text", .appending))
+            expect(readFile(folder / "text"), gives: Array("häuser\ntwo\n".utf8))
+        }
+    }
+
+    @Test func filesThatDoNotKnowTheirSize() throws {
+        try EventLoop.withLoop { _ in
+            let bytes = try hang(readFile("/proc/self/status"))
+            #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("Name:\t"))
+            expect(readFile("/proc/self/status", limit: 10), failsWith: SystemError(.read, EFBIG))
+        }
+    }
+
+    @Test func errorsNameCallAndPath() {
+        EventLoop.withLoop { _ in
+            folder.put([1, 2, 3], "three")
+            expect(read("none"), failsWith: SystemError(.open, ENOENT))
+            expect(read("none/none"), failsWith: SystemError(.open, ENOENT))
+            expect(read("three/none"), failsWith: SystemError(.open, ENOTDIR))
+            expect(read("three", limit: 2), failsWith: SystemError(.read, EFBIG))
+            expect(read("three", limit: -1), failsWith: SystemError(.read, EINVAL))
+            expect(read(""), failsWith: SystemError(.open, EISDIR))
+            expect(read("a\0b"), failsWith: SystemError(.open, EINVAL))
+            expect(write([1], "a\0b", .atomically), failsWith: SystemError(.open, EINVAL))
+            expect(write([1], "none/none"), failsWith: SystemError(.open, ENOENT))
+            expect(write([1], "none/none", .atomically), failsWith: SystemError(.open, ENOENT))
+            expect(write([1], "", .atomically), failsWith: SystemError(.open, EISDIR))
+            let missing = read("none")
+            _ = try? hang(missing)
+            #expect(missing.error.map { "\($0)" } == "open \(folder / "none"): No such file or directory (ENOENT)")
+        }
+        check()
+    }
+
+    @Test func aFifoIsRefusedAndHoldsNoThread() throws {
+        #expect(mkfifo(folder / "fifo", 0o600) == 0)
+        EventLoop.withLoop { _ in
+            expect(read("fifo"), failsWith: SystemError(.open, ENOTSUP))
+            expect(write([1], "fifo"), failsWith: SystemError(.open, ENXIO))
+            expect(write([1], "fifo", .atomically), failsWith: SystemError(.open, ENOTSUP))
+            expect(readFile("/dev/zero", on: pool), failsWith: SystemError(.open, ENOTSUP))
+        }
+        #expect(folder.names == ["fifo"])
+        check()
+    }
+
+    @Test func permissions() throws {
+        try EventLoop.withLoop { _ in
+            let mask = umask(0o022)
+            umask(mask)
+            try hang(write([1], "a", mode: 0o640))
+            #expect(folder.mode("a") == 0o640 & ~mask)
+            try hang(write([1], "b", .atomically, mode: 0o600))
+            #expect(folder.mode("b") == 0o600 & ~mask)
+            chmod(folder / "b", 0o444)
+            try hang(write([2], "b", .atomically, mode: 0o600))
+            #expect(folder.mode("b") == 0o444)
+            #expect(folder.contents("b") == [2])
+        }
+        check()
+    }
+
+    @Test func shortCountsAndInterruptionsAreGoneOnWith() throws {
+        try EventLoop.withLoop { _ in
+            let bytes = pattern(10_000)
+            let real = ledger.calls
+            let count = Shared(0)
+            var calls = real
+            calls.read = { fd, buffer, size in
+                count.change { $0 += 1 }
+                return count.value % 3 == 0 ? -Int(EINTR) : real.read(fd, buffer, min(size, 997))
+            }
+            calls.write = { fd, buffer, size in
+                count.change { $0 += 1 }
+                return count.value % 3 == 0 ? -Int(EINTR) : real.write(fd, buffer, min(size, 991))
+            }
+            calls.sync = { fd in
+                count.change { $0 += 1 }
+                return count.value % 2 == 0 ? -Int(EINTR) : real.sync(fd)
+            }
+            for manner in [FileWriting.replacing, .atomically, .appending] {
+                try hang(write([], "a"))
+                try hang(write(bytes, "a", manner, calls))
+                expect(read("a", calls), gives: bytes)
+            }
+        }
+        check()
+    }
+
+    enum Fault: CaseIterable { case quota, space, sync, close, rename, endless }
+
+    @Test(arguments: Fault.allCases) func aFailureLeavesTheOldFileAsItWas(fault: Fault) {
+        EventLoop.withLoop { _ in
+            folder.put([1, 2, 3], "old")
+            let real = ledger.calls
+            let count = Shared(0)
+            var calls = real
+            let expected: SystemError
+            switch fault {
+            case .quota, .space:
+                let code = fault == .quota ? EDQUOT : ENOSPC
+                expected = SystemError(.write, code)
+                calls.write = { fd, buffer, size in
+                    count.change { $0 += 1 }
+                    return count.value > 1 ? -Int(code) : real.write(fd, buffer, min(size, 100))
+                }
+            case .sync:
+                expected = SystemError(.sync, EIO)
+                calls.sync = { _ in -Int(EIO) }
+            case .close:
+                expected = SystemError(.close, EDQUOT)
+                calls.close = { fd in
+                    _ = real.close(fd)
+                    return -Int(EDQUOT)
+                }
+            case .rename:
+                expected = SystemError(.rename, EROFS)
+                calls.rename = { _, _ in -Int(EROFS) }
+            case .endless:
+                expected = SystemError(.write, EIO)
+                calls.write = { _, _, _ in 0 }
+            }
+            expect(write(pattern(1000), "old", .atomically, calls), failsWith: expected)
+            #expect(folder.contents("old") == [1, 2, 3])
+            #expect(folder.names == ["old"], "nothing is left beside it")
+        }
+        check()
+    }
+
+    @Test func whatIsCancelledBeforeItsTurnDoesNothing() {
+        EventLoop.withLoop { _ in
+            let gate = Gate()
+            let holder = pool.async(.promise) { gate.wait() }
+            let writing = write([1], "a")
+            #expect(pool.metrics.queued + pool.metrics.busy == 2)
+            writing.cancel()
+            gate.open()
+            hang(holder)
+            expect(writing, failsWith: PromiseError.cancelled)
+            // Behind it in the queue.
+            expect(read("a"), failsWith: SystemError(.open, ENOENT))
+        }
+        check()
+    }
+
+    @Test func whatIsCancelledMeanwhileEndsAtTheNextChunk() throws {
+        try EventLoop.withLoop { _ in
+            folder.put([9], "old")
+            for manner in [FileWriting.atomically, .replacing] {
+                let began = Gate()
+                let goOn = Gate()
+                let writes = Shared(0)
+                let real = ledger.calls
+                var calls = real
+                calls.write = { fd, buffer, size in
+                    writes.change { $0 += 1 }
+                    began.open()
+                    goOn.wait()
+                    return real.write(fd, buffer, size)
+                }
+                let writing = write(pattern(3_000_000), "old", manner, calls)
+                began.wait()
+                writing.cancel()
+                goOn.open()
+                expect(writing, failsWith: PromiseError.cancelled)
+                // Behind it in the queue.
+                let bytes = try hang(read("old"))
+                #expect(writes.value == 1)
+                #expect(bytes.count == (manner == .atomically ? 1 : 262_144))
+                #expect(folder.names == ["old"])
+            }
+        }
+        check()
+    }
+
+    @Test func theQueueHasItsLimit() throws {
+        try EventLoop.withLoop { _ in
+            let small = try ThreadPool(name: "small", threads: 1, queueLimit: 2)
+            let gate = Gate()
+            let holder = small.async(.promise) { gate.wait() }
+            let reads = (0..<5).map { _ in readFile("/proc/self/stat", on: small) }
+            #expect(small.metrics.queued <= 2)
+            gate.open()
+            hang(holder)
+            let refused = reads.filter { promise in
+                _ = try? hang(promise)
+                return promise.error as? DispatchError == .queueIsFull(name: "small", limit: 2)
+            }
+            #expect(refused.count == 3)
+            small.shutDown()
+        }
+    }
+}
