@@ -27,7 +27,7 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
 
 extension EventLoop {
     /// Starts a child process, whose end this loop watches.
-    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; of `fcntl` for a descriptor that is none; and of the calls
+    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is none; and of the calls
     ///   that open the loop's own descriptors.
     package func spawn(_ plan: ChildPlan) throws(SystemError) -> Child {
         assertOwner()
@@ -47,8 +47,7 @@ extension EventLoop {
                 copies.append(fd)
                 continue
             }
-            let copy = fcntl(fd, F_DUPFD_CLOEXEC, 3)
-            guard copy >= 0 else { throw SystemError(.spawn, errno, detail: "descriptor \(fd)") }
+            let copy = CInt(try kernel.fileControl(fd, F_DUPFD_CLOEXEC, 3).orThrow(.spawn, "descriptor \(fd)"))
             copies.append(copy)
             temporary.append(copy)
         }
@@ -68,7 +67,7 @@ package final class Child: ReadinessHandler {
     /// Called once, with the status; not in the call that makes the child.
     package var onExit: ((ChildExitStatus) -> Void)?
     private let program: String
-    private let hasOwnGroup: Bool
+    package let hasOwnGroup: Bool
     private let loop: EventLoop
     private var pidfd: CInt = -1
     private var signalWatch: EventLoop.SignalWatch?

@@ -22,6 +22,7 @@ final class Ledger {
         table.socket = { self.opened(self.kernel.socket($0, $1)) }
         table.epollCreate = { self.opened(self.kernel.epollCreate()) }
         table.eventCreate = { self.opened(self.kernel.eventCreate()) }
+        table.pidfdOpen = { self.opened(self.kernel.pidfdOpen($0)) }
         table.timerCreate = { self.opened(self.kernel.timerCreate()) }
         table.accept = {
             let result = self.opened(self.kernel.accept(self.used($0, "accept4"), $1))

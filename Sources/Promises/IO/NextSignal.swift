@@ -1,0 +1,62 @@
+import Reactor
+
+/// Is fulfilled when this process receives `signal`, on this thread's loop; see `EventLoop.onSignal`, and there for what
+/// becomes of the process's own action.
+///
+/// ```swift
+/// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
+/// ```
+///
+/// It keeps the loop alive until the signal has come, or until it is cancelled: then the watch ends.
+/// - Throws: `SystemError` of `sigaction`, as `onSignal`.
+@available(*, noasync, message: "an async function has no loop of its own")
+public func nextSignal(
+    _ signal: CInt, file: StaticString = #fileID, line: UInt = #line
+) throws(SystemError) -> Guarantee<Void> {
+    let wait = try SignalWait(signal, file, line)
+    return Guarantee(wait.start().traced(root: "nextSignal", Guarantee<Void>.self, file, line))
+}
+
+/// The watch of one signal, held by its handler.
+private final class SignalWait: IOProducer {
+    private var watch: EventLoop.SignalWatch?
+    private var promise: Core?
+
+    init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
+        // The cycle ends with the watch: when the signal comes, by a cancellation, or with the loop.
+        watch = try EventLoop.ofThisThread.onSignal(
+            signal, { [last = SignalWaitEnd(self)] in last.wait.signalHasCome() }, file: file, line: line)
+    }
+
+    func start() -> Core {
+        let core = IOPromise(Void.self, self)
+        promise = core
+        return core
+    }
+
+    func signalHasCome() {
+        let core = promise.take()
+        endWatch()
+        core?.fulfill(())
+    }
+
+    func stop(_ promise: Core) -> Bool {
+        guard self.promise.take() != nil else { return false }
+        endWatch()
+        return true
+    }
+
+    /// Nobody will tell of the signal any more.
+    func handlerIsGone() { promise.take()?.producerIsGone() }
+
+    private func endWatch() { watch.take()?.cancel() }
+}
+
+/// Held by the handler alone: its end is that of the watch.
+private final class SignalWaitEnd {
+    let wait: SignalWait
+
+    init(_ wait: SignalWait) { self.wait = wait }
+
+    deinit { wait.handlerIsGone() }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Programs that are run in one call.
+@Suite struct ChildOutputs {
+    @Test func bothStreamsAndTheCode() throws {
+        try withNetwork { _ in
+            let output = try hang(ChildProcess.run("sh", ["-c", "echo out; echo err >&2; exit 3"]))
+            #expect(output.text == "out\n")
+            #expect(output.standardError == Array("err\n".utf8))
+            #expect(output.status == .exited(3))
+            #expect(!output.status.isSuccess)
+        }
+    }
+
+    @Test func aLargeInputGoesThrough() throws {
+        try withNetwork(turns: 4000) { _ in
+            let bytes = pattern(2_000_000)
+            let output = try hang(ChildProcess.run("cat", input: bytes))
+            #expect(output.standardOutput == bytes)
+            #expect(output.status.isSuccess)
+        }
+    }
+
+    @Test func aProgramNeedNotReadItsInput() throws {
+        try withNetwork { _ in
+            let output = try hang(ChildProcess.run("true", input: pattern(2_000_000)))
+            #expect(output.status == .exited(0))
+            #expect(output.standardOutput.isEmpty)
+        }
+    }
+
+    @Test func moreThanTheLimitKillsIt() throws {
+        try withNetwork { network in
+            expect(ChildProcess.run("yes", limit: 100_000), failsWith: SystemError(.read, EFBIG))
+            // It is reaped all the same.
+            try network.loop.run()
+            #expect(!network.loop.isAlive)
+        }
+    }
+
+    @Test func aTimeoutKillsTheWholeGroup() throws {
+        try withNetwork { network in
+            let run = ChildProcess.run(
+                "sh", ["-c", "sleep 1000 & echo $!; wait"], timeout: .milliseconds(100), ownGroup: true)
+            expect(run, failsWith: PromiseError.timedOut)
+            try network.loop.run()
+        }
+    }
+
+    @Test func cancelledItIsKilled() throws {
+        try withNetwork { network in
+            let run = ChildProcess.run("sleep", ["1000"])
+            network.settle(.milliseconds(1))
+            run.cancel()
+            expect(run, failsWith: PromiseError.cancelled)
+            try network.loop.run()
+            #expect(!network.loop.isAlive)
+        }
+    }
+
+    @Test func whatCannotBeStartedIsARejection() throws {
+        try withNetwork { _ in
+            expect(ChildProcess.run("no-such-program"), failsWith: SystemError(.spawn, ENOENT))
+            expect(ChildProcess.run(""), failsWith: SystemError(.spawn, EINVAL))
+            let output = try hang(
+                ChildProcess.run("pwd", environment: ["A": "B"], workingDirectory: "/usr"))
+            #expect(output.text == "/usr\n")
+        }
+    }
+
+    @Test func manyAtATime() throws {
+        try withNetwork(turns: 4000) { _ in
+            let runs = (0..<40).map { ChildProcess.run("echo", ["\($0)"]) }
+            let outputs = try hang(when(fulfilled: runs))
+            #expect(outputs.map(\.text) == (0..<40).map { "\($0)\n" })
+        }
+    }
+}

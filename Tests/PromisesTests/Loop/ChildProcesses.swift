@@ -1,0 +1,158 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Programs with pipes to them.
+@Suite struct ChildProcesses {
+    private func cat(_ streams: ChildProcess.Stream = .pipe) throws -> ChildProcess {
+        try .spawn("/bin/cat", standardInput: streams, standardOutput: .pipe, standardError: .null)
+    }
+
+    @Test func whatIsWrittenComesBackAndTheEndToo() throws {
+        try withNetwork(turns: 4000) { _ in
+            let child = try cat()
+            let bytes = pattern(1_000_000)
+            let writing = child.standardInput!.write(bytes).done { child.standardInput!.close() }
+            let echoed = readToEnd(child.standardOutput!)
+            expect(echoed, gives: bytes)
+            try hang(writing)
+            expect(child.exit, gives: .exited(0))
+            #expect(child.exitStatus == .exited(0))
+            #expect(child.standardError == nil)
+            child.standardOutput!.close()
+        }
+    }
+
+    @Test func theExitIsToldToWhoeverAsksWhenever() throws {
+        try withNetwork { _ in
+            let child = try ChildProcess.spawn(named: "sh", arguments: ["-c", "exit 5"])
+            let first = child.exit
+            let second = child.exit
+            expect(first, gives: .exited(5))
+            expect(second, gives: .exited(5))
+            expect(child.exit, gives: .exited(5))
+            expect(child.exitOrKill(), gives: .exited(5))
+        }
+    }
+
+    @Test func cancellingTheExitLeavesTheChildAlone() throws {
+        try withNetwork { _ in
+            let child = try cat()
+            child.exit.cancel()
+            let late = child.exit.timeout(.milliseconds(1))
+            expect(late, failsWith: PromiseError.timedOut)
+            #expect(child.exitStatus == nil)
+            child.standardInput!.close()
+            expect(child.exit, gives: .exited(0))
+            child.standardOutput!.close()
+        }
+    }
+
+    @Test(arguments: [true, false]) func exitOrKillKillsWhatTakesTooLong(hasOwnGroup: Bool) throws {
+        try withNetwork { _ in
+            let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"], ownGroup: hasOwnGroup)
+            let end = child.exit
+            expect(child.exitOrKill().timeout(.milliseconds(5)), failsWith: PromiseError.timedOut)
+            expect(end, gives: .signaled(SIGKILL))
+            #expect(throws: SystemError(.kill, ESRCH)) { try child.kill(SIGTERM) }
+        }
+    }
+
+    @Test func signalsEndIt() throws {
+        try withNetwork { _ in
+            let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"])
+            #expect(throws: SystemError(.kill, EINVAL)) { try child.kill(9999) }
+            try child.kill(SIGTERM)
+            expect(child.exit, gives: .signaled(SIGTERM))
+        }
+    }
+
+    @Test func lettingGoOfItClosesItsPipesAndReapsItInTheEnd() throws {
+        try withNetwork { network in
+            var child: ChildProcess? = try cat()
+            let process = child!.processID
+            child = nil
+            // The end of its input ends it, and the loop has nothing left then.
+            try network.loop.run()
+            #expect(waitpid(process, nil, WNOHANG) == -1)
+            #expect(child == nil)
+        }
+    }
+
+    @Test func anUnreferencedOneLetsTheLoopEnd() throws {
+        try withNetwork { network in
+            let child = try cat()
+            #expect(network.loop.isAlive)
+            child.unref()
+            #expect(!network.loop.isAlive)
+            try network.loop.run()
+            child.ref()
+            child.standardInput!.close()
+            try network.loop.run()
+            #expect(child.exitStatus == .exited(0))
+            child.standardOutput!.close()
+        }
+    }
+
+    @Test func aHandlerThatWaitsAtTheEndOfTheLoopHearsNoMore() throws {
+        var process: CInt = 0
+        let lines = try logged {
+            try withNetwork { _ in
+                let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"])
+                process = child.processID
+                child.exit.done { _ in Issue.record("the loop has ended") }
+            }
+        }
+        #expect(lines == ["an event loop ended with 1 undelivered handler"])
+        kill(process, SIGKILL)
+    }
+
+    @Test func aFailureToStartLeavesNoPipes() throws {
+        try withNetwork { network in
+            #expect(throws: SystemError(.spawn, ENOENT)) {
+                _ = try ChildProcess.spawn(
+                    "/nowhere", standardInput: .pipe, standardOutput: .pipe, standardError: .pipe)
+            }
+            let real = network.kernel
+            var pipes = 0
+            network.kernel.pipe = {
+                pipes += 1
+                return pipes == 3 ? -Int(EMFILE) : real.pipe($0)
+            }
+            #expect(throws: SystemError(.pipe, EMFILE)) {
+                _ = try ChildProcess.spawn(
+                    "/bin/true", standardInput: .pipe, standardOutput: .pipe, standardError: .pipe)
+            }
+            // Only what the loop itself has opened: its epoll descriptor.
+            #expect(network.ledger.open.count == 1)
+        }
+    }
+
+    @Test func aDescriptorOfOnesOwnIsLent() throws {
+        let folder = Folder()
+        folder.put(Array("from a file".utf8), "input")
+        try withNetwork { _ in
+            let fd = open(folder / "input", O_RDONLY | O_CLOEXEC)
+            let child = try cat(.descriptor(fd))
+            let text = try hang(readToEnd(child.standardOutput!))
+            #expect(String(decoding: text, as: UTF8.self) == "from a file")
+            #expect(close(fd) == 0, "it is still ours")
+            expect(child.exit, gives: .exited(0))
+            child.standardOutput!.close()
+        }
+    }
+
+    @Test func thePipesOfTheChildBlock() throws {
+        try withNetwork { _ in
+            // With an input that does not block, cat would fail with EAGAIN.
+            let child = try cat()
+            hang(after(.milliseconds(5)))
+            child.standardInput!.write("late").done { child.standardInput!.close() }.orFail()
+            let text = try hang(readToEnd(child.standardOutput!))
+            #expect(text == Array("late".utf8))
+            expect(child.exit, gives: .exited(0))
+            child.standardOutput!.close()
+        }
+    }
+}

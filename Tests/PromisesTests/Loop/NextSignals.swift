@@ -1,0 +1,80 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Signals as guarantees. No other test of this process uses SIGURG.
+@Suite(.serialized) struct NextSignals {
+    /// A loop on a thread that takes signals: those on which tests run leave them to others.
+    private func withLoop(_ body: (EventLoop) throws -> Void) rethrows {
+        var all = sigset_t()
+        var found = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_UNBLOCK, &all, &found)
+        defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
+        try EventLoop.withLoop(body)
+    }
+
+    private func action() -> Int {
+        var action = sigaction()
+        sigaction(SIGURG, nil, &action)
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+    }
+
+    @Test func theNextOneFulfillsAndTheActionIsPutBack() throws {
+        try withLoop { loop in
+            let before = action()
+            let signal = try nextSignal(SIGURG)
+            #expect(action() != before)
+            for _ in 0..<100 { raise(SIGURG) }
+            #expect(signal.isPending)
+            hang(signal)
+            #expect(action() == before)
+            #expect(!loop.isAlive)
+        }
+    }
+
+    @Test func cancelledItWatchesNoMore() throws {
+        try withLoop { loop in
+            let before = action()
+            let signal = try nextSignal(SIGURG)
+            raise(SIGURG)
+            signal.cancel()
+            #expect(action() == before)
+            try loop.run()
+            #expect(loop.metrics.signalWatches == 0)
+            expect(signal.asPromise(), failsWith: PromiseError.cancelled)
+        }
+    }
+
+    @Test func aTimeoutEndsTheWatch() throws {
+        try withLoop { loop in
+            expect(try nextSignal(SIGURG).timeout(.milliseconds(1)), failsWith: PromiseError.timedOut)
+            #expect(loop.metrics.signalWatches == 0)
+            expect(try nextSignal(SIGURG).timeout(.milliseconds(1)), failsWith: PromiseError.timedOut)
+            try loop.run()
+        }
+    }
+
+    @Test func theLoopsEndEndsIt() throws {
+        let before = action()
+        let tally = Tally()
+        let lines = try logged {
+            try withLoop { _ in
+                let token = tally.token()
+                try nextSignal(SIGURG).done { token.use() }
+            }
+        }
+        #expect(action() == before)
+        #expect(tally.alive == 0)
+        #expect(lines == ["an event loop ended with 1 undelivered handler"])
+    }
+
+    @Test func whatIsNoSignalIsRefused() {
+        withLoop { loop in
+            #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try nextSignal(0) }
+            #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try nextSignal(SIGKILL) }
+            #expect(!loop.isAlive)
+        }
+    }
+}
