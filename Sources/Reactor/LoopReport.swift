@@ -8,12 +8,17 @@ package enum LoopReport: Sendable {
     /// A handler has held a loop for long. What the layer above has said of it.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
+    /// A job of a task came to a loop that has ended, and runs on another thread.
+    case taskOfEndedLoop
+
     package static let handler = Mutex(
         Handler { report in
             switch report {
             case .undelivered(let count):
                 LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
             case .slowHandler(let handler, _): LoopReport.print(handler.description)
+            case .taskOfEndedLoop:
+                LoopReport.print("a task ran on a thread of its own, since its event loop has ended")
             }
         })
 

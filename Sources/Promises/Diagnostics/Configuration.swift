@@ -25,6 +25,7 @@ public final class Configuration: Sendable {
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))
             case .slowHandler(let handler, let subject):
                 conf.log(.slowHandler(handler, (subject as? Record).map { Records.provenance($0, origin: nil) }))
+            case .taskOfEndedLoop: conf.log(.taskOfEndedLoop)
             }
         }
         LoopReport.handler.withLock { $0 = handler }

@@ -21,6 +21,9 @@ public enum LogEvent: Sendable {
     /// A handler has held its loop for longer than `EventLoop.slowHandlerThreshold`. Of a promise's operator, what is known
     /// of that promise, if it has a name or was made while promises were traced.
     case slowHandler(SlowHandler, Provenance?)
+    /// An actor or a task has an executor of a loop that has ended: its jobs run on a thread that is there for these. Once an
+    /// executor.
+    case taskOfEndedLoop
 }
 
 extension LogEvent: CustomStringConvertible {
@@ -39,6 +42,7 @@ extension LogEvent: CustomStringConvertible {
             "hang at \(origin) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
+        case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .slowHandler(let handler, let promise):
             "\(handler)\(promise.map { ": that of \($0)" } ?? "")"
         }

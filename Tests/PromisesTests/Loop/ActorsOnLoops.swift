@@ -1,0 +1,133 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// An actor that lives on a loop.
+private actor Resident {
+    private let executor: LoopExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private(set) var count = 0
+    private(set) var threads: Set<pthread_t> = []
+    private var isInside = false
+    private(set) var overlaps = 0
+
+    init(on loop: EventLoop.Remote) { executor = loop.executor }
+
+    func work() {
+        if isInside { overlaps += 1 }
+        isInside = true
+        count += 1
+        threads.insert(pthread_self())
+        isInside = false
+    }
+}
+
+/// Actors and tasks whose executor is a loop.
+@Suite(.serialized) struct ActorsOnLoops {
+    @Test func anActorRunsOnItsLoopWhichHangDrives() throws {
+        try EventLoop.withLoop { loop throws in
+            let resident = Resident(on: loop.remote)
+            let count = try hang(
+                Promise {
+                    await withTaskGroup(of: Void.self) { group in
+                        for _ in 0..<200 { group.addTask { await resident.work() } }
+                    }
+                    return await resident.count
+                })
+            #expect(count == 200)
+            let threads = try hang(Promise { await resident.threads })
+            #expect(threads == [pthread_self()])
+            let overlaps = try hang(Promise { await resident.overlaps })
+            #expect(overlaps == 0)
+        }
+    }
+
+    @Test func handlersOfTheLoopMayAssumeItsIsolation() throws {
+        try EventLoop.withLoop { loop throws in
+            let resident = Resident(on: loop.remote)
+            let count = hang(
+                after(.milliseconds(1)).map {
+                    resident.assumeIsolated {
+                        $0.work()
+                        return $0.count
+                    }
+                })
+            #expect(count == 1)
+        }
+    }
+
+    @Test func twoActorsOfOneLoopNeedNoHop() throws {
+        try EventLoop.withLoop { loop throws in
+            let one = Resident(on: loop.remote)
+            let other = Resident(on: loop.remote)
+            let both = try hang(
+                Promise { () -> Int in
+                    await one.work()
+                    await other.work()
+                    return await one.count + other.count
+                })
+            #expect(both == 2)
+            #expect(loop.remote.executor.isSameExclusiveExecutionContext(other: loop.remote.executor))
+            EventLoop.withLoop { inner in
+                #expect(!loop.remote.executor.isSameExclusiveExecutionContext(other: inner.remote.executor))
+            }
+        }
+    }
+
+    @Test func aTaskMayPreferALoop() throws {
+        try EventLoop.withLoop { loop throws in
+            let here = pthread_self()
+            let executor = loop.remote.executor
+            let isHere = try hang(
+                Promise {
+                    await withTaskExecutorPreference(executor) { await Self.thread() == here }
+                })
+            #expect(isHere)
+        }
+    }
+
+    private nonisolated static func thread() async -> pthread_t { threadOfCaller() }
+
+    @Test func afterTheLoopItGoesOnOnAThreadOfItsOwnOneJobAtATime() throws {
+        let recorder = LogRecorder(where: { if case .taskOfEndedLoop = $0 { true } else { false } })
+        defer { recorder.stop() }
+        let resident = EventLoop.withLoop { loop in Resident(on: loop.remote) }
+        try EventLoop.withLoop { _ throws in
+            let result = try hang(
+                Promise {
+                    await withTaskGroup(of: Void.self) { group in
+                        for _ in 0..<200 { group.addTask { await resident.work() } }
+                    }
+                    return (await resident.count, await resident.overlaps, await resident.threads.count)
+                })
+            #expect(result == (200, 0, 1))
+            #expect(recorder.lines == ["a task ran on a thread of its own, since its event loop has ended"])
+        }
+    }
+
+    @Test func whatALoopLeavesBehindWhenItEndsRunsToo() throws {
+        let recorder = LogRecorder(where: { if case .taskOfEndedLoop = $0 { true } else { false } })
+        defer { recorder.stop() }
+        try EventLoop.withLoop { _ throws in
+            let working = EventLoop.withLoop { loop in
+                let resident = Resident(on: loop.remote)
+                let done = Gate()
+                let task = Task.detached {
+                    done.open()
+                    await resident.work()
+                    return await resident.count
+                }
+                done.wait()
+                // Never driven: what has come stays in its mailbox.
+                while loop.metrics.readyJobs == 0 { sched_yield() }
+                return task
+            }
+            let count = try hang(Promise { await working.value })
+            #expect(count == 1)
+            #expect(recorder.count == 1)
+        }
+    }
+}
+
+private func threadOfCaller() -> pthread_t { pthread_self() }
