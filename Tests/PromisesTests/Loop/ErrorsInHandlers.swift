@@ -1,0 +1,33 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What an error of one handler does to the rest of its turn. (The loop's own callbacks cannot throw.)
+@Suite struct ErrorsInHandlers {
+    @Test func theOthersOfTheTurnGoOnAndTheErrorIsReported() throws {
+        var survivors = 0
+        let lines = try logged {
+            try withNetwork { network in
+                let (first, second) = try Connection.pair()
+                let (promise, resolver) = Promise<Int>.pending()
+                promise.done { _ in survivors += 1 }.orFail()
+                // Nobody hears of this one.
+                _ = promise.map { _ throws -> Int in throw Flaw(70) }
+                promise.done { _ in survivors += 1 }.orFail()
+                after(.zero).done { survivors += 1 }
+                let echoed = first.receive().done { _ in survivors += 1 }
+                second.write("x").orFail()
+                resolver.fulfill(1)
+                try hang(echoed)
+                network.settle(.milliseconds(1))
+                first.close()
+                second.close()
+                network.settle(.milliseconds(1))
+            }
+        }
+        #expect(survivors == 4)
+        #expect(lines.count == 1)
+        #expect(lines.first?.hasPrefix("unhandled rejection: Flaw(number: 70)") == true)
+    }
+}

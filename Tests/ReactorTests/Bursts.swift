@@ -1,0 +1,37 @@
+import Reactor
+import Testing
+
+/// What submissions of another thread cost.
+@Suite struct Bursts {
+    @Test func aBurstWakesTheLoopOnceADrainAtMost() throws {
+        try EventLoop.withLoop { loop in
+            let remote = loop.remote
+            let bursts = 10_000
+            let size = 100
+            var received = 0
+            // The loop's own count, which needs no lock.
+            let count = Alone { received += 1 }
+            let helper = HelperThread {
+                for _ in 0..<bursts {
+                    for _ in 0..<size { remote.submit { count.body() } }
+                }
+            }
+            try loop.drive(atMost: .seconds(120)) { received == bursts * size }
+            helper.join()
+            let metrics = loop.metrics
+            #expect(metrics.jobs == bursts * size)
+            // Each wake-up is one write of the eventfd, and ends one wait.
+            #expect(metrics.wakeups <= metrics.systemCalls[.epollWait, default: 0])
+            #expect(metrics.wakeups <= metrics.turns)
+            #expect(metrics.wakeups <= bursts)
+            #expect(metrics.systemCalls[.epollControl] == 2, "the eventfd and the timerfd")
+        }
+    }
+}
+
+/// A closure that crosses threads and is called on one only.
+// @unchecked: only the loop's thread calls it.
+private final class Alone: @unchecked Sendable {
+    let body: () -> Void
+    init(_ body: @escaping () -> Void) { self.body = body }
+}

@@ -1,0 +1,35 @@
+import Glibc
+import Reactor
+import Testing
+
+/// A step of the system's clock moves no timer. Stepping it needs privileges, so what is shown is that no clock which can
+/// be stepped is asked.
+@Suite struct SteppedClock {
+    @Test func theKernelsTimerCountsOnTheMonotonicClock() throws {
+        let fd = CInt(try Syscalls().timerCreate().orThrow(.timerCreate))
+        defer { close(fd) }
+        let info = open("/proc/self/fdinfo/\(fd)", O_RDONLY | O_CLOEXEC)
+        defer { close(info) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = read(info, &bytes, bytes.count)
+        let lines = String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
+        #expect(lines.contains("clockid: \(CLOCK_MONOTONIC)"), "\(lines)")
+    }
+
+    @Test func deadlinesAreMomentsOfThatClock() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(syscalls: ledger.table) { loop in
+            var before = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &before)
+            loop.schedule(after: .milliseconds(2)) {}
+            try loop.run()
+            var after = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &after)
+            let nanoseconds = { (time: timespec) in time.tv_sec * 1_000_000_000 + time.tv_nsec }
+            let deadline = nanoseconds(try #require(ledger.deadlines.first))
+            #expect(deadline >= nanoseconds(before) + 2_000_000)
+            #expect(deadline <= nanoseconds(after))
+            #expect(loop.now.nanoseconds >= nanoseconds(after))
+        }
+    }
+}
