@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <errno.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -18,14 +17,12 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 // accept4(2); hidden without _GNU_SOURCE.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
-
-// pipe2(2); hidden likewise.
-int pipe2(int ends[2], int flags);
 
 // gettid(2); hidden likewise. Equal to getpid() on the main thread and nowhere else.
 pid_t gettid(void);

@@ -85,6 +85,9 @@ package final class Kernel {
     package func listen(_ fd: CInt, _ backlog: CInt) -> Int { retrying(.listen) { table.listen(fd, backlog) } }
     package func pidfdOpen(_ process: pid_t) -> Int { retrying(.pidfdOpen) { table.pidfdOpen(process) } }
     package func pipe(_ ends: UnsafeMutablePointer<CInt>) -> Int { retrying(.pipe) { table.pipe(ends) } }
+    package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        retrying(.read) { table.read(fd, buffer, count) }
+    }
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.receive) { table.receive(fd, buffer, count) }
     }
@@ -104,6 +107,9 @@ package final class Kernel {
     }
     package func shutdown(_ fd: CInt, _ how: CInt) -> Int { retrying(.shutdown) { table.shutdown(fd, how) } }
     package func socket(_ family: CInt, _ type: CInt) -> Int { retrying(.socket) { table.socket(family, type) } }
+    package func socketPair(_ ends: UnsafeMutablePointer<CInt>) -> Int {
+        retrying(.socketPair) { table.socketPair(ends) }
+    }
     package func spawn(_ arguments: SpawnArguments) -> Int { retrying(.spawn) { table.spawn(arguments) } }
     package func timerCreate() -> Int { retrying(.timerCreate) { table.timerCreate() } }
     package func timerSet(_ fd: CInt, _ deadline: timespec) -> Int {
@@ -115,6 +121,13 @@ package final class Kernel {
             let result = table.wait(isPidfd, id, &code, &status)
             if result != -Int(EINTR) { return result }
         }
+    }
+    package func write(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+        retrying(.write) { table.write(fd, buffer, count) }
+    }
+    /// At most 1024 pieces.
+    package func writeVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
+        retrying(.writeVector) { table.writeVector(fd, pieces, count) }
     }
 }
 

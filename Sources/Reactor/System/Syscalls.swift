@@ -47,8 +47,10 @@ package struct Syscalls {
     }
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
     package var pidfdOpen: (pid_t) -> Int = { result(clinux_pidfd_open($0)) }
-    /// Both ends close-on-exec; which of them block is for the caller to say.
-    package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = { result(pipe2($0, O_CLOEXEC)) }
+    package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
+        result(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)))
+    }
+    package var read: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(Glibc.read($0, $1, $2)) }
     package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
     // MSG_NOSIGNAL on every send: a write to a reset socket would otherwise end the process with SIGPIPE, and the
     // process's own dispositions are not ours to change.
@@ -66,6 +68,10 @@ package struct Syscalls {
     }
     package var shutdown: (CInt, _ how: CInt) -> Int = { result(Glibc.shutdown($0, $1)) }
     package var socket: (_ family: CInt, _ type: CInt) -> Int = { result(Glibc.socket($0, $1, 0)) }
+    package var socketPair: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        return result(socketpair(AF_UNIX, type, 0, $0))
+    }
     package var spawn: (SpawnArguments) -> Int = { $0.spawn() }
     package var timerCreate: () -> Int = {
         result(timerfd_create(CLOCK_MONOTONIC, CInt(TFD_CLOEXEC) | CInt(TFD_NONBLOCK)))
@@ -77,6 +83,14 @@ package struct Syscalls {
     /// 1 if the child has ended, 0 if not yet.
     package var wait: (_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int = {
         Int(clinux_wait($0 ? 1 : 0, $1, &$2, &$3))
+    }
+    // What is no socket has no MSG_NOSIGNAL: the signal is held back for this thread while the call is made.
+    package var write: (CInt, UnsafeRawPointer, Int) -> Int = { fd, bytes, count in
+        var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes), iov_len: count)
+        return result(clinux_writev_without_signal(fd, &piece, 1))
+    }
+    package var writeVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = {
+        result(clinux_writev_without_signal($0, $1, CInt($2)))
     }
 
     package init() {}

@@ -2,9 +2,10 @@
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait, eventCreate
-    case eventRead, getPeerName, getSocketName, getSocketOption, kill, listen, open, pidfdOpen, pipe
-    case read, receive, rename, send, setSocketOption, shutdown, sigaction, socket, spawn, stat, sync
-    case threadCreate, timerCreate, timerSet, unlink, waitid, write
+    case eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, kill, listen
+    case open, pidfdOpen, pipe, read, receive, rename, send, sendVector, setSocketOption, shutdown
+    case sigaction, socket, socketPair, spawn, sync, threadCreate, timerCreate, timerSet, unlink
+    case waitid, write, writeVector
 
     /// The name of the call's man page.
     public var description: String {
@@ -38,8 +39,8 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .shutdown: "shutdown"
         case .sigaction: "sigaction"
         case .socket: "socket"
+        case .socketPair: "socketpair"
         case .spawn: "posix_spawn"
-        case .stat: "stat"
         case .sync: "fsync"
         case .threadCreate: "pthread_create"
         case .timerCreate: "timerfd_create"
@@ -47,6 +48,7 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .unlink: "unlink"
         case .waitid: "waitid"
         case .write: "write"
+        case .writeVector: "writev"
         }
     }
 }
