@@ -53,14 +53,13 @@ extension Connection {
     }
 
     /// Reads once for it.
-    func readChunk(_ core: IOPromise) {
+    func readChunk(_ core: Core) {
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
         let count = receive(into: buffer, atMost: buffer.count)
         if count == -Int(EAGAIN) { return }
-        rare?.chunks = nil
-        demandsInput = false
+        pendingRead = nil
         let step = takeStep(core)
         guard count > 0 else {
             noteEnd(count)
@@ -82,8 +81,7 @@ extension Connection {
     fileprivate func demand(_ step: consuming ChunkStep, _ core: Core) {
         core.store(step)
         core.upstream.store(0, ordering: .relaxed)
-        rarities.chunks = unsafeDowncast(core, to: IOPromise.self)
-        demandsInput = true
+        pendingRead = (core, Self.chunkwise)
         updateInterest()
     }
 }

@@ -24,6 +24,7 @@ public final class Connection: IOProducer {
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while anything is called that could come back
     // here. Checked, they cost nine calls of the runtime a message.
     let loop: EventLoop
+    /// The read that waits, and how much it takes; or who reads chunk by chunk, with a limit of `chunkwise`.
     @exclusivity(unchecked) var pendingRead: (promise: Core, limit: Int)?
     @exclusivity(unchecked) var outgoing: WriteQueue?
     let fd: CInt
@@ -37,7 +38,7 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var hasFailed = false
     /// Bytes that were read and that nobody has been given yet are in `rare`.
     @exclusivity(unchecked) var hasInput = false
-    /// A frame, or somebody who reads chunk by chunk, waits for bytes; who, is in `rare`.
+    /// A frame waits for bytes; which, is in `rare`.
     @exclusivity(unchecked) var demandsInput = false
     /// A frame waits, or somebody reads chunk by chunk, perhaps not just now: no other read may begin.
     @exclusivity(unchecked) var isReadTaken = false
@@ -104,9 +105,13 @@ public final class Connection: IOProducer {
 
     /// A read was cancelled: what comes is the next one's. Or a write, of which the kernel has nothing yet.
     func stop(_ promise: Core) -> Bool {
-        guard pendingRead?.promise === promise else { return withdrawRead(promise) || withdrawWrite(promise) }
+        guard let (reader, limit) = pendingRead, reader === promise else {
+            return withdrawFrame(promise) || withdrawWrite(promise)
+        }
         pendingRead = nil
         updateInterest()
+        // Last, since the body goes with it, and whatever that holds.
+        if limit == Self.chunkwise { takeStep(promise).chunks.end() }
         return true
     }
 

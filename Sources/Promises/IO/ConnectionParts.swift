@@ -53,9 +53,10 @@ extension Connection {
         /// What was read and nobody has been given yet.
         var input = InputBuffer()
         var frame: (promise: Core, frame: Frame)?
-        /// Who reads chunk by chunk, while it waits for the next one; its step is in the core.
-        var chunks: IOPromise?
     }
+
+    /// In the place of a limit.
+    static var chunkwise: Int { 0 }
 
     var readCall: SystemCall { traits.contains(.socket) ? .receive : .read }
     var writeCall: SystemCall { traits.contains(.socket) ? .send : .write }

@@ -119,8 +119,8 @@ extension Connection {
         return Promise(core)
     }
 
-    func readForFrame(_ rare: Rarities) {
-        guard let (_, frame) = rare.frame else { return }
+    func readForFrame() {
+        guard demandsInput, let rare, let (_, frame) = rare.frame else { return }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: frame.appetite(rare.input))
         if count == -Int(EAGAIN) { return }

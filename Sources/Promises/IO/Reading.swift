@@ -71,7 +71,8 @@ extension Connection {
     }
 
     func readNow() {
-        guard let (promise, limit) = pendingRead else { return readOnDemand() }
+        guard let (promise, limit) = pendingRead else { return readForFrame() }
+        if limit == Self.chunkwise { return readChunk(promise) }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: limit)
         if count == -Int(EAGAIN) { return }
@@ -88,42 +89,28 @@ extension Connection {
         if count < 0 { failWrites() }
     }
 
-    private func readOnDemand() {
-        guard demandsInput, let rare else { return }
-        if let core = rare.chunks { readChunk(core) } else { readForFrame(rare) }
-    }
-
     /// Ends whatever read waits.
     func failRead(_ error: SystemError) {
-        if let (promise, _) = pendingRead {
+        if let (promise, limit) = pendingRead {
             pendingRead = nil
-            promise.fulfill(ReadOutcome.failed(error))
-        }
-        guard demandsInput, let rare else { return }
-        demandsInput = false
-        isReadTaken = false
-        if let (promise, _) = rare.frame {
+            guard limit == Self.chunkwise else { return promise.fulfill(ReadOutcome.failed(error)) }
+            takeStep(promise).chunks.end()
+            promise.reject(error)
+        } else if demandsInput, let rare, let (promise, _) = rare.frame {
+            demandsInput = false
+            isReadTaken = false
             rare.frame = nil
             promise.reject(error)
-        } else if let core = rare.chunks {
-            rare.chunks = nil
-            takeStep(core).chunks.end()
-            core.reject(error)
         }
     }
 
     /// A read of the other forms was cancelled.
-    func withdrawRead(_ promise: Core) -> Bool {
-        guard demandsInput, let rare else { return false }
-        let core = rare.chunks
-        guard rare.frame?.promise === promise || core === promise else { return false }
+    func withdrawFrame(_ promise: Core) -> Bool {
+        guard demandsInput, let rare, rare.frame?.promise === promise else { return false }
         rare.frame = nil
-        rare.chunks = nil
         demandsInput = false
         isReadTaken = false
         updateInterest()
-        // Last, since the body goes with it, and whatever that holds.
-        if let core { takeStep(core).chunks.end() }
         return true
     }
 
