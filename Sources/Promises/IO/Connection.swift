@@ -91,6 +91,10 @@ public final class Connection: IOProducer {
     /// Whether `close` or `abort` has been called.
     public var isClosed: Bool { phase != .open && phase != .shutDown }
 
+    /// Whether it waits for its peer and owes it nothing: a read waits, and nothing is queued. A listener that is drained
+    /// closes such a connection.
+    var isIdle: Bool { phase == .open && pendingRead != nil && outgoing == nil }
+
     /// Bytes of writes that the kernel has not taken yet.
     public var queuedBytes: Int { outgoing?.count ?? 0 }
 

@@ -1,55 +1,55 @@
 import CLinux
 import Glibc
 
-/// TCP sockets as system calls: non-blocking, close-on-exec, and closed again on every error path.
+/// Sockets as system calls: non-blocking, close-on-exec, and closed again on every error path.
 package struct Socket {
     package let fd: CInt
-    private let kernel: Kernel
+    let kernel: Kernel
 
     package init(_ fd: CInt, _ kernel: Kernel) {
         self.fd = fd
         self.kernel = kernel
     }
 
-    private init(stream family: CInt, _ kernel: Kernel, _ detail: String) throws(SystemError) {
-        let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-        self.init(CInt(try kernel.socket(family, type).orThrow(.socket, detail)), kernel)
+    init(
+        _ kind: __socket_type, for address: SocketAddress, _ kernel: Kernel
+    ) throws(SystemError) {
+        let type = CInt(kind.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let number = try kernel.socket(address.family, type).orThrow(.socket, address.description)
+        self.init(CInt(number), kernel)
     }
 
-    /// A socket that listens on `address`.
-    package static func listening(
-        on address: SocketAddress, backlog: Int, _ kernel: Kernel
-    ) throws(SystemError) -> Socket {
-        let name = address.description
-        let socket = try Socket(stream: address.family, kernel, name)
-        do throws(SystemError) {
-            // A restarted server must not wait for the last connections of its predecessor to leave TIME_WAIT.
-            try socket.set(SOL_SOCKET, SO_REUSEADDR, CInt(1))
-            // Otherwise [::] would also take the IPv4 port, and a second listener there would fail.
-            if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
-            _ = try address.withSocketAddress { kernel.bind(socket.fd, $0, $1) }.orThrow(.bind, name)
-            _ = try kernel.listen(socket.fd, CInt(clamping: backlog)).orThrow(.listen, name)
-        } catch {
-            kernel.close(socket.fd)
+    /// Closes the socket again if `body` throws.
+    func orClosed(_ body: (Socket) throws(SystemError) -> Void) throws(SystemError) -> Socket {
+        do throws(SystemError) { try body(self) } catch {
+            kernel.close(fd)
             throw error
         }
-        return socket
+        return self
     }
 
-    /// A socket on its way to `address`; it becomes writable when it is there, or when it has failed.
-    package static func connecting(to address: SocketAddress, _ kernel: Kernel) throws(SystemError) -> Socket {
-        let name = address.description
-        let socket = try Socket(stream: address.family, kernel, name)
-        let result = address.withSocketAddress { kernel.startConnect(socket.fd, $0, $1) }
-        // An interrupted connect goes on by itself, just as one that was not waited for.
-        guard result >= 0 || result == -Int(EINPROGRESS) || result == -Int(EINTR) else {
-            kernel.close(socket.fd)
-            throw SystemError(.connect, CInt(-result), detail: name)
+    func bind(to address: SocketAddress) throws(SystemError) {
+        _ = try address.withSocketAddress { kernel.bind(fd, $0, $1) }.orThrow(.bind, address.description)
+    }
+
+    /// A stream socket that has not begun to connect, bound to `source` if there is one.
+    package static func client(
+        for address: SocketAddress, from source: SocketAddress?, _ settings: [SocketSetting], _ kernel: Kernel
+    ) throws(SystemError) -> Socket {
+        try Socket(SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
+            try socket.apply(settings.filter { !$0.isOfTCP || !address.isUnix })
+            if let source { try socket.bind(to: source) }
         }
-        return socket
     }
 
-    private func set<Value>(_ level: CInt, _ name: CInt, _ value: Value) throws(SystemError) {
+    /// Sets out for `address`: the socket becomes writable when it is there, or when it has failed. Answers an errno, or 0.
+    package func startConnect(to address: SocketAddress) -> CInt {
+        let result = address.withSocketAddress { kernel.startConnect(fd, $0, $1) }
+        // An interrupted connect goes on by itself, just as one that was not waited for.
+        return result >= 0 || result == -Int(EINPROGRESS) || result == -Int(EINTR) ? 0 : CInt(-result)
+    }
+
+    func set<Value>(_ level: CInt, _ name: CInt, _ value: Value) throws(SystemError) {
         _ = try kernel.setSocketOption(fd, level, name, value).orThrow(.setSocketOption)
     }
 

@@ -39,6 +39,9 @@ package final class Kernel {
     package func bind(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
         retrying(.bind) { table.bind(fd, address, length) }
     }
+    package func changeMode(_ path: String, _ mode: mode_t) -> Int {
+        retrying(.changeMode) { table.changeMode(path, mode) }
+    }
     /// Not repeated: Linux has given the number back even when it answers EINTR, and by then it may be another's.
     package func close(_ fd: CInt) {
         count(.close)
@@ -48,6 +51,9 @@ package final class Kernel {
     package func startConnect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
         count(.connect)
         return table.startConnect(fd, address, length)
+    }
+    package func descriptorControl(_ fd: CInt, _ command: CInt, _ value: Int) -> Int {
+        retrying(.descriptorControl) { table.descriptorControl(fd, command, CInt(truncatingIfNeeded: value)) }
     }
     package func epollControl(_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int {
         retrying(.epollControl) { table.epollControl(epoll, operation, fd, event) }
@@ -79,8 +85,8 @@ package final class Kernel {
     package func getSocketOption(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
         retrying(.getSocketOption) { table.getSocketOption(fd, level, name, value) }
     }
-    package func kill(_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int {
-        retrying(.kill) { table.kill(pidfd, process, signal) }
+    package func linkStatus(_ path: String, _ status: UnsafeMutablePointer<stat>) -> Int {
+        retrying(.linkStatus) { table.linkStatus(path, status) }
     }
     package func listen(_ fd: CInt, _ backlog: CInt) -> Int { retrying(.listen) { table.listen(fd, backlog) } }
     package func pidfdOpen(_ process: pid_t) -> Int { retrying(.pidfdOpen) { table.pidfdOpen(process) } }
@@ -115,20 +121,7 @@ package final class Kernel {
     package func timerSet(_ fd: CInt, _ deadline: timespec) -> Int {
         retrying(.timerSet) { table.timerSet(fd, deadline) }
     }
-    package func wait(_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int {
-        while true {
-            count(.waitid)
-            let result = table.wait(isPidfd, id, &code, &status)
-            if result != -Int(EINTR) { return result }
-        }
-    }
-    package func write(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
-        retrying(.write) { table.write(fd, buffer, count) }
-    }
-    /// At most 1024 pieces.
-    package func writeVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
-        retrying(.writeVector) { table.writeVector(fd, pieces, count) }
-    }
+    package func unlink(_ path: String) -> Int { retrying(.unlink) { table.unlink(path) } }
 }
 
 extension Int {

@@ -1,20 +1,19 @@
 /// The system calls that the library makes, by name: the key of the counters in `EventLoop.Metrics` and the
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
-    case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait, eventCreate
-    case eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, kill, listen
-    case open, pidfdOpen, pipe, read, receive, rename, send, sendVector, setSocketOption, shutdown
-    case sigaction, socket, socketPair, spawn, sync, threadCreate, timerCreate, timerSet, unlink
-    case waitid, write, writeVector
+    case accept, bind, changeMode, close, connect, descriptorControl, epollControl, epollCreate, epollWait, eventCreate
+    case eventRead, getPeerName, getSocketName, getSocketOption, linkStatus, listen, receive, send, setSocketOption
+    case shutdown, sigaction, socket, threadCreate, timerCreate, timerSet, unlink
 
     /// The name of the call's man page.
     public var description: String {
         switch self {
         case .accept: "accept4"
         case .bind: "bind"
-        case .changeMode: "fchmod"
+        case .changeMode: "chmod"
         case .close: "close"
         case .connect: "connect"
+        case .descriptorControl: "fcntl"
         case .epollControl: "epoll_ctl"
         case .epollCreate: "epoll_create1"
         case .epollWait: "epoll_wait"
@@ -25,7 +24,7 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .getPeerName: "getpeername"
         case .getSocketName: "getsockname"
         case .getSocketOption: "getsockopt"
-        case .kill: "kill"
+        case .linkStatus: "lstat"
         case .listen: "listen"
         case .open: "open"
         case .pidfdOpen: "pidfd_open"
@@ -46,9 +45,6 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .timerCreate: "timerfd_create"
         case .timerSet: "timerfd_settime"
         case .unlink: "unlink"
-        case .waitid: "waitid"
-        case .write: "write"
-        case .writeVector: "writev"
         }
     }
 }

@@ -113,7 +113,7 @@ import Testing
     @Test func whatIsNoAddressIsRejected() throws {
         try withNetwork { net in
             #expect(connect(to: "nonsense").error is SocketAddress.ParseError)
-            #expect(connect(to: "example.com:80").error is SocketAddress.ParseError)
+            #expect(connect(to: "example.com:port").error is SocketAddress.ParseError)
             #expect(net.calls(.socket) == 0)
         }
     }

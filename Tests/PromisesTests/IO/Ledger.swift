@@ -36,6 +36,10 @@ final class Ledger {
         table.bind = { self.kernel.bind(self.used($0, "bind"), $1, $2) }
         table.listen = { self.kernel.listen(self.used($0, "listen"), $1) }
         table.startConnect = { self.kernel.startConnect(self.used($0, "connect"), $1, $2) }
+        table.descriptorControl = { self.kernel.descriptorControl(self.used($0, "fcntl"), $1, $2) }
+        table.changeMode = { self.kernel.changeMode($0, $1) }
+        table.linkStatus = { self.kernel.linkStatus($0, $1) }
+        table.unlink = { self.kernel.unlink($0) }
         table.epollControl = { self.kernel.epollControl($0, $1, self.used($2, "epoll_ctl"), $3) }
         table.epollWait = { self.kernel.epollWait(self.used($0, "epoll_wait"), $1, $2, $3) }
         table.receive = { self.kernel.receive(self.used($0, "recv"), $1, $2) }

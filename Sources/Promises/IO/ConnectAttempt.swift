@@ -1,0 +1,93 @@
+import Glibc
+import Reactor
+
+/// One socket on its way to one address. The poller holds it meanwhile, or a timer.
+final class ConnectAttempt: ReadinessHandler {
+    let address: SocketAddress
+    // Each holds the other until the attempt is decided or given up, which the end of the loop does too.
+    private let race: ConnectRace
+    private let loop: EventLoop
+    private var socket: Socket?
+    private var retry: EventLoop.Timer?
+    private var tries = 0
+    private let began: EventLoop.Instant
+
+    /// How long a Unix connect is tried that has no time-out of its own: as long as the kernel would try TCP.
+    private static var patience: Duration { .seconds(120) }
+
+    init(_ address: SocketAddress, _ race: ConnectRace) {
+        self.address = address
+        self.race = race
+        loop = race.loop
+        began = loop.now
+    }
+
+    /// After an error it is to be given up.
+    func start(from source: SocketAddress?, _ options: [SocketSetting]) throws(SystemError) {
+        let socket = try Socket.client(for: address, from: source, options, loop.kernel)
+        self.socket = socket
+        loop.forget(socket.fd)
+        try advance(socket)
+    }
+
+    private func advance(_ socket: Socket) throws(SystemError) {
+        let code = socket.startConnect(to: address)
+        if code == 0 { return try loop.setInterest(.writing, of: socket.fd, handler: self) }
+        // A Unix listener whose backlog is full: no event will tell when there is room.
+        guard code == EAGAIN, address.isUnix, began.advanced(by: Self.patience) > loop.now else {
+            throw SystemError(.connect, code, detail: address.description)
+        }
+        retry = loop.startTimer(after: .milliseconds(1 << min(tries, 6)), Retry(self))
+        tries += 1
+    }
+
+    fileprivate func tryAgain() {
+        guard let socket else { return }
+        do throws(SystemError) { try advance(socket) } catch { fail(error) }
+    }
+
+    package func descriptorIsReady(_ ready: Interest) {
+        guard let socket else { return }
+        var code = socket.takeError()
+        // A connect to a port of this machine's own ephemeral range may meet itself: two ends, one socket.
+        if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }
+        guard code == 0 else { return fail(SystemError(.connect, code, detail: address.description)) }
+        self.socket = nil
+        // The registration is kept, as the connection's own.
+        do throws(SystemError) { try loop.setInterest([], of: socket.fd, handler: nil) } catch {}
+        race.isWon(by: self, socket)
+    }
+
+    private func fail(_ error: SystemError) {
+        giveUp()
+        race.hasFailed(self, error)
+    }
+
+    package func loopIsEnding() { race.loopIsEnding() }
+
+    func giveUp() {
+        retry?.cancel()
+        retry = nil
+        guard let socket else { return }
+        self.socket = nil
+        loop.forget(socket.fd)
+        loop.kernel.close(socket.fd)
+    }
+}
+
+/// The next try of a Unix connect. A job, since a closure would not be told when the loop ends before.
+private final class Retry: Job {
+    private let attempt: ConnectAttempt
+
+    init(_ attempt: ConnectAttempt) {
+        self.attempt = attempt
+        super.init()
+    }
+
+    override func run() { attempt.tryAgain() }
+
+    override func discardAndRelease() {
+        attempt.loopIsEnding()
+        super.discardAndRelease()
+    }
+}

@@ -1,0 +1,103 @@
+import Reactor
+
+/// How the connections of a listener ended that was drained.
+public struct DrainResult: Hashable, Sendable {
+    /// Those that were closed because they waited for their peers and owed them nothing.
+    public internal(set) var idle = 0
+    /// Those whose handlers came to their end by themselves.
+    public internal(set) var finished = 0
+    /// Those that were aborted at the deadline.
+    public internal(set) var aborted = 0
+}
+
+extension Listener {
+    /// Ends it all in order, within `deadline`: stops listening at once, closes the connections of `serve` that are idle, lets
+    /// the busy ones finish, and aborts at the deadline what is still there.
+    ///
+    /// *Idle* is a connection that waits in a read and has nothing queued: its peer has been answered as far as can be
+    /// seen from here. It is closed at once, or within 20 ms of becoming so; the waiting read fails with `ECANCELED`. At the
+    /// deadline the rest are aborted and what their handlers wait for is cancelled. Clients in the backlog are
+    /// reset; to take them, call `close(drain: true)` before.
+    ///
+    /// Connections that were taken with `accept` are not the listener's. Again: the same guarantee, and the first deadline
+    /// stands.
+    @discardableResult
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public func drain(deadline: Duration) -> Guarantee<DrainResult> {
+        if let drain { return drain.guarantee }
+        let drain = ListenerDrain()
+        self.drain = drain
+        if !isClosed { end(nil) }
+        sweep(drain)
+        if running.count == 0 {
+            drain.finish()
+        } else {
+            drain.start(
+                loop.schedule(every: ListenerDrain.interval) { [self] in sweep(drain) },
+                loop.schedule(after: deadline) { [self] in abortRest(drain) })
+        }
+        return drain.guarantee
+    }
+
+    private func sweep(_ drain: ListenerDrain) {
+        for entry in running.all where entry.connection.isIdle {
+            drain.isIdle(entry.connection)
+            entry.connection.close()
+        }
+    }
+
+    private func abortRest(_ drain: ListenerDrain) {
+        let rest = running.all
+        for entry in rest { drain.isAborted(entry.connection) }
+        drain.finish()
+        for entry in rest {
+            entry.connection.abort()
+            entry.work?.cancel()
+        }
+    }
+}
+
+/// The draining of a listener, and afterwards its account.
+final class ListenerDrain {
+    let guarantee: Guarantee<DrainResult>
+    private let resolve: (DrainResult) -> Void
+    private var result = DrainResult()
+    // By identity: the listener holds them while they are asked for.
+    private var ended: Set<ObjectIdentifier> = []
+    private var timers: [EventLoop.Timer] = []
+    private var isFinished = false
+
+    /// How often it is looked whether a busy connection has become idle.
+    static var interval: Duration { .milliseconds(20) }
+
+    init() { (guarantee, resolve) = Guarantee<DrainResult>.pending() }
+
+    func start(_ timers: EventLoop.Timer...) {
+        // An inline handler of what was closed may have been the last.
+        if isFinished { for timer in timers { timer.cancel() } } else { self.timers = timers }
+    }
+
+    func isIdle(_ connection: Connection) {
+        if ended.insert(ObjectIdentifier(connection)).inserted { result.idle += 1 }
+    }
+
+    func isAborted(_ connection: Connection) {
+        if ended.insert(ObjectIdentifier(connection)).inserted { result.aborted += 1 }
+    }
+
+    /// Whether its end was the listener's doing.
+    func hasEnded(_ connection: Connection) -> Bool { ended.contains(ObjectIdentifier(connection)) }
+
+    func isDone(_ connection: Connection, left: Int) {
+        if !hasEnded(connection) { result.finished += 1 }
+        if left == 0 { finish() }
+    }
+
+    func finish() {
+        if isFinished { return }
+        isFinished = true
+        for timer in timers { timer.cancel() }
+        timers = []
+        resolve(result)
+    }
+}

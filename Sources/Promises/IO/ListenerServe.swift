@@ -1,0 +1,77 @@
+import Glibc
+import Reactor
+
+// Taking connections.
+
+extension Listener {
+    /// The next connection. Several calls are served in their order; one that is cancelled is passed over.
+    ///
+    /// Rejected with a `SystemError` of `accept4`: `EBADF` after `close`, `ECANCELED` if it came while waiting, `EBUSY`
+    /// while `serve` is running, or the error that ended the listener.
+    @inlinable @inline(__always)
+    public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
+        Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))
+    }
+
+    @usableFromInline
+    func startAccept() -> Promise<Connection> {
+        if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
+        if claims.service != nil { return Promise(error: SystemError(.accept, EBUSY, detail: "serve is running")) }
+        let core = IOPromise(Connection.self, claims)
+        claims.waiting.append(core)
+        updateInterest()
+        return Promise(core)
+    }
+
+    /// Accepts connections until the listener is closed, and calls `handler` with each. A connection whose handler's
+    /// promise has settled, whichever way, is closed.
+    ///
+    /// A rejection ends that connection only.
+    /// - Parameters:
+    ///   - maxConnections: how many may run at a time; the next ones wait in the backlog. A connection counts until
+    ///     its descriptor is closed, which may be a while after its handler is done: see `Connection.close`.
+    ///   - onError: is called with the error of a handler and its connection; not for a cancellation, nor for a
+    ///     connection that `drain` has ended. Without it errors are not reported.
+    /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection is done, and
+    ///   rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`.
+    ///   Rejected at once with `EBADF` after `close`, `EBUSY` if `accept` or `serve` is running, `EINVAL` if
+    ///   `maxConnections` is below one. Cancelling it closes the listener; connections that run go on.
+    public func serve<Done: Thenable>(
+        maxConnections: Int = .max, onError: ((any Error, Connection) -> Void)? = nil,
+        _ handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let core = startService(maxConnections, onError, handler).core
+        return Promise(core.traced(root: "serve", Promise<Void>.self, file, line))
+    }
+
+    private func startService<Done: Thenable>(
+        _ maxConnections: Int, _ onError: ((any Error, Connection) -> Void)?,
+        _ handler: @escaping (Connection) throws -> Done
+    ) -> Promise<Void> {
+        if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
+        if claims.service != nil || !claims.waiting.isEmpty {
+            return Promise(error: SystemError(.accept, EBUSY, detail: "the listener is in use"))
+        }
+        guard maxConnections > 0 else {
+            return Promise(error: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
+        }
+        let core = IOPromise(Void.self, claims)
+        let start: (Connection) -> Promise<Void>
+        if let onError {
+            start = { [weak self] connection in
+                firstly { try handler(connection) }.asVoid()
+                    .tapError(policy: .allErrorsExceptCancellation) { error in
+                        if self?.drain?.hasEnded(connection) != true { onError(error, connection) }
+                    }
+                    .ensureThen { connection.close() }
+            }
+        } else {
+            start = { connection in
+                firstly { try handler(connection) }.asVoid().ensureThen { connection.close() }
+            }
+        }
+        claims.service = ListenerClaims.Service(limit: maxConnections, start: start, promise: core)
+        updateInterest()
+        return Promise(core)
+    }
+}

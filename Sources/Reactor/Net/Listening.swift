@@ -1,0 +1,125 @@
+import CLinux
+import Glibc
+
+/// A socket that listens, and the file that it has made if its address is a path.
+package struct ListeningSocket {
+    package let socket: Socket
+    package let address: SocketAddress
+    private var file: UnixFile?
+
+    /// Listens on `address`. `mode` are the permissions of the file, for a path only.
+    package init(
+        on address: SocketAddress, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: Kernel
+    ) throws(SystemError) {
+        let name = address.description
+        if let mode, address.unixPath == nil || mode > 0o7777 {
+            let reason = address.unixPath == nil ? "only a path has one" : "it is at most 7777"
+            throw SystemError(.changeMode, EINVAL, detail: "\(name), mode: \(String(mode, radix: 8)): \(reason)")
+        }
+        var file: UnixFile?
+        socket = try Socket(SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
+            // A restarted server must not wait for the last connections of its predecessor to leave TIME_WAIT.
+            if !address.isUnix { try socket.set(SOL_SOCKET, SO_REUSEADDR, CInt(1)) }
+            // Otherwise [::] would also take the IPv4 port, and a second listener there would fail.
+            if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
+            try socket.apply(settings)
+            file = try UnixFile.bind(socket, to: address)
+            do throws(SystemError) {
+                // Nobody can connect before the socket listens, so nobody does before this.
+                if let mode { try file?.setMode(mode) }
+                _ = try kernel.listen(socket.fd, CInt(clamping: backlog)).orThrow(.listen, name)
+            } catch {
+                file?.remove(kernel)
+                throw error
+            }
+        }
+        self.file = file
+        self.address = address.isUnix ? address : socket.localAddress ?? address
+    }
+
+    /// A socket that somebody else has made, and the caller gives away unless this throws. Its file, if there is one, stays.
+    package init(adopting fd: CInt, _ kernel: Kernel) throws(SystemError) {
+        let socket = Socket(fd, kernel)
+        var isListening: CInt = 0
+        _ = try kernel.getSocketOption(fd, SOL_SOCKET, SO_ACCEPTCONN, &isListening)
+            .orThrow(.getSocketOption, "descriptor \(fd)")
+        guard isListening != 0 else {
+            throw SystemError(.listen, EINVAL, detail: "descriptor \(fd) is a socket that does not listen")
+        }
+        guard let address = socket.localAddress else {
+            throw SystemError(.getSocketName, EAFNOSUPPORT, detail: "descriptor \(fd)")
+        }
+        let flags = try kernel.descriptorControl(fd, F_GETFL, 0).orThrow(.descriptorControl, "descriptor \(fd)")
+        _ = try kernel.descriptorControl(fd, F_SETFL, flags | Int(O_NONBLOCK))
+            .orThrow(.descriptorControl, "descriptor \(fd)")
+        _ = try kernel.descriptorControl(fd, F_SETFD, Int(FD_CLOEXEC))
+            .orThrow(.descriptorControl, "descriptor \(fd)")
+        self.socket = socket
+        self.address = address
+    }
+
+    /// Closes the socket, and removes its file if that is still the one which it has made.
+    package func close() {
+        // First the file: a client that finds it should find somebody.
+        file?.remove(socket.kernel)
+        socket.kernel.close(socket.fd)
+    }
+}
+
+/// The file of a Unix socket, as it was when the socket was bound.
+struct UnixFile {
+    private let path: String
+    private let address: SocketAddress
+    private let identity: FileIdentity?
+    private let kernel: Kernel
+
+    /// Binds `socket`; `nil` if `address` is not a path. A socket file that nobody listens at any more is removed first:
+    /// it is what a dead process has left behind.
+    static func bind(_ socket: Socket, to address: SocketAddress) throws(SystemError) -> UnixFile? {
+        guard let path = address.unixPath else {
+            try socket.bind(to: address)
+            return nil
+        }
+        let kernel = socket.kernel
+        do throws(SystemError) {
+            try socket.bind(to: address)
+        } catch {
+            guard error.code == EADDRINUSE, isStale(path, address, kernel) else { throw error }
+            _ = kernel.unlink(path)
+            try socket.bind(to: address)
+        }
+        return UnixFile(path: path, address: address, identity: identity(path, kernel), kernel: kernel)
+    }
+
+    /// Whether `path` is a socket at which nobody listens. Between the question and the removal another process may
+    /// take the path; asking twice what file it is leaves microseconds for that.
+    private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: Kernel) -> Bool {
+        guard let before = identity(path, kernel), before.isSocket,
+            let probe = try? Socket(SOCK_STREAM, for: address, kernel)
+        else { return false }
+        // EAGAIN is a listener whose backlog is full, EPROTOTYPE a datagram socket: both are alive.
+        let answer = probe.startConnect(to: address)
+        kernel.close(probe.fd)
+        return answer == ECONNREFUSED && identity(path, kernel) == before
+    }
+
+    private static func identity(_ path: String, _ kernel: Kernel) -> FileIdentity? {
+        var status = stat()
+        guard kernel.linkStatus(path, &status) >= 0 else { return nil }
+        return FileIdentity(device: status.st_dev, inode: status.st_ino, isSocket: status.st_mode & S_IFMT == S_IFSOCK)
+    }
+
+    func setMode(_ mode: UInt32) throws(SystemError) {
+        _ = try kernel.changeMode(path, mode).orThrow(.changeMode, address.description)
+    }
+
+    func remove(_ kernel: Kernel) {
+        if let identity, Self.identity(path, kernel) == identity { _ = kernel.unlink(path) }
+    }
+}
+
+private struct FileIdentity: Equatable {
+    let device: dev_t
+    let inode: ino_t
+    let isSocket: Bool
+}

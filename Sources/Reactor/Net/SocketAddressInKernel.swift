@@ -1,0 +1,86 @@
+import CLinux
+import Glibc
+
+// Addresses as the kernel keeps them.
+
+extension SocketAddress {
+    package var family: CInt {
+        switch host {
+        case .v4: AF_INET
+        case .v6: AF_INET6
+        case .unix: AF_UNIX
+        }
+    }
+
+    package func withSocketAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        switch host {
+        case .v4(let address):
+            var raw = sockaddr_in()
+            raw.sin_family = sa_family_t(AF_INET)
+            raw.sin_port = port.bigEndian
+            raw.sin_addr.s_addr = address
+            return Self.with(&raw, MemoryLayout<sockaddr_in>.size, body)
+        case .v6(let high, let low, let scope):
+            var raw = sockaddr_in6()
+            raw.sin6_family = sa_family_t(AF_INET6)
+            raw.sin6_port = port.bigEndian
+            withUnsafeMutableBytes(of: &raw.sin6_addr) {
+                $0.storeBytes(of: high, as: UInt64.self)
+                $0.storeBytes(of: low, toByteOffset: 8, as: UInt64.self)
+            }
+            raw.sin6_scope_id = scope
+            return Self.with(&raw, MemoryLayout<sockaddr_in6>.size, body)
+        case .unix(let name):
+            var raw = sockaddr_un()
+            raw.sun_family = sa_family_t(AF_UNIX)
+            let start = Self.startOfPath + (name.isAbstract ? 1 : 0)
+            // A name has at most 107 bytes, which leaves one for the zero before or behind it.
+            withUnsafeMutableBytes(of: &raw) { $0[start...].copyBytes(from: name.bytes) }
+            return Self.with(&raw, Self.startOfPath + 1 + name.bytes.count, body)
+        }
+    }
+
+    private static func with<Raw, Result>(
+        _ raw: inout Raw, _ size: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
+        withUnsafePointer(to: &raw) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(size)) }
+        }
+    }
+
+    /// Of the path within sockaddr_un.
+    private static var startOfPath: Int { MemoryLayout<sa_family_t>.size }
+
+    /// `nil` for a family that is none of ours, and for a Unix socket without an address, which is what most clients have.
+    ///
+    /// Zeros at the end of an abstract name are not seen: the storage does not say how long the name is.
+    package init?(_ storage: sockaddr_storage) {
+        let parsed = withUnsafeBytes(of: storage) { bytes -> SocketAddress? in
+            switch CInt(storage.ss_family) {
+            case AF_INET:
+                let raw = bytes.loadUnaligned(as: sockaddr_in.self)
+                return SocketAddress(host: .v4(raw.sin_addr.s_addr), port: UInt16(bigEndian: raw.sin_port))
+            case AF_INET6:
+                let raw = bytes.loadUnaligned(as: sockaddr_in6.self)
+                let (high, low) = withUnsafeBytes(of: raw.sin6_addr) {
+                    ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+                }
+                let host = Host.v6(high, low, scope: raw.sin6_scope_id)
+                return SocketAddress(host: host, port: UInt16(bigEndian: raw.sin6_port))
+            case AF_UNIX:
+                return Self.unixName(bytes[Self.startOfPath..<MemoryLayout<sockaddr_un>.size])
+                    .map { SocketAddress(host: .unix($0), port: 0) }
+            default:
+                return nil
+            }
+        }
+        guard let parsed else { return nil }
+        self = parsed
+    }
+
+    private static func unixName(_ field: Slice<UnsafeRawBufferPointer>) -> UnixName? {
+        if field.first != 0 { return UnixName(bytes: Array(field.prefix { $0 != 0 }), isAbstract: false) }
+        guard let last = field.lastIndex(where: { $0 != 0 }) else { return nil }
+        return UnixName(bytes: Array(field[field.startIndex...last].dropFirst()), isAbstract: true)
+    }
+}

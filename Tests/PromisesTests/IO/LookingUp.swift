@@ -1,0 +1,157 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A lookup that a test answers itself.
+struct TestLookup: NameLookup {
+    // The closure stays on the thread of the test's loop, where connect calls it.
+    nonisolated(unsafe) let answer: (String, UInt16) -> Promise<[SocketAddress]>
+
+    init(_ answer: @escaping (String, UInt16) -> Promise<[SocketAddress]>) { self.answer = answer }
+
+    func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> { answer(host, port) }
+
+    /// Fails the test that asks it.
+    static var forbidden: TestLookup {
+        TestLookup { host, _ in
+            Issue.record("\(host) is looked up")
+            return Promise(error: PromiseError.abandoned)
+        }
+    }
+}
+
+/// Connecting to names.
+@Suite struct LookingUp {
+    @Test func whatIsNoNameIsNotLookedUp() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let listener = try net.listen()
+            let six = try net.listen("[::1]:0")
+            let unix = try net.listen("unix:\(folder["a"])")
+            let port = listener.localAddress.port
+            let targets = ["127.0.0.1:\(port)", "localhost:\(port)", "\(six.localAddress)", "\(unix.localAddress)"]
+            for target in targets {
+                try hang(connect(to: target, lookup: TestLookup.forbidden), timeout: patience).abort()
+            }
+            #expect(connect(to: "::1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
+            #expect(connect(to: "256.1.1.1:80", lookup: TestLookup.forbidden).error is SocketAddress.ParseError)
+        }
+    }
+
+    @Test func aNameIsWhatTheLookupSays() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var asked: [String] = []
+            let lookup = TestLookup { host, port in
+                asked.append("\(host) \(port)")
+                return .value([listener.localAddress])
+            }
+            let client = try hang(connect(to: "example.com:80", lookup: lookup), timeout: patience)
+            #expect(asked == ["example.com 80"])
+            #expect(client.peerAddress == listener.localAddress)
+            client.abort()
+        }
+    }
+
+    @Test func theErrorOfTheLookupIsTheErrorOfTheConnect() throws {
+        try withNetwork { net in
+            let failure = NameLookupError(host: "example.com", code: EAI_NONAME)
+            let attempt = connect(to: "example.com:80", lookup: TestLookup { _, _ in Promise(error: failure) })
+            #expect(throws: failure) { try hang(attempt) }
+            #expect("\(failure)".hasPrefix("look up example.com: "))
+            let nothing = connect(to: "example.com:80", lookup: TestLookup { _, _ in .value([]) })
+            let error = #expect(throws: ConnectError.self) { try hang(nothing) }
+            #expect(error?.failures.isEmpty == true)
+            #expect("\(error!)" == "cannot connect to example.com:80: it has no address")
+            #expect(net.calls(.socket) == 0)
+        }
+    }
+
+    @Test func theSystemFindsItsOwnName() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let found = SystemNameLookup.shared.addresses(of: "localhost", port: listener.localAddress.port)
+            #expect(try hang(found, timeout: patience).contains(listener.localAddress))
+            // With a dot it is a name like any other, and yet in the hosts file or known to the library.
+            let numeric = SystemNameLookup.shared.addresses(of: "127.0.0.1", port: 7)
+            #expect(try hang(numeric, timeout: patience) == [SocketAddress("127.0.0.1:7")])
+        }
+    }
+
+    @Test func theSystemSaysWhichNameItDoesNotKnow() throws {
+        try withNetwork { _ in
+            // Too long for any server to be asked.
+            let name = String(repeating: "a", count: 64) + ".invalid"
+            let error = #expect(throws: NameLookupError.self) {
+                try hang(SystemNameLookup.shared.addresses(of: name, port: 1), timeout: patience)
+            }
+            #expect(error?.host == name)
+        }
+    }
+
+    // MARK: Slow ones
+
+    @Test func aSlowLookupHoldsNobodyAndCanBeCancelled() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let lookup = TestLookup { _, _ in after(.seconds(2)).map { [listener.localAddress] } }
+            let attempt = connect(to: "example.com:80", lookup: lookup)
+            let tick = after(.milliseconds(10))
+            hang(tick)
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 10_000_000))
+            attempt.cancel()
+            #expect(attempt.error?.isCancelled == true)
+            net.settle(.seconds(5))
+            #expect(net.calls(.connect) == 0)
+            #expect(net.loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func aLateAnswerIsIgnored() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let (answer, resolver) = Promise<[SocketAddress]>.pending()
+            // Somebody else listens, so the lookup is not cancelled.
+            answer.ignoringErrors()
+            let attempt = connect(
+                to: "example.com:80", timeout: .milliseconds(50), lookup: TestLookup { _, _ in answer })
+            #expect(throws: PromiseError.timedOut) { try hang(attempt) }
+            resolver.fulfill([listener.localAddress])
+            net.settle(.seconds(1))
+            #expect(net.calls(.connect) == 0)
+        }
+    }
+
+    @Test func theTimeOutCancelsTheLookup() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            var isCancelled = false
+            let lookup = TestLookup { _, _ in
+                let (answer, resolver) = Promise<[SocketAddress]>.pending()
+                resolver.onCancel { withExtendedLifetime(resolver) { isCancelled = true } }
+                return answer
+            }
+            #expect(throws: PromiseError.timedOut) {
+                try hang(connect(to: "example.com:80", timeout: .milliseconds(50), lookup: lookup))
+            }
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 50_000_000))
+            net.settle()
+            #expect(isCancelled)
+        }
+    }
+
+    @Test func theLoopEndsDuringALookup() throws {
+        var attempt: Promise<Connection>?
+        let (answer, resolver) = Promise<[SocketAddress]>.pending()
+        _ = try logged {
+            try withNetwork(clock: VirtualClock()) { net in
+                attempt = connect(to: "example.com:80", timeout: .seconds(1), lookup: TestLookup { _, _ in answer })
+                net.settle()
+            }
+        }
+        resolver.fulfill([])
+        #expect(attempt?.isPending == false)
+    }
+}

@@ -1,0 +1,139 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct SocketOptionValues {
+    /// The kernel's own view, by another way than the library's.
+    private func raw(_ fd: CInt, _ level: CInt, _ option: CInt) -> CInt {
+        var value: CInt = -1
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        getsockopt(fd, level, option, &value, &length)
+        return value
+    }
+
+    @Test func whatIsSetIsWhatTheKernelHas() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let fd = net.ledger.accepted[0]
+            #expect(try connection.value(of: .noDelay))
+            try connection.set(.noDelay, to: false)
+            #expect(try !connection.value(of: .noDelay))
+            try connection.set(.keepAlive, to: true)
+            try connection.set(.keepAliveIdle, to: .seconds(30))
+            try connection.set(.keepAliveInterval, to: .milliseconds(1))
+            try connection.set(.keepAliveCount, to: 3)
+            try connection.set(.userTimeout, to: .microseconds(1_500_001))
+            try connection.set(.notSentLowWater, to: 16384)
+            try connection.set(.sendBuffer, to: 10_000)
+            try connection.set(.receiveBuffer, to: 20_000)
+            #expect(try connection.value(of: .keepAlive))
+            #expect(try connection.value(of: .keepAliveIdle) == .seconds(30))
+            #expect(try connection.value(of: .keepAliveInterval) == .seconds(1), "rounded up")
+            #expect(try connection.value(of: .keepAliveCount) == 3)
+            #expect(try connection.value(of: .userTimeout) == .milliseconds(1501), "rounded up")
+            #expect(try connection.value(of: .notSentLowWater) == 16384)
+            #expect(try connection.value(of: .sendBuffer) == 20_000, "the kernel doubles it")
+            #expect(try connection.value(of: .receiveBuffer) == 40_000)
+            #expect(raw(fd, CInt(IPPROTO_TCP), TCP_KEEPIDLE) == 30)
+            #expect(raw(fd, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT) == 1501)
+            #expect(raw(fd, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT) == 16384)
+            peer.close()
+        }
+    }
+
+    @Test func aValueThatItCannotHaveIsNamed() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let calls = net.calls(.setSocketOption)
+            func refused(_ body: () throws(SystemError) -> Void) -> String? {
+                do throws(SystemError) { try body() } catch {
+                    return error == SystemError(.setSocketOption, EINVAL) ? error.detail : "\(error)"
+                }
+                return nil
+            }
+            let tooLong = refused { () throws(SystemError) in try connection.set(.keepAliveIdle, to: .seconds(32768)) }
+            #expect(tooLong == "TCP_KEEPIDLE: 32768.0 seconds, which takes 1 to 32767 seconds")
+            let none = refused { () throws(SystemError) in try connection.set(.keepAliveInterval, to: .zero) }
+            #expect(none?.contains("TCP_KEEPINTVL") == true)
+            let negative = refused { () throws(SystemError) in try connection.set(.userTimeout, to: .seconds(-1)) }
+            #expect(negative?.contains("-1.0 seconds") == true)
+            let endless = refused { () throws(SystemError) in
+                try connection.set(.userTimeout, to: .seconds(Int64.max))
+            }
+            #expect(endless != nil)
+            for count in [0, 128, -1, .min, .max] {
+                let text = refused { () throws(SystemError) in try connection.set(.keepAliveCount, to: count) }
+                #expect(text?.contains("TCP_KEEPCNT: \(count)") == true)
+            }
+            for size in [0, -1, .min, .max] {
+                let text = refused { () throws(SystemError) in try connection.set(.sendBuffer, to: size) }
+                #expect(text?.contains("SO_SNDBUF: \(size)") == true)
+            }
+            #expect(net.calls(.setSocketOption) == calls, "the kernel was not asked")
+            peer.close()
+        }
+    }
+
+    @Test func anOptionOfAnotherKindOfSocketIsTheKernelsRefusal() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let listener = try net.listen("unix:\(folder["a"])")
+            let connection = try hang(connect(to: listener.localAddress), timeout: patience)
+            let error = #expect(throws: SystemError.self) { try connection.set(.keepAliveCount, to: 3) }
+            #expect(error?.code == EOPNOTSUPP)
+            #expect(error?.detail == "TCP_KEEPCNT: 3")
+            try connection.set(.sendBuffer, to: 8192)
+            #expect(try connection.value(of: .sendBuffer) == 16384)
+        }
+    }
+
+    @Test func afterTheEndTheNumberIsNotTouched() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.abort()
+            let calls = (net.calls(.setSocketOption), net.calls(.getSocketOption))
+            #expect(throws: SystemError(.setSocketOption, EBADF)) { try connection.set(.noDelay, to: true) }
+            #expect(throws: SystemError(.getSocketOption, EBADF)) { try connection.value(of: .noDelay) }
+            #expect(calls == (net.calls(.setSocketOption), net.calls(.getSocketOption)))
+            peer.close()
+        }
+    }
+
+    @Test func aConnectHasThemFromTheStart() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let options: [SocketSetting] = [
+                .set(.noDelay, to: false), .set(.receiveBuffer, to: 10_000), .set(.userTimeout, to: .seconds(9)),
+            ]
+            let real = net.kernel.startConnect
+            var bufferAtConnect: CInt = 0
+            net.kernel.startConnect = {
+                bufferAtConnect = raw($0, SOL_SOCKET, SO_RCVBUF)
+                return real($0, $1, $2)
+            }
+            let client = try hang(connect(to: listener.localAddress, options: options), timeout: patience)
+            #expect(bufferAtConnect == 20_000)
+            #expect(try client.value(of: .userTimeout) == .seconds(9))
+            #expect(try !client.value(of: .noDelay))
+        }
+    }
+
+    @Test func aListenerHasThemBeforeItIsBound() throws {
+        try withNetwork { net in
+            let shared: [SocketSetting] = [.set(.reusePort, to: true)]
+            let first = try Listener.bind("127.0.0.1:0", options: shared)
+            let second = try Listener.bind(first.localAddress, options: shared)
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try Listener.bind(first.localAddress) }
+            second.close()
+            first.close()
+            let wrong: [SocketSetting] = [.set(.keepAliveCount, to: 1000)]
+            let open = net.ledger.open
+            #expect(throws: SystemError(.setSocketOption, EINVAL)) {
+                try Listener.bind("127.0.0.1:0", options: wrong)
+            }
+            #expect(code(connect(to: .loopback(port: 1), options: wrong)) == EINVAL)
+            #expect(net.ledger.open == open)
+        }
+    }
+}

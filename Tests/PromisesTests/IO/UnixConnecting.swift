@@ -1,0 +1,99 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What is particular to connecting to a Unix socket: a full backlog is not waited for by the kernel.
+@Suite struct UnixConnecting {
+    @Test func aFullBacklogIsTriedAgainUntilThereIsRoom() throws {
+        let folder = SocketFolder()
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let filler = try Peer(to: listener.localAddress)
+            let attempt = connect(to: listener.localAddress, timeout: .seconds(10))
+            net.settle(.milliseconds(500))
+            #expect(attempt.isPending)
+            #expect(net.calls(.connect) < 20)
+            let first = listener.accept()
+            let client = try hang(attempt)
+            try hang(first)
+            let server = try hang(listener.accept())
+            try hang(client.write("x"))
+            #expect(try hang(server.receive()) == [0x78])
+            filler.close()
+        }
+    }
+
+    @Test func withATimeOutItEndsThere() throws {
+        let folder = SocketFolder()
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let filler = try Peer(to: listener.localAddress)
+            let begin = clock.now
+            #expect(throws: PromiseError.timedOut) {
+                try hang(connect(to: listener.localAddress, timeout: .milliseconds(100)))
+            }
+            #expect(begin.duration(to: clock.now) == .milliseconds(100))
+            #expect(net.ledger.open.count <= 4, "the listener, and the loop's own")
+            let closes = net.calls(.close)
+            net.settle(.seconds(1))
+            #expect(net.calls(.close) == closes)
+            filler.close()
+        }
+    }
+
+    @Test func withoutOneItEndsAfterTwoMinutes() throws {
+        let folder = SocketFolder()
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 10_000) { net in
+            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let filler = try Peer(to: listener.localAddress)
+            #expect(throws: SystemError(.connect, EAGAIN)) { try hang(connect(to: listener.localAddress)) }
+            #expect(clock.now >= EventLoop.Instant(nanoseconds: 120_000_000_000))
+            filler.close()
+        }
+    }
+
+    @Test func cancelledWhileItWaitsItIsTriedNoMore() throws {
+        let folder = SocketFolder()
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let filler = try Peer(to: listener.localAddress)
+            let attempt = connect(to: listener.localAddress)
+            net.settle(.milliseconds(10))
+            attempt.cancel()
+            #expect(attempt.error?.isCancelled == true)
+            let tries = net.calls(.connect)
+            net.settle(.seconds(1))
+            #expect(net.calls(.connect) == tries)
+            #expect(net.loop.nextDeadline == nil)
+            filler.close()
+        }
+    }
+
+    @Test func theLoopEndsWhileItWaits() throws {
+        let folder = SocketFolder()
+        var attempt: Promise<Connection>?
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let filler = try Peer(to: listener.localAddress)
+            attempt = connect(to: listener.localAddress, timeout: .seconds(3))
+            net.settle(.milliseconds(10))
+            #expect(attempt?.isPending == true)
+            filler.close()
+        }
+        #expect(attempt.flatMap { code($0) } == ECANCELED)
+    }
+
+    @Test func nobodyListens() throws {
+        let folder = SocketFolder()
+        folder.leaveStaleSocket("stale")
+        try withNetwork { net in
+            #expect(code(connect(to: folder.address("stale"))) == ECONNREFUSED)
+            #expect(code(connect(to: folder.address("nothing"))) == ENOENT)
+            #expect(code(connect(to: "unix:@reactor-nobody-\(getpid())")) == ECONNREFUSED)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Listeners at paths and abstract names, and the files that they make.
+@Suite struct UnixListeners {
+    private func exchange(_ net: Network, _ listener: Listener) throws {
+        let client = try hang(connect(to: listener.localAddress), timeout: patience)
+        let server = try net.accept(from: listener)
+        try hang(client.write("hello"), timeout: patience)
+        #expect(try hang(server.receive(), timeout: patience) == Array("hello".utf8))
+        try hang(server.write("there"), timeout: patience)
+        #expect(try hang(client.receive(), timeout: patience) == Array("there".utf8))
+        #expect(client.peerAddress == listener.localAddress)
+        client.close()
+        hang(server.close())
+    }
+
+    @Test func aPath() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let listener = try net.listen("unix:\(folder["a"])")
+            #expect(listener.localAddress == folder.address("a"))
+            try exchange(net, listener)
+            listener.close()
+            #expect(folder.names.isEmpty)
+        }
+    }
+
+    @Test func anAbstractName() throws {
+        try withNetwork { net in
+            let listener = try net.listen("unix:@reactor-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
+            try exchange(net, listener)
+            let error = #expect(throws: SystemError.self) { try Listener.bind(listener.localAddress) }
+            #expect(error == SystemError(.bind, EADDRINUSE))
+        }
+    }
+
+    @Test func itServes() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let listener = try net.listen("unix:\(folder["a"])")
+            let served = listener.serve { echo($0) }
+            let client = try Peer(to: folder.address("a"))
+            try client.send("x")
+            client.end()
+            let reply = elsewhere { try client.readToEnd() }
+            #expect(try hang(reply, timeout: patience) == [0x78])
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func lettingGoOfItRemovesTheFileToo() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            var listener: Listener? = try net.listen("unix:\(folder["a"])")
+            #expect(folder.names == ["a"])
+            withExtendedLifetime(listener) {}
+            listener = nil
+            #expect(folder.names.isEmpty)
+        }
+    }
+
+    // MARK: What is there already
+
+    @Test func whatADeadProcessLeftIsReplaced() throws {
+        let folder = SocketFolder()
+        folder.leaveStaleSocket("a")
+        try withNetwork { net in
+            let listener = try net.listen("unix:\(folder["a"])")
+            try exchange(net, listener)
+        }
+        #expect(folder.names.isEmpty)
+    }
+
+    @Test(arguments: [4096, 0]) func whereSomebodyListensNothingIsTouched(backlog: Int) throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let first = try net.listen("unix:\(folder["a"])", backlog: backlog)
+            // With a backlog of 0 this fills it, and the probe is answered EAGAIN.
+            let filler = try Peer(to: first.localAddress)
+            let before = folder.status("a")
+            let error = #expect(throws: SystemError.self) { try Listener.bind(first.localAddress) }
+            #expect(error == SystemError(.bind, EADDRINUSE))
+            #expect(error?.detail == "\(first.localAddress)")
+            #expect(folder.status("a")?.st_ino == before?.st_ino)
+            let accepted = try net.accept(from: first)
+            filler.close()
+            hang(accepted.close())
+            // The probe, if it was let in, has gone again.
+            first.close()
+        }
+    }
+
+    @Test func aFileThatIsNoSocketIsNeverRemoved() throws {
+        let folder = SocketFolder()
+        close(creat(folder["file"], 0o600))
+        symlink("/nowhere", folder["link"])
+        try withNetwork { net in
+            for name in ["file", "link"] {
+                let error = #expect(throws: SystemError.self) { try net.listen("unix:\(folder[name])") }
+                #expect(error == SystemError(.bind, EADDRINUSE))
+            }
+            #expect(net.calls(.unlink) == 0)
+        }
+        #expect(folder.names == ["file", "link"])
+    }
+
+    @Test func aSocketThatWasReplacedWhileItWasAskedIsKept() throws {
+        let folder = SocketFolder()
+        folder.leaveStaleSocket("a")
+        try withNetwork { net in
+            let real = net.kernel.startConnect
+            net.kernel.startConnect = {
+                let answer = real($0, $1, $2)
+                // Its number stays taken, so that the next file cannot have it.
+                rename(folder["a"], folder["old"])
+                folder.leaveStaleSocket("a")
+                return answer
+            }
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder["a"])") }
+        }
+        #expect(folder.names == ["a", "old"])
+    }
+
+    @Test func aFileOfAnotherIsNotRemovedAtTheEnd() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let listener = try net.listen("unix:\(folder["a"])")
+            rename(folder["a"], folder["old"])
+            folder.leaveStaleSocket("a")
+            listener.close()
+        }
+        #expect(folder.names == ["a", "old"])
+    }
+
+    // MARK: Permissions and errors
+
+    @Test(arguments: [0o600, 0o666, 0o777] as [UInt32]) func theModeIsThatOfTheFile(mode: UInt32) throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let real = net.kernel.listen
+            var modeAtListen: UInt32?
+            net.kernel.listen = {
+                modeAtListen = folder.status("a").map { $0.st_mode & 0o7777 }
+                return real($0, $1)
+            }
+            let listener = try Listener.bind("unix:\(folder["a"])", mode: mode)
+            #expect(modeAtListen == mode)
+            listener.close()
+        }
+    }
+
+    @Test func aModeIsForPathsOnly() throws {
+        try withNetwork { net in
+            for address in ["127.0.0.1:0", "unix:@reactor-mode"] {
+                let error = #expect(throws: SystemError.self) { try Listener.bind(address, mode: 0o600) }
+                #expect(error == SystemError(.changeMode, EINVAL))
+                #expect(error?.detail?.contains(address) == true)
+            }
+            let folder = SocketFolder()
+            #expect(throws: SystemError(.changeMode, EINVAL)) {
+                try Listener.bind("unix:\(folder["a"])", mode: 0o10000)
+            }
+            #expect(net.calls(.socket) == 0)
+        }
+    }
+
+    @Test func everyStepThatFailsLeavesNothing() throws {
+        let folder = SocketFolder()
+        let refuse: [(inout Syscalls) -> Void] = [
+            { $0.changeMode = { _, _ in -Int(EPERM) } }, { $0.listen = { _, _ in -Int(ENOBUFS) } },
+        ]
+        for refuse in refuse {
+            try withNetwork { net in
+                refuse(&net.kernel)
+                #expect(throws: SystemError.self) { try Listener.bind("unix:\(folder["a"])", mode: 0o600) }
+                #expect(net.ledger.open.isEmpty && folder.names.isEmpty)
+            }
+        }
+    }
+
+    @Test func aFolderThatIsNotThere() throws {
+        try withNetwork { net in
+            #expect(throws: SystemError(.bind, ENOENT)) { try net.listen("unix:/nowhere/at/all") }
+        }
+    }
+}

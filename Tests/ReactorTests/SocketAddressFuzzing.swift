@@ -1,0 +1,65 @@
+import Reactor
+import Testing
+
+/// Whatever text comes: it is an address that can be written and read again, or it is refused with a reason.
+@Suite struct SocketAddressFuzzing {
+    private static let corpus = [
+        "127.0.0.1:7000", "0.0.0.0:0", "255.255.255.255:65535", "localhost:80", "[::1]:7000", "[::]:1",
+        "[2001:DB8:0:0:0:0:0:1]:443", "[::ffff:1.2.3.4]:5", "[fe80::1%1]:9", "[fe80::1%lo]:9", "example.com:80",
+        "a-b.c_d.example:1", "unix:/run/service.sock", "unix:@name", "unix:./@name", "unix:relative", "", ":", "[]:1",
+        "1.2.3:4", "unix:", "unix:@", "[::1%]:80", "xn--nxasmq6b.example.:443",
+    ]
+    private static let pieces = [
+        ":", "::", "[", "]", "%", "@", ".", "-", "/", "unix:", "localhost", "0", "1", "255", "256", "65535", "65536",
+        "a", "F",
+        "g", "\u{0}", " ", "\n", "ü", "🙂", "٣", "\u{301}", "+", "0x7f", "%lo", "%0", "%4294967295", "ffff:",
+    ]
+
+    @Test(arguments: 0..<8) func itParsesOrSaysWhyNot(seed: Int) throws {
+        var dice = Dice(seed: UInt64(seed))
+        var parsed = 0
+        for _ in 0..<3000 {
+            let text = mutated(Self.corpus.randomElement(using: &dice)!, &dice)
+            do throws(SocketAddress.ParseError) {
+                switch try Endpoint(text) {
+                case .address(let address):
+                    parsed += 1
+                    let again = try SocketAddress(address.description)
+                    #expect(again == address, "\(text.debugDescription)")
+                    #expect(again.description == address.description)
+                    #expect(again.hashValue == address.hashValue)
+                case .host(let host, let port):
+                    #expect(try Endpoint("\(host):\(port)") == .host(host, port: port))
+                    #expect(!host.utf8.contains(0) && host.utf8.allSatisfy { $0 < 0x80 } && host.utf8.count <= 253)
+                    #expect((try? SocketAddress(text)) == nil)
+                }
+            } catch {
+                #expect(error.text == text || text.hasPrefix("unix:"))
+                #expect(!error.reason.isEmpty)
+            }
+        }
+        #expect(parsed > 100, "the mutations leave too little to try")
+    }
+
+    /// Up to four changes: a piece put in, characters taken out, doubled or exchanged, two texts crossed.
+    private func mutated(_ text: String, _ dice: inout Dice) -> String {
+        var characters = Array(text.unicodeScalars)
+        for _ in 0..<Int.random(in: 0...4, using: &dice) {
+            let place = Int.random(in: 0...characters.count, using: &dice)
+            let rest = Int.random(in: 0...(characters.count - place), using: &dice)
+            switch Int.random(in: 0..<5, using: &dice) {
+            case 0: characters.insert(contentsOf: Self.pieces.randomElement(using: &dice)!.unicodeScalars, at: place)
+            case 1: characters.removeSubrange(place..<place + min(rest, 3))
+            case 2: characters.insert(contentsOf: characters[place..<place + rest], at: place)
+            case 3 where place < characters.count:
+                characters[place] = Unicode.Scalar(UInt8.random(in: 0...255, using: &dice))
+            default:
+                let other = Array(Self.corpus.randomElement(using: &dice)!.unicodeScalars)
+                characters = characters[..<place] + other.suffix(Int.random(in: 0...other.count, using: &dice))
+            }
+        }
+        var text = String.UnicodeScalarView()
+        text.append(contentsOf: characters)
+        return String(text)
+    }
+}

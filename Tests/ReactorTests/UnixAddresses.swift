@@ -1,0 +1,77 @@
+import CLinux
+import Glibc
+import Reactor
+import Testing
+
+/// Unix addresses as text and as the kernel keeps them.
+@Suite struct UnixAddresses {
+    private static let longest = String(repeating: "a", count: 107)
+
+    @Test(arguments: [
+        "unix:/run/service.sock", "unix:relative", "unix:./@name", "unix:@name", "unix:@/looks/like/a/path", "unix:@@",
+        "unix:/mit/ümlaut 🙂", "unix:/with:colon:80", "unix:\(longest)", "unix:@\(longest)",
+    ])
+    func itReadsAndWrites(text: String) throws {
+        let address = try SocketAddress(text)
+        #expect(address.description == text)
+        #expect(try SocketAddress(address.description) == address)
+        #expect(address.isUnix && !address.isIPv6 && address.family == AF_UNIX)
+        #expect(address.port == 0)
+        #expect((address.unixPath == nil) == text.hasPrefix("unix:@"))
+        #expect(address.unixPath ?? address.abstractName.map { "@" + $0 } == address.hostText)
+        #expect("unix:\(address.hostText)" == text)
+        #expect(throughTheKernel(address) == address)
+    }
+
+    @Test(arguments: [
+        ("unix:", "empty"), ("unix:@", "empty"), ("unix:/a\u{0}b", "zero"), ("unix:@a\u{0}", "zero"),
+        ("unix:\(longest)a", "107"), ("unix:@\(longest)a", "107"),
+    ])
+    func itRefusesWithAReason(text: String, reason: String) {
+        let error = #expect(throws: SocketAddress.ParseError.self) { try SocketAddress(text) }
+        #expect(error?.text == text)
+        #expect(error?.reason.contains(reason) == true)
+    }
+
+    @Test func theCountIsOfBytes() {
+        let error = #expect(throws: SocketAddress.ParseError.self) {
+            try SocketAddress(unixPath: String(repeating: "ü", count: 54))
+        }
+        #expect(error?.reason.contains("108 bytes") == true)
+    }
+
+    @Test func aPathThatBeginsWithAnAtIsTheSameFile() throws {
+        let address = try SocketAddress(unixPath: "@name")
+        #expect(address.description == "unix:./@name")
+        #expect(try SocketAddress(unixPath: "./@name") == address)
+        #expect(try SocketAddress(abstract: "name") != address)
+    }
+
+    @Test func aPortMeansNothing() throws {
+        var address = try SocketAddress("unix:/a")
+        address.port = 80
+        #expect(address == (try SocketAddress("unix:/a")))
+        #expect(address.port == 0)
+    }
+
+    @Test func aSocketWithoutAnAddressHasNone() {
+        var storage = sockaddr_storage()
+        storage.ss_family = sa_family_t(AF_UNIX)
+        #expect(SocketAddress(storage) == nil)
+    }
+
+    /// Every connection keeps one.
+    @Test func itIsThreeWordsLarge() {
+        #expect(MemoryLayout<SocketAddress?>.size <= 24)
+    }
+
+    private func throughTheKernel(_ address: SocketAddress) -> SocketAddress? {
+        var storage = sockaddr_storage()
+        address.withSocketAddress { pointer, length in
+            withUnsafeMutableBytes(of: &storage) {
+                $0.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(length)))
+            }
+        }
+        return SocketAddress(storage)
+    }
+}
