@@ -113,6 +113,20 @@ extern _Bool clinux_tracing;
 static inline _Bool clinux_is_tracing(void) { return __atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED); }
 static inline void clinux_set_tracing(_Bool on) { __atomic_store_n(&clinux_tracing, on, __ATOMIC_RELAXED); }
 
+// struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2); hidden likewise. The system calls by themselves.
+struct clinux_mmsghdr {
+    struct msghdr header;
+    unsigned int count;
+};
+
+static inline long clinux_recvmmsg(int fd, struct clinux_mmsghdr *messages, unsigned int count, int flags) {
+    return syscall(SYS_recvmmsg, fd, messages, count, flags, (void *)0);
+}
+
+static inline long clinux_sendmmsg(int fd, struct clinux_mmsghdr *messages, unsigned int count, int flags) {
+    return syscall(SYS_sendmmsg, fd, messages, count, flags);
+}
+
 // epoll_event.data is a union, which Swift reaches through computed accessors; two words are plainer.
 static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t data) {
     struct epoll_event event = {.events = events, .data = {.u64 = data}};

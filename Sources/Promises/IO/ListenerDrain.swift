@@ -8,6 +8,9 @@ public struct DrainResult: Hashable, Sendable {
     public internal(set) var finished = 0
     /// Those that were aborted at the deadline.
     public internal(set) var aborted = 0
+
+    /// Of a listener that had no connections.
+    public init() {}
 }
 
 extension Listener {

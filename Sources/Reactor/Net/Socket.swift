@@ -42,6 +42,25 @@ package struct Socket {
         }
     }
 
+    /// A UDP socket, bound to `source` and connected to `peer` as far as there is one.
+    package static func datagram(
+        from source: SocketAddress?, to peer: SocketAddress?, _ settings: [SocketSetting], _ kernel: Kernel
+    ) throws(SystemError) -> Socket {
+        guard let address = source ?? peer else {
+            throw SystemError(.bind, EINVAL, detail: "to no address")
+        }
+        if address.isUnix { throw SystemError(.bind, EAFNOSUPPORT, detail: "\(address) for UDP") }
+        return try Socket(SOCK_DGRAM, for: address, kernel).orClosed { socket throws(SystemError) in
+            // As for listeners: [::] leaves the IPv4 port alone.
+            if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
+            try socket.apply(settings)
+            if let source { try socket.bind(to: source) }
+            guard let peer else { return }
+            let code = socket.startConnect(to: peer)
+            if code != 0 { throw SystemError(.connect, code, detail: peer.description) }
+        }
+    }
+
     /// Sets out for `address`: the socket becomes writable when it is there, or when it has failed. Answers an errno, or 0.
     package func startConnect(to address: SocketAddress) -> CInt {
         let result = address.withSocketAddress { kernel.startConnect(fd, $0, $1) }

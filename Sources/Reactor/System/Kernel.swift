@@ -97,12 +97,14 @@ package final class Kernel {
     package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.receive) { table.receive(fd, buffer, count) }
     }
+    package func receiveMessages(_ fd: CInt, _ messages: UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int {
+        retrying(.receiveMessages) { table.receiveMessages(fd, messages, count) }
+    }
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         retrying(.send) { table.send(fd, buffer, count) }
     }
-    /// At most 1024 pieces.
-    package func sendVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
-        retrying(.sendVector) { table.sendVector(fd, pieces, count) }
+    package func sendMessages(_ fd: CInt, _ messages: UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int {
+        retrying(.sendMessages) { table.sendMessages(fd, messages, count) }
     }
     package func setSocketOption<Value>(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: Value) -> Int {
         withUnsafeBytes(of: value) { bytes in

@@ -51,16 +51,16 @@ package struct Syscalls {
     }
     package var read: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(Glibc.read($0, $1, $2)) }
     package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
+    package var receiveMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
+        result(clinux_recvmmsg($0, $1, CUnsignedInt($2), 0))
+    }
     // MSG_NOSIGNAL on every send: a write to a reset socket would otherwise end the process with SIGPIPE, and the
     // process's own dispositions are not ours to change.
     package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
-    package var sendVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = { fd, pieces, count in
-        var message = msghdr()
-        message.msg_iov = UnsafeMutablePointer(mutating: pieces)
-        message.msg_iovlen = count
-        return result(sendmsg(fd, &message, CInt(MSG_NOSIGNAL)))
+    package var sendMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
+        result(clinux_sendmmsg($0, $1, CUnsignedInt($2), CInt(MSG_NOSIGNAL)))
     }
     package var setSocketOption: (CInt, _ level: CInt, _ name: CInt, UnsafeRawPointer, socklen_t) -> Int = {
         result(setsockopt($0, $1, $2, $3, $4))

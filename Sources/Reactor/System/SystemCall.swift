@@ -2,8 +2,8 @@
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, changeMode, close, connect, descriptorControl, epollControl, epollCreate, epollWait, eventCreate
-    case eventRead, getPeerName, getSocketName, getSocketOption, linkStatus, listen, receive, send, setSocketOption
-    case shutdown, sigaction, socket, threadCreate, timerCreate, timerSet, unlink
+    case eventRead, getPeerName, getSocketName, getSocketOption, linkStatus, listen, receive, receiveMessages, send
+    case sendMessages, setSocketOption, shutdown, sigaction, socket, threadCreate, timerCreate, timerSet, unlink
 
     /// The name of the call's man page.
     public var description: String {
@@ -31,9 +31,9 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .pipe: "pipe2"
         case .read: "read"
         case .receive: "recv"
-        case .rename: "rename"
+        case .receiveMessages: "recvmmsg"
         case .send: "send"
-        case .sendVector: "sendmsg"
+        case .sendMessages: "sendmmsg"
         case .setSocketOption: "setsockopt"
         case .shutdown: "shutdown"
         case .sigaction: "sigaction"

@@ -1,0 +1,144 @@
+import Glibc
+import Reactor
+
+extension DatagramSocket {
+    /// Who waits for datagrams.
+    struct Reception {
+        let promise: Core
+        let limit: Int
+        /// Of `forEachPacket`; `nil` for `receive`, which takes them as an array.
+        let body: ((RawSpan, PacketOrigin) throws -> Void)?
+    }
+
+    /// The datagrams that have come: waits for one, then takes what is there, at most `limit` and never more than 32.
+    ///
+    /// Rejected with a `SystemError` of `recvmmsg`: what the kernel reports, after which the next call goes on; `EBUSY` if
+    /// another `receive` or `forEachPacket` waits; `EBADF` after `close`, `ECANCELED` if that came while it waited. Cancelling it
+    /// leaves what comes to the next. See recvmmsg(2).
+    public func receive(
+        upTo limit: Int = 32, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[Packet]> {
+        Promise(startReceiving(limit).core.traced(root: "receive", Promise<[Packet]>.self, file, line))
+    }
+
+    /// Calls `body` with each datagram, in the order of their coming, until the socket is closed or `body` throws. The bytes are
+    /// borrowed from the socket's buffer for the time of the call.
+    ///
+    /// At most 32 a turn of the loop. What the kernel reports of datagrams that were sent before, such as `ECONNREFUSED`, is
+    /// passed over. The promise is rejected with what `body` throws, with `ECANCELED` when the socket is closed, or with the
+    /// error that makes receiving impossible. Cancelling it ends it; datagrams that were taken together with the last
+    /// one are the next call's.
+    public func forEachPacket(
+        _ body: @escaping (RawSpan, PacketOrigin) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        Promise(startForEach(body).core.traced(root: "forEachPacket", Promise<Void>.self, file, line))
+    }
+
+    private func refusal(_ limit: Int) -> SystemError? {
+        if isClosed { return SystemError(.receiveMessages, EBADF, detail: "the socket is closed") }
+        if limit < 1 { return SystemError(.receiveMessages, EINVAL, detail: "upTo: \(limit)") }
+        if reception == nil { return nil }
+        return SystemError(.receiveMessages, EBUSY, detail: "another reception is waiting")
+    }
+
+    private func startReceiving(_ limit: Int) -> Promise<[Packet]> {
+        if let refusal = refusal(limit) { return Promise(error: refusal) }
+        if !leftOver.isEmpty && !isDelivering {
+            let packets = Array(leftOver.prefix(limit))
+            leftOver.removeFirst(packets.count)
+            return .value(packets)
+        }
+        let core = IOPromise([Packet].self, self)
+        reception = Reception(promise: core, limit: limit, body: nil)
+        updateInterest()
+        return Promise(core)
+    }
+
+    private func startForEach(_ body: @escaping (RawSpan, PacketOrigin) throws -> Void) -> Promise<Void> {
+        if let refusal = refusal(1) { return Promise(error: refusal) }
+        let core = IOPromise(Void.self, self)
+        reception = Reception(promise: core, limit: MessageBatch.capacity, body: body)
+        if !leftOver.isEmpty && !isDelivering { loop.enqueue { [self] in deliverLeftOver() } }
+        updateInterest()
+        return Promise(core)
+    }
+
+    func receiveNow() {
+        guard let reception else { return }
+        let count = batch.receive(socket.fd, upTo: reception.limit, loop.kernel)
+        if count == -Int(EAGAIN) { return }
+        if count < 0 {
+            let error = SystemError(.receiveMessages, CInt(-count), detail: peerAddress?.description)
+            if reception.body != nil && !Self.isLasting(error) { return }
+            self.reception = nil
+            return reception.promise.reject(error)
+        }
+        if reception.body == nil {
+            self.reception = nil
+            return reception.promise.fulfill((0..<count).map { packet($0) })
+        }
+        deliver(count)
+    }
+
+    private func packet(_ index: Int) -> Packet { Packet([UInt8](batch.bytes(index)), origin(index)) }
+
+    private func origin(_ index: Int) -> PacketOrigin {
+        PacketOrigin(address: batch.address(index), isTruncated: batch.isTruncated(index))
+    }
+
+    /// Of the socket rather than of a datagram: the next call would fail likewise.
+    private static func isLasting(_ error: SystemError) -> Bool {
+        [EBADF, EFAULT, EINVAL, ENOTSOCK, ENOTCONN].contains(error.code)
+    }
+
+    private func deliver(_ count: Int) {
+        isDelivering = true
+        for index in 0..<count {
+            // The body may have ended it, or closed the socket.
+            guard let reception, let body = reception.body else {
+                if !isClosed { leftOver += (index..<count).map { packet($0) } }
+                break
+            }
+            call(body, batch.bytes(index), origin(index), reception.promise)
+        }
+        isDelivering = false
+        deliverLater()
+    }
+
+    private func call(
+        _ body: (RawSpan, PacketOrigin) throws -> Void, _ bytes: UnsafeRawBufferPointer, _ origin: PacketOrigin,
+        _ promise: Core
+    ) {
+        do { try body(bytes.bytes, origin) } catch {
+            guard reception?.promise === promise else { return }
+            reception = nil
+            promise.reject(error)
+        }
+    }
+
+    /// Those that were taken together with one at which an earlier reception ended.
+    private func deliverLeftOver() {
+        guard !isDelivering, !isClosed, let reception else { return }
+        isDelivering = true
+        if let body = reception.body {
+            while !leftOver.isEmpty, self.reception?.promise === reception.promise {
+                let packet = leftOver.removeFirst()
+                let origin = PacketOrigin(address: packet.address, isTruncated: packet.isTruncated)
+                packet.bytes.withUnsafeBytes { call(body, $0, origin, reception.promise) }
+            }
+        } else if !leftOver.isEmpty {
+            self.reception = nil
+            let packets = Array(leftOver.prefix(reception.limit))
+            leftOver.removeFirst(packets.count)
+            reception.promise.fulfill(packets)
+        }
+        isDelivering = false
+        deliverLater()
+        updateInterest()
+    }
+
+    /// Another reception may have begun within the body of the last.
+    private func deliverLater() {
+        if !leftOver.isEmpty, reception != nil { loop.enqueue { [self] in deliverLeftOver() } }
+    }
+}

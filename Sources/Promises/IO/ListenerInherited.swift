@@ -1,0 +1,30 @@
+import Glibc
+import Reactor
+
+extension Listener {
+    /// A listener on the sockets that the service manager has opened for this process, all of them as one, or those named
+    /// `name`. They are taken over: call it once for each. See `ServiceManager.descriptors`, sd_listen_fds(3).
+    /// - Parameters:
+    ///   - name: FileDescriptorName= of the socket unit.
+    ///   - unsettingEnvironment: as for `ServiceManager.descriptors`.
+    /// - Returns: `nil` if there is no such socket, as when the process was started by hand.
+    /// - Throws: as `ServiceManager.descriptors` and `init(adopting:)`; nothing is taken over then.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public static func inherited(
+        named name: String? = nil, unsettingEnvironment: Bool = false
+    ) throws(SystemError) -> Listener? {
+        try inherited(named: name, ServiceManager.descriptors(unsettingEnvironment: unsettingEnvironment))
+    }
+
+    @available(*, noasync, message: "an async function has no loop of its own")
+    package static func inherited(
+        named name: String?, _ descriptors: [ServiceManager.Descriptor]
+    ) throws(SystemError) -> Listener? {
+        let loop = EventLoop.ofThisThread
+        var sockets: [ListeningSocket] = []
+        for descriptor in descriptors where name == nil || descriptor.name == name {
+            sockets.append(try ListeningSocket(adopting: descriptor.number, loop.kernel))
+        }
+        return sockets.isEmpty ? nil : Listener(sockets, on: loop)
+    }
+}

@@ -1,0 +1,128 @@
+import CLinux
+import Glibc
+
+/// Room for the datagrams of one recvmmsg(2).
+package final class MessageBatch {
+    /// How many datagrams one call takes or gives at most.
+    package static var capacity: Int { 32 }
+
+    // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and the addresses, these to
+    // the bytes. The kernel writes them in `receive`; what it has written is read until the next one.
+    private let headers = UnsafeMutablePointer<clinux_mmsghdr>.allocate(capacity: MessageBatch.capacity)
+    private let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: MessageBatch.capacity)
+    private let addresses = UnsafeMutablePointer<sockaddr_storage>.allocate(capacity: MessageBatch.capacity)
+    private let bytes: UnsafeMutableRawBufferPointer
+    private let packetSize: Int
+
+    package init(packetSize: Int) {
+        self.packetSize = packetSize
+        bytes = .allocate(byteCount: packetSize * Self.capacity, alignment: 64)
+        addresses.initialize(repeating: sockaddr_storage(), count: Self.capacity)
+        for index in 0..<Self.capacity {
+            (vectors + index).initialize(
+                to: iovec(iov_base: bytes.baseAddress! + index * packetSize, iov_len: packetSize))
+            (headers + index).initialize(to: clinux_mmsghdr())
+        }
+    }
+
+    deinit {
+        headers.deallocate()
+        vectors.deallocate()
+        addresses.deallocate()
+        bytes.deallocate()
+    }
+
+    /// Answers as the kernel: how many have come, at most `limit`, or `-errno`.
+    package func receive(_ fd: CInt, upTo limit: Int, _ kernel: Kernel) -> Int {
+        let count = min(limit, Self.capacity)
+        for index in 0..<count {
+            var header = msghdr()
+            header.msg_name = UnsafeMutableRawPointer(addresses + index)
+            header.msg_namelen = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            header.msg_iov = vectors + index
+            header.msg_iovlen = 1
+            headers[index] = clinux_mmsghdr(header: header, count: 0)
+            addresses[index].ss_family = sa_family_t(AF_UNSPEC)
+        }
+        return kernel.receiveMessages(fd, headers, count)
+    }
+
+    /// The bytes of one that has come, until the next `receive`.
+    package func bytes(_ index: Int) -> UnsafeRawBufferPointer {
+        let start = index * packetSize
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<start + min(Int(headers[index].count), packetSize)])
+    }
+
+    package func address(_ index: Int) -> SocketAddress? { SocketAddress(addresses[index]) }
+
+    package func isTruncated(_ index: Int) -> Bool {
+        headers[index].header.msg_flags & CInt(MSG_TRUNC) != 0
+    }
+
+    // MARK: Sending
+
+    /// Sends one. Answers 1 or `-errno`.
+    package static func send(
+        _ bytes: UnsafeRawBufferPointer, to address: SocketAddress?, _ fd: CInt, _ kernel: Kernel
+    ) -> Int {
+        // The kernel only reads through these, although sendmmsg(2) does not say so in its types.
+        var vector = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+        return withUnsafeMutablePointer(to: &vector) { vector in
+            func send(_ name: UnsafePointer<sockaddr>?, _ length: socklen_t) -> Int {
+                var message = clinux_mmsghdr()
+                message.header.msg_iov = vector
+                message.header.msg_iovlen = 1
+                message.header.msg_name = UnsafeMutableRawPointer(mutating: name)
+                message.header.msg_namelen = length
+                return kernel.sendMessages(fd, &message, 1)
+            }
+            return address.map { $0.withSocketAddress(send) } ?? send(nil, 0)
+        }
+    }
+
+    /// Sends as many as one call takes. Answers how many the kernel has taken, or `-errno` if it refuses the first.
+    package static func send(
+        _ packets: some Collection<(bytes: [UInt8], address: SocketAddress?)>, _ fd: CInt, _ kernel: Kernel
+    ) -> Int {
+        let packets = Array(packets.prefix(capacity))
+        // Joined, so that one pointer reaches all.
+        var joined: [UInt8] = []
+        joined.reserveCapacity(packets.reduce(0) { $0 + $1.bytes.count })
+        for packet in packets { joined += packet.bytes }
+        var names = packets.map { packet -> (storage: sockaddr_storage, length: socklen_t) in
+            var storage = sockaddr_storage()
+            let length = packet.address?.withSocketAddress { pointer, length in
+                withUnsafeMutableBytes(of: &storage) {
+                    $0.copyMemory(from: UnsafeRawBufferPointer(start: pointer, count: Int(length)))
+                }
+                return length
+            }
+            return (storage, length ?? 0)
+        }
+        return joined.withUnsafeMutableBytes { bytes in
+            names.withUnsafeMutableBufferPointer { names in
+                withUnsafeTemporaryAllocation(of: iovec.self, capacity: packets.count) { vectors in
+                    withUnsafeTemporaryAllocation(of: clinux_mmsghdr.self, capacity: packets.count) { messages in
+                        var start = 0
+                        for (index, packet) in packets.enumerated() {
+                            let base = bytes.baseAddress.map { $0 + start }
+                            vectors.initializeElement(
+                                at: index, to: iovec(iov_base: base, iov_len: packet.bytes.count))
+                            start += packet.bytes.count
+                            var message = clinux_mmsghdr()
+                            message.header.msg_iov = vectors.baseAddress! + index
+                            message.header.msg_iovlen = 1
+                            if names[index].length > 0 {
+                                // The storage is the first member of the tuple, and so has its address.
+                                message.header.msg_name = UnsafeMutableRawPointer(names.baseAddress! + index)
+                                message.header.msg_namelen = names[index].length
+                            }
+                            messages.initializeElement(at: index, to: message)
+                        }
+                        return kernel.sendMessages(fd, messages.baseAddress!, packets.count)
+                    }
+                }
+            }
+        }
+    }
+}

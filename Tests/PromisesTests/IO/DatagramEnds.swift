@@ -1,0 +1,125 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Making, closing and cancelling of UDP sockets.
+@Suite struct DatagramEnds {
+    @Test func whatCannotBeMade() throws {
+        try withNetwork { net in
+            #expect(throws: SystemError(.bind, EADDRNOTAVAIL)) { try DatagramSocket.bind("198.51.100.1:0") }
+            #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.bind("unix:/tmp/a") }
+            #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.bind("example.com:80") }
+            for size in [0, -1, 65536, .max] {
+                let error = #expect(throws: SystemError.self) {
+                    try DatagramSocket.bind("127.0.0.1:0", packetSize: size)
+                }
+                #expect(error?.code == EINVAL)
+                #expect(error?.detail?.contains("packetSize: \(size)") == true)
+            }
+            let one = try DatagramSocket.bind("127.0.0.1:0")
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try DatagramSocket.bind(one.localAddress!) }
+            #expect(net.ledger.open.count == 1)
+        }
+    }
+
+    @Test func optionsAreSetBeforeItIsBound() throws {
+        try withNetwork { _ in
+            let shared: [SocketSetting] = [.set(.reusePort, to: true), .set(.broadcast, to: true)]
+            let one = try DatagramSocket.bind("127.0.0.1:0", options: shared)
+            let other = try DatagramSocket.bind(one.localAddress!, options: shared)
+            #expect(try other.value(of: .broadcast))
+            try one.set(.multicastTTL, to: 3)
+            #expect(try one.value(of: .multicastTTL) == 3)
+            try one.set(.multicastLoop, to: false)
+            #expect(try !one.value(of: .multicastLoop))
+            one.close()
+            other.close()
+        }
+    }
+
+    @Test func oneReceptionAtATime() throws {
+        try withNetwork { _ in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            let first = socket.receive()
+            #expect(code(socket.receive()) == EBUSY)
+            #expect(code(socket.forEachPacket { _, _ in }) == EBUSY)
+            #expect(code(socket.receive(upTo: 0)) == EINVAL)
+            first.cancel()
+            let second = socket.forEachPacket { _, _ in }
+            #expect(code(socket.receive()) == EBUSY)
+            second.cancel()
+            let third = socket.receive()
+            try hang(socket.send([1], to: socket.localAddress), timeout: patience)
+            #expect(try hang(third, timeout: patience).map(\.bytes) == [[1]])
+            socket.close()
+        }
+    }
+
+    @Test func cancellingLeavesWhatComesToTheNext() throws {
+        try withNetwork { net in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            let first = socket.receive()
+            try hang(socket.send([1], to: socket.localAddress), timeout: patience)
+            first.cancel()
+            #expect(net.turns { net.settle() } <= 6)
+            #expect(try hang(socket.receive(), timeout: patience).map(\.bytes) == [[1]])
+            socket.close()
+        }
+    }
+
+    @Test func closeEndsWhatWaitsAndRefusesWhatComes() throws {
+        try withNetwork { net in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
+            let reception = socket.receive()
+            let send = socket.send([1], to: socket.localAddress)
+            socket.close()
+            socket.close()
+            #expect(code(reception) == ECANCELED && code(send) == ECANCELED)
+            let calls = net.loop.metrics.systemCalls
+            #expect(code(socket.receive()) == EBADF)
+            #expect(code(socket.forEachPacket { _, _ in }) == EBADF)
+            #expect(code(socket.send([1])) == EBADF)
+            #expect(code(socket.send([Packet([1])])) == EBADF)
+            #expect(throws: SystemError(.setSocketOption, EBADF)) { try socket.set(.broadcast, to: true) }
+            #expect(throws: SystemError(.getSocketOption, EBADF)) { try socket.value(of: .broadcast) }
+            #expect(net.loop.metrics.systemCalls == calls)
+            #expect(socket.isClosed)
+        }
+    }
+
+    @Test func lettingGoClosesItUnlessItWaits() throws {
+        try withNetwork { net in
+            var socket: DatagramSocket? = try DatagramSocket.bind("127.0.0.1:0")
+            let address = socket?.localAddress
+            let reception = socket!.receive()
+            socket = nil
+            #expect(net.ledger.open.count >= 1 && reception.isPending)
+            let other = try DatagramSocket.bind("127.0.0.1:0")
+            try hang(other.send([7], to: address), timeout: patience)
+            #expect(try hang(reception, timeout: patience).map(\.bytes) == [[7]])
+            other.close()
+        }
+    }
+
+    @Test func theLoopEndsWhileTheyWait() throws {
+        var reception: Promise<[Packet]>?
+        var each: Promise<Void>?
+        try withNetwork { _ in
+            reception = try DatagramSocket.bind("127.0.0.1:0").receive()
+            each = try DatagramSocket.bind("127.0.0.1:0").forEachPacket { _, _ in }
+        }
+        #expect(reception.flatMap { code($0) } == ECANCELED)
+        #expect(each.flatMap { code($0) } == ECANCELED)
+    }
+
+    @Test func withoutARegistrationAReceptionFails() throws {
+        try withNetwork { net in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            net.kernel.epollControl = { _, _, _, _ in -Int(ENOSPC) }
+            #expect(code(socket.receive()) == ENOSPC)
+            socket.close()
+        }
+    }
+}

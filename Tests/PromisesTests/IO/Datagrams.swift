@@ -1,0 +1,261 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@Suite struct Datagrams {
+    private func pair() throws -> (DatagramSocket, DatagramSocket) {
+        let one = try DatagramSocket.bind("127.0.0.1:0")
+        return (one, try DatagramSocket.connect(to: one.localAddress!))
+    }
+
+    /// So many, in as many receptions as it takes.
+    private func receive(_ count: Int, from socket: DatagramSocket) throws -> [Packet] {
+        var packets: [Packet] = []
+        while packets.count < count { packets += try hang(socket.receive(), timeout: patience) }
+        return packets
+    }
+
+    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func theyCarryBytesAndAddresses(address: String) throws {
+        try withNetwork { _ in
+            let server = try DatagramSocket.bind(address)
+            let client = try DatagramSocket.bind(address)
+            try hang(client.send(Array("question".utf8), to: server.localAddress), timeout: patience)
+            let question = try receive(1, from: server)[0]
+            #expect(question.bytes == Array("question".utf8))
+            #expect(question.address == client.localAddress)
+            #expect(!question.isTruncated)
+            try hang(server.send(Array("answer".utf8), to: question.address), timeout: patience)
+            #expect(try receive(1, from: client).map(\.bytes) == [Array("answer".utf8)])
+            #expect(server.peerAddress == nil)
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func aConnectedOneNeedsNoAddress() throws {
+        try withNetwork { _ in
+            let (server, client) = try pair()
+            #expect(client.peerAddress == server.localAddress)
+            try hang(client.send([1, 2]), timeout: patience)
+            let packet = try receive(1, from: server)[0]
+            #expect(packet.address == client.localAddress)
+            let without = server.send([3])
+            #expect(code(without) == EDESTADDRREQ)
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func manyComeWithOneCall() throws {
+        try withNetwork { net in
+            let (server, client) = try pair()
+            let packets = (0..<40).map { Packet([UInt8($0)]) }
+            #expect(try hang(client.send(packets), timeout: patience) == 40)
+            #expect(net.calls(.sendMessages) == 2)
+            let first = try hang(server.receive(), timeout: patience)
+            let second = try hang(server.receive(upTo: 3), timeout: patience)
+            let rest = try hang(server.receive(), timeout: patience)
+            #expect((first.count, second.count, rest.count) == (32, 3, 5))
+            #expect((first + second + rest).map(\.bytes) == packets.map(\.bytes))
+            #expect(net.calls(.receiveMessages) == 3)
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func emptyOnesArriveToo() throws {
+        try withNetwork { _ in
+            let (server, client) = try pair()
+            try hang(client.send([UInt8]()), timeout: patience)
+            #expect(try hang(client.send([Packet([UInt8]()), Packet([1])]), timeout: patience) == 2)
+            #expect(try hang(client.send([Packet]()), timeout: patience) == 0)
+            #expect(try receive(3, from: server).map(\.bytes) == [[], [], [1]])
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func oneThatIsTooLongIsCutAndMarked() throws {
+        try withNetwork { _ in
+            let server = try DatagramSocket.bind("127.0.0.1:0", packetSize: 10)
+            let client = try DatagramSocket.connect(to: server.localAddress!)
+            let sent = try hang(
+                client.send([Packet(pattern(11)), Packet(pattern(10)), Packet(pattern(9))]), timeout: patience)
+            #expect(sent == 3)
+            let packets = try receive(3, from: server)
+            #expect(packets.map(\.isTruncated) == [true, false, false])
+            #expect(packets.map(\.bytes) == [pattern(10), pattern(10), pattern(9)])
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func oneThatTheKernelDoesNotTakeIsRefusedAlone() throws {
+        try withNetwork { _ in
+            let (server, client) = try pair()
+            #expect(code(client.send(pattern(70_000))) == EMSGSIZE)
+            #expect(code(client.send([Packet(pattern(70_000)), Packet([1])])) == EMSGSIZE)
+            let some = try hang(
+                client.send([Packet([1]), Packet(pattern(70_000)), Packet([2])]), timeout: patience)
+            #expect(some == 1)
+            try hang(client.send([3]), timeout: patience)
+            #expect(try receive(2, from: server).map(\.bytes) == [[1], [3]])
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func nobodyThereIsAnOutcomeAndNotTheEnd() throws {
+        try withNetwork { _ in
+            let (server, client) = try pair()
+            let address = server.localAddress!
+            server.close()
+            let waiting = client.receive()
+            try hang(client.send([1]), timeout: patience)
+            #expect(try rejection(of: waiting) == ECONNREFUSED)
+            #expect("\(waiting.error!)".contains("\(address)"))
+            let revived = try DatagramSocket.bind(address)
+            try hang(client.send([2]), timeout: patience)
+            #expect(try receive(1, from: revived).map(\.bytes) == [[2]])
+            revived.close()
+            client.close()
+        }
+    }
+
+    @Test func aKernelThatTakesNoMoreIsWaitedFor() throws {
+        try withNetwork { net in
+            let (server, client) = try pair()
+            let real = net.kernel.sendMessages
+            var refusals = 1
+            net.kernel.sendMessages = {
+                refusals -= 1
+                return refusals >= 0 ? -Int(EAGAIN) : real($0, $1, $2)
+            }
+            let first = client.send([1])
+            let second = client.send([Packet([2]), Packet([3])])
+            let third = client.send([4])
+            #expect(first.isPending && second.isPending && third.isPending)
+            #expect(third.isPending)
+            try hang(third, timeout: patience)
+            #expect(first.isFulfilled && second.value == 2)
+            #expect(try receive(4, from: server).map(\.bytes) == [[1], [2], [3], [4]])
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func sendsThatWaitAreBoundedAndCanBeTakenBack() throws {
+        try withNetwork { net in
+            let (server, client) = try pair()
+            let real = net.kernel.sendMessages
+            net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
+            let sends = (0..<1024).map { client.send([UInt8(truncatingIfNeeded: $0)]) }
+            #expect(code(client.send([0])) == ENOBUFS)
+            for send in sends.dropFirst(2) { send.cancel() }
+            net.kernel.sendMessages = real
+            try hang(sends[1], timeout: patience)
+            #expect(try receive(2, from: server).map(\.bytes) == [[0], [1]])
+            #expect(sends.dropFirst(2).allSatisfy { $0.error?.isCancelled == true })
+            server.close()
+            client.close()
+        }
+    }
+
+    // MARK: The fast lane
+
+    @Test func eachPacketIsLentInItsOrder() throws {
+        try withNetwork { net in
+            let (server, client) = try pair()
+            var seen: [[UInt8]] = []
+            var origins: Set<SocketAddress?> = []
+            let done = server.forEachPacket { bytes, origin in
+                seen.append(bytes.withUnsafeBytes { [UInt8]($0) })
+                origins.insert(origin.address)
+                if bytes.byteCount == 0 { throw Flaw(1) }
+            }
+            let packets = (1...50).map { Packet(pattern($0)) }
+            #expect(try hang(client.send(packets + [Packet([UInt8]())]), timeout: patience) == 51)
+            #expect(throws: Flaw(1)) { try hang(done, timeout: patience) }
+            #expect(seen == packets.map(\.bytes) + [[]])
+            #expect(origins == [client.localAddress])
+            #expect(net.calls(.receiveMessages) == 2)
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func whatCameWithTheLastIsTheNextCalls() throws {
+        try withNetwork { _ in
+            let (server, client) = try pair()
+            #expect(try hang(client.send((0..<6).map { Packet([UInt8($0)]) }), timeout: patience) == 6)
+            var seen: [UInt8] = []
+            let first = server.forEachPacket { bytes, _ in
+                seen.append(bytes.unsafeLoad(as: UInt8.self))
+                if seen.count == 2 { throw Flaw() }
+            }
+            #expect(throws: Flaw()) { try hang(first, timeout: patience) }
+            #expect(try hang(server.receive(upTo: 1), timeout: patience).map(\.bytes) == [[2]])
+            let second = server.forEachPacket { bytes, _ in
+                seen.append(bytes.unsafeLoad(as: UInt8.self))
+                if seen.count == 4 { throw Flaw() }
+            }
+            #expect(throws: Flaw()) { try hang(second, timeout: patience) }
+            #expect(try hang(server.receive(), timeout: patience).map(\.bytes) == [[5]])
+            #expect(seen == [0, 1, 3, 4])
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func aBodyThatClosesTheSocketSeesNoMore() throws {
+        try withNetwork { _ in
+            let (server, client) = try pair()
+            #expect(try hang(client.send((0..<6).map { Packet([UInt8($0)]) }), timeout: patience) == 6)
+            var seen = 0
+            let done = server.forEachPacket { _, _ in
+                seen += 1
+                server.close()
+            }
+            #expect(try rejection(of: done) == ECANCELED)
+            #expect(seen == 1)
+            client.close()
+        }
+    }
+
+    @Test func aBodyThatTurnsTheLoopKeepsItsBytes() throws {
+        try withNetwork { net in
+            let (server, client) = try pair()
+            var seen: [[UInt8]] = []
+            let done = server.forEachPacket { bytes, _ in
+                if seen.isEmpty { try hang(client.send(pattern(100, from: 50)), timeout: patience) }
+                net.settle(.milliseconds(1))
+                seen.append(bytes.withUnsafeBytes { [UInt8]($0) })
+                if seen.count == 3 { throw Flaw() }
+            }
+            #expect(try hang(client.send([Packet(pattern(100)), Packet(pattern(100, from: 7))]), timeout: patience) == 2)
+            #expect(throws: Flaw()) { try hang(done, timeout: patience) }
+            #expect(seen == [pattern(100), pattern(100, from: 7), pattern(100, from: 50)])
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func refusedPacketsArePassedOver() throws {
+        try withNetwork { net in
+            let (server, client) = try pair()
+            let real = net.kernel.receiveMessages
+            var answers = [ECONNREFUSED, EHOSTUNREACH]
+            net.kernel.receiveMessages = { answers.popLast().map { -Int($0) } ?? real($0, $1, $2) }
+            let done = server.forEachPacket { _, _ in throw Flaw() }
+            try hang(client.send([1]), timeout: patience)
+            #expect(throws: Flaw()) { try hang(done, timeout: patience) }
+            answers = [ENOTSOCK]
+            let broken = server.forEachPacket { _, _ in }
+            try hang(client.send([1]), timeout: patience)
+            #expect(try rejection(of: broken) == ENOTSOCK)
+            server.close()
+            client.close()
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// The end of a listener in order.
+@Suite struct Draining {
+    /// A server whose connections do what their first byte says: `i` waits for more, `b` answers after 100 ms, `s` never.
+    private func serve(_ listener: Listener) -> Promise<Void> {
+        listener.serve { connection -> Promise<Void> in
+            connection.receive().then { bytes -> Promise<Void> in
+                switch bytes.first {
+                case UInt8(ascii: "i"): return connection.receive().asVoid()
+                case UInt8(ascii: "b"):
+                    return after(.milliseconds(100)).then { connection.write("done") }
+                default: return endless().asVoid()
+                }
+            }
+        }
+    }
+
+    /// Clients of which the server has read.
+    private func clients(_ net: Network, _ listener: Listener, _ kinds: String) throws -> [Peer] {
+        let begun = net.calls(.receive)
+        let clients = try kinds.map { kind in
+            let client = try Peer(to: listener.localAddress)
+            try client.send([kind.asciiValue!])
+            return client
+        }
+        try net.loop.run(until: {
+            listener.activeConnections == kinds.count && net.calls(.receive) - begun >= kinds.count
+        })
+        try net.loop.turn(.poll)
+        return clients
+    }
+
+    @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let served = serve(listener)
+            let clients = try clients(net, listener, "iiibbs")
+            let begin = clock.now
+            let drained = listener.drain(deadline: .milliseconds(300))
+            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            for client in clients[..<3] {
+                #expect(try client.receive() == [], "at once")
+                client.close()
+            }
+            let again = listener.drain(deadline: .zero)
+            hang(after(.milliseconds(110)))
+            for client in clients[3..<5] {
+                #expect(try client.readToEnd() == Array("done".utf8))
+                client.close()
+            }
+            let result = hang(drained)
+            #expect(begin.duration(to: clock.now) == .milliseconds(300))
+            #expect((result.idle, result.finished, result.aborted) == (3, 2, 1))
+            #expect(clients[5].failureOfReading() == ECONNRESET)
+            #expect(hang(again) == result)
+            try hang(served)
+            #expect(listener.activeConnections == 0)
+            #expect(net.loop.nextDeadline == nil)
+            try net.loop.run()
+        }
+    }
+
+    @Test func itIsOverWhenTheLastConnectionIs() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let served = serve(listener)
+            let clients = try clients(net, listener, "b")
+            clients[0].end()
+            let result = hang(listener.drain(deadline: .seconds(60)))
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 100_000_000))
+            #expect(result.finished == 1)
+            #expect(net.loop.nextDeadline == nil)
+            try hang(served)
+        }
+    }
+
+    @Test func aBusyOneThatBecomesIdleIsClosedThen() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            func serve(_ connection: Connection) -> Promise<Void> {
+                connection.receive().then { bytes -> Promise<Void> in
+                    if bytes.isEmpty { return .value }
+                    return after(.milliseconds(100)).then { connection.write(bytes) }.then { serve(connection) }
+                }
+            }
+            let served = listener.serve { serve($0) }
+            let clients = try clients(net, listener, "x")
+            clients[0].end()
+            let result = hang(listener.drain(deadline: .seconds(60)))
+            #expect(clock.now <= EventLoop.Instant(nanoseconds: 120_000_000))
+            // The end of the client was not seen before the answer.
+            #expect(result.idle + result.finished == 1 && result.aborted == 0)
+            #expect(try clients[0].readToEnd() == [UInt8(ascii: "x")])
+            try hang(served)
+        }
+    }
+
+    @Test func withoutConnectionsItIsOverAtOnce() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve { echo($0) }
+            let drained = listener.drain(deadline: .seconds(1))
+            #expect(drained.value == DrainResult())
+            #expect(served.isFulfilled)
+            let other = try net.listen()
+            let accepted = other.accept()
+            #expect(other.drain(deadline: .seconds(1)).value == DrainResult())
+            #expect(code(accepted) == ECANCELED)
+        }
+    }
+
+    @Test func whatItEndsItselfIsNoErrorOfAHandler() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            var errors = 0
+            let served = listener.serve(onError: { _, _ in errors += 1 }) { connection in
+                connection.receive().then { _ in connection.receive() }.asVoid()
+            }
+            let clients = try clients(net, listener, "x")
+            clients[0].end()
+            let early = listener.drain(deadline: .seconds(1))
+            hang(early)
+            try hang(served)
+            #expect(errors == 0)
+        }
+    }
+
+    @Test func aListenerThatIsClosedAlreadyCanBeDrained() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let served = serve(listener)
+            let clients = try clients(net, listener, "s")
+            listener.close()
+            let result = hang(listener.drain(deadline: .milliseconds(50)))
+            #expect(result.aborted == 1)
+            #expect(clients[0].failureOfReading() == ECONNRESET)
+            try hang(served)
+        }
+    }
+
+    @Test func theLoopEndsMeanwhile() throws {
+        var drained: Guarantee<DrainResult>?
+        _ = try logged {
+            try withNetwork(clock: VirtualClock()) { net in
+                let listener = try net.listen()
+                serve(listener).ignoringErrors()
+                let clients = try clients(net, listener, "s")
+                drained = listener.drain(deadline: .seconds(60))
+                clients[0].close()
+            }
+        }
+        #expect(drained?.isPending == false)
+    }
+}

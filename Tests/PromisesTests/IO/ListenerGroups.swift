@@ -1,0 +1,203 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Listeners with several sockets, errors of handlers, and descriptors that others have opened.
+@Suite struct ListenerGroups {
+    @Test func allSocketsAreServedUnderOneLimit() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0", "unix:\(folder["a"])"])
+            #expect(listener.localAddresses.count == 3)
+            #expect(listener.localAddress == listener.localAddresses[0])
+            let served = listener.serve(maxConnections: 2) { echo($0) }
+            let clients = try listener.localAddresses.map { try Peer(to: $0) }
+            try net.loop.run(until: { listener.activeConnections == 2 })
+            #expect(net.turns { net.settle() } <= 6, "a listener that is full spins")
+            #expect(listener.activeConnections == 2)
+            for client in clients { try client.send("x") }
+            var left = clients
+            while !left.isEmpty {
+                // Whichever two have been let in.
+                let answered = left.first { client in
+                    var entry = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
+                    return poll(&entry, 1, 0) == 1
+                }
+                guard let answered else {
+                    try net.loop.turn(.upTo(.seconds(1)))
+                    continue
+                }
+                #expect(try answered.receive() == [0x78])
+                answered.close()
+                left.removeAll { $0 === answered }
+            }
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(folder.names.isEmpty)
+        }
+    }
+
+    @Test func acceptTakesFromWhicheverIsFirst() throws {
+        try withNetwork { net in
+            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
+            let client = try Peer(to: listener.localAddresses[1])
+            let connection = try net.accept(from: listener)
+            #expect(connection.localAddress == listener.localAddresses[1])
+            client.close()
+        }
+    }
+
+    @Test func ifOneCannotBeHadNoneIsKept() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let taken = try net.listen()
+            let open = net.ledger.open
+            let addresses = [folder.address("a"), try SocketAddress("127.0.0.1:0"), taken.localAddress]
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try Listener.bind(addresses) }
+            #expect(net.ledger.open == open)
+            #expect(folder.names.isEmpty)
+            #expect(throws: SystemError(.bind, EINVAL)) { try Listener.bind([SocketAddress]()) }
+        }
+    }
+
+    @Test func troubleOfOneSocketEndsAll() throws {
+        try withNetwork { net in
+            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
+            let served = listener.serve { echo($0) }
+            net.kernel.accept = { _, _ in -Int(EINVAL) }
+            let client = try Peer(to: listener.localAddresses[1])
+            #expect(try rejection(of: served) == EINVAL)
+            #expect("\(served.error!)".contains("\(listener.localAddresses[1])"))
+            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddresses[0]) }
+            client.close()
+        }
+    }
+
+    @Test func wantOfDescriptorsIsOneEpisodeForAll() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
+            let real = net.kernel.accept
+            var isExhausted = true
+            net.kernel.accept = { isExhausted ? -Int(EMFILE) : real($0, $1) }
+            let served = listener.serve { echo($0) }
+            let clients = try listener.localAddresses.map { try Peer(to: $0) }
+            let lines = logged { net.settle(.milliseconds(450)) }
+            #expect(lines.count == 1)
+            #expect(net.calls(.accept) <= 10)
+            isExhausted = false
+            try net.loop.run(until: { listener.activeConnections == 2 })
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served)
+        }
+    }
+
+    // MARK: Errors of handlers
+
+    @Test func theErrorOfAHandlerIsReportedWithItsConnection() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var errors: [(any Error, Connection)] = []
+            var count = 0
+            let served = listener.serve(onError: { errors.append(($0, $1)) }) { connection -> Promise<Void> in
+                count += 1
+                switch count {
+                case 1: return Promise(error: Flaw(1))
+                case 2: throw Flaw(2)
+                case 3: return Promise(error: PromiseError.cancelled)
+                default: return .value
+                }
+            }
+            for _ in 0..<4 { try Peer(to: listener.localAddress).close() }
+            try net.loop.run(until: { count == 4 && listener.activeConnections == 0 })
+            #expect(errors.map { $0.0 as? Flaw } == [Flaw(1), Flaw(2)])
+            #expect(errors.allSatisfy { $0.1.isClosed })
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    // MARK: At the end of the loop
+
+    /// A `pipe` runs within the settlement of one accept, when the listener is on its way out.
+    @Test func anInlineHandlerMayCancelAnotherAcceptWhenTheListenerGoes() throws {
+        var accepts: [Promise<Connection>] = []
+        var told = 0
+        try EventLoop.withLoop(clock: VirtualClock(), syscalls: Syscalls()) { loop throws in
+            var table = Syscalls()
+            table.accept = { _, _ in -Int(EMFILE) }
+            loop.kernel.table = table
+            let listener = try Listener.bind("127.0.0.1:0")
+            accepts = (0..<3).map { _ in listener.accept() }
+            // Of this thread only; the closure is Sendable for the sake of promises that others settle.
+            nonisolated(unsafe) let last = accepts[2]
+            nonisolated(unsafe) let count = { told += 1 }
+            accepts[0].pipe { _ in
+                count()
+                last.cancel()
+            }
+            let client = try Peer(to: listener.localAddress)
+            // In its pause the listener is held by the timer alone, which goes without a word.
+            _ = logged { hang(after(.milliseconds(10))) }
+            client.close()
+        }
+        #expect(told == 1)
+        #expect(accepts.map(\.isPending) == [false, false, false])
+        #expect(accepts[2].error?.isCancelled == true)
+        #expect(code(accepts[1]) == ECANCELED)
+    }
+
+    // MARK: Descriptors of others
+
+    private func opened(_ net: Network, _ address: SocketAddress, type: __socket_type = SOCK_STREAM) -> CInt {
+        let fd = CInt(net.loop.kernel.socket(address.family, CInt(type.rawValue)))
+        _ = address.withSocketAddress { net.loop.kernel.bind(fd, $0, $1) }
+        return fd
+    }
+
+    @Test func aListeningSocketIsTakenOver() throws {
+        let folder = SocketFolder()
+        try withNetwork { net in
+            let fd = opened(net, folder.address("a"))
+            _ = net.loop.kernel.listen(fd, 10)
+            let listener = try Listener(adopting: fd)
+            #expect(fcntl(fd, F_GETFD) & FD_CLOEXEC != 0)
+            #expect(fcntl(fd, F_GETFL) & O_NONBLOCK != 0)
+            #expect(listener.localAddress == folder.address("a"))
+            let client = try hang(connect(to: listener.localAddress), timeout: patience)
+            try net.accept(from: listener).abort()
+            client.abort()
+            listener.close()
+            #expect(folder.names == ["a"], "it is not ours")
+        }
+    }
+
+    @Test func whatDoesNotListenIsRefusedAndStaysTheCallers() throws {
+        try withNetwork { net in
+            for type in [SOCK_STREAM, SOCK_DGRAM] {
+                let fd = opened(net, .loopback(port: 0), type: type)
+                let error = #expect(throws: SystemError.self) { try Listener(adopting: fd) }
+                #expect(error?.code == EINVAL)
+                #expect(error?.detail?.contains("descriptor \(fd)") == true)
+                #expect(net.ledger.open.contains(fd))
+                net.loop.kernel.close(fd)
+            }
+        }
+    }
+
+    @Test func thoseOfTheServiceManagerAreFoundByName() throws {
+        try withNetwork { net in
+            let fds = (0..<3).map { _ in opened(net, .loopback(port: 0)) }
+            for fd in fds { _ = net.loop.kernel.listen(fd, 10) }
+            let named = zip(fds, ["web", "admin", "web"]).map { ServiceManager.Descriptor(number: $0, name: $1) }
+            let web = try Listener.inherited(named: "web", named)
+            #expect(web?.localAddresses.count == 2)
+            #expect(try Listener.inherited(named: "mail", named) == nil)
+            let rest = try Listener.inherited(named: "admin", named)
+            #expect(rest?.localAddresses.count == 1)
+            rest?.close()
+            web?.close()
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Glibc
+import Reactor
+import Testing
+
+/// What a service manager says by the environment, and what it is told.
+@Suite struct ServiceEnvironments {
+    private func environment(
+        _ variables: [String: String], process: pid_t = 7, first: CInt = 3
+    ) -> ServiceEnvironment {
+        ServiceEnvironment(process: process, firstDescriptor: first) { variables[$0] }
+    }
+
+    // MARK: Being told
+
+    private func receiver(_ address: SocketAddress) -> CInt {
+        let fd = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        let result = address.withSocketAddress { bind(fd, $0, $1) }
+        #expect(result == 0)
+        return fd
+    }
+
+    private func received(_ fd: CInt) -> String? {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(fd, &buffer, buffer.count, 0)
+        return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    @Test(arguments: [true, false]) func oneDatagramTellsTheManager(isAbstract: Bool) throws {
+        let name = "reactor-notify-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+        let place = isAbstract ? "@\(name)" : "/tmp/\(name)"
+        let fd = receiver(try SocketAddress("unix:\(place)"))
+        defer {
+            close(fd)
+            if !isAbstract { unlink(place) }
+        }
+        let states: [ServiceManager.State] = [.ready, .status("two\nlines"), .mainProcess(12), "X_OWN=1"]
+        let isTold = try ServiceManager.notify(states, environment(["NOTIFY_SOCKET": place]))
+        #expect(isTold)
+        #expect(received(fd) == "READY=1\nSTATUS=two lines\nMAINPID=12\nX_OWN=1")
+        #expect(received(fd) == nil)
+        #expect(ServiceManager.State.stopping.text == "STOPPING=1")
+        #expect(ServiceManager.State.watchdog.text == "WATCHDOG=1")
+    }
+
+    @Test func withoutAManagerNothingHappens() throws {
+        for variables in [[:], ["NOTIFY_SOCKET": ""]] {
+            let isTold = try ServiceManager.notify([.ready], environment(variables))
+            #expect(!isTold)
+        }
+    }
+
+    @Test(arguments: [
+        ("vsock:2:1", EINVAL), ("relative", EINVAL), ("/nowhere/at/all", ENOENT), ("@reactor-nobody-there", ECONNREFUSED),
+    ])
+    func aManagerThatCannotBeReachedIsAnError(place: String, code: CInt) {
+        let error = #expect(throws: SystemError.self) {
+            try ServiceManager.notify([.ready], environment(["NOTIFY_SOCKET": place]))
+        }
+        #expect(error?.code == code)
+    }
+
+    // MARK: The watchdog
+
+    @Test func theWatchdogIsForThisProcessOnly() {
+        func interval(_ variables: [String: String]) -> Duration? {
+            ServiceManager.watchdogInterval(environment(variables))
+        }
+        #expect(interval(["WATCHDOG_USEC": "30000000"]) == .seconds(30))
+        #expect(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "7"]) == .seconds(30))
+        #expect(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "8"]) == nil)
+        for text in ["", "0", "-1", "x", "99999999999999999999"] { #expect(interval(["WATCHDOG_USEC": text]) == nil) }
+        #expect(interval([:]) == nil)
+    }
+
+    // MARK: Descriptors
+
+    @Test func descriptorsAreNumberedFromTheFirstAndNamed() throws {
+        let ends = Ends.pipe()
+        _ = fcntl(ends.near, F_SETFD, 0)
+        let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "web:more"]
+        let found = try ServiceManager.descriptors(environment(variables, first: ends.near), Kernel())
+        #expect(found.map(\.number) == [ends.near])
+        #expect(found.map(\.name) == ["web"])
+        #expect(fcntl(ends.near, F_GETFD) & FD_CLOEXEC != 0)
+        let nameless = try ServiceManager.descriptors(
+            environment(["LISTEN_PID": "7", "LISTEN_FDS": "1"], first: ends.near), Kernel())
+        #expect(nameless.map(\.name) == ["unknown"])
+    }
+
+    @Test func thoseOfAnotherProcessAreNotOurs() throws {
+        for variables in [[:], ["LISTEN_FDS": "1"], ["LISTEN_PID": "8", "LISTEN_FDS": "1"]] {
+            let found = try ServiceManager.descriptors(environment(variables), Kernel())
+            #expect(found.isEmpty)
+        }
+    }
+
+    @Test(arguments: [("7", "-1"), ("7", "x"), ("7", "70000"), ("x", "1")])
+    func variablesThatMakeNoSenseAreNamed(process: String, count: String) {
+        let variables = ["LISTEN_PID": process, "LISTEN_FDS": count]
+        let error = #expect(throws: SystemError.self) {
+            try ServiceManager.descriptors(environment(variables), Kernel())
+        }
+        #expect(error?.code == EINVAL)
+        #expect(error?.detail?.hasPrefix("LISTEN_") == true)
+    }
+
+    @Test func aNumberThatIsNotOpenIsAnError() {
+        let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1"]
+        let error = #expect(throws: SystemError.self) {
+            try ServiceManager.descriptors(environment(variables, first: 1_000_000), Kernel())
+        }
+        #expect(error == SystemError(.descriptorControl, EBADF))
+    }
+}
