@@ -50,7 +50,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("vsock:2:1", EINVAL), ("relative", EINVAL), ("/nowhere/at/all", ENOENT), ("@reactor-nobody-there", ECONNREFUSED),
+        ("vsock:2:1", EINVAL), ("relative", EINVAL), ("/nowhere/at/all", ENOENT),
+        ("@reactor-nobody-there", ECONNREFUSED),
     ])
     func aManagerThatCannotBeReachedIsAnError(place: String, code: CInt) {
         let error = #expect(throws: SystemError.self) {

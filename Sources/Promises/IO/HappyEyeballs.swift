@@ -32,7 +32,7 @@ final class ConnectRace: IOProducer {
         self.loop = loop
     }
 
-    // The loop ended while a lookup was under way.
+    // The handler of a lookup was let go, as it is at the end of the loop.
     deinit { if !isOver { loopIsEnding() } }
 
     /// Families in turn, beginning with that of the first, which is the one that the system prefers; within a family the

@@ -29,7 +29,7 @@ package struct ListeningSocket {
                 if let mode { try file?.setMode(mode) }
                 _ = try kernel.listen(socket.fd, CInt(clamping: backlog)).orThrow(.listen, name)
             } catch {
-                file?.remove(kernel)
+                file?.remove()
                 throw error
             }
         }
@@ -46,6 +46,11 @@ package struct ListeningSocket {
         guard isListening != 0 else {
             throw SystemError(.listen, EINVAL, detail: "descriptor \(fd) is a socket that does not listen")
         }
+        var type: CInt = 0
+        _ = try kernel.getSocketOption(fd, SOL_SOCKET, SO_TYPE, &type).orThrow(.getSocketOption, "descriptor \(fd)")
+        guard type == CInt(SOCK_STREAM.rawValue) else {
+            throw SystemError(.listen, EINVAL, detail: "descriptor \(fd) is no stream socket")
+        }
         guard let address = socket.localAddress else {
             throw SystemError(.getSocketName, EAFNOSUPPORT, detail: "descriptor \(fd)")
         }
@@ -61,7 +66,7 @@ package struct ListeningSocket {
     /// Closes the socket, and removes its file if that is still the one which it has made.
     package func close() {
         // First the file: a client that finds it should find somebody.
-        file?.remove(socket.kernel)
+        file?.remove()
         socket.kernel.close(socket.fd)
     }
 }
@@ -91,8 +96,10 @@ struct UnixFile {
         return UnixFile(path: path, address: address, identity: identity(path, kernel), kernel: kernel)
     }
 
-    /// Whether `path` is a socket at which nobody listens. Between the question and the removal another process may
-    /// take the path; asking twice what file it is leaves microseconds for that.
+    /// Whether `path` is a socket at which nobody listens. A connect tells: who does listen sees a client that goes at once.
+    ///
+    /// Between the question and the removal another process may take the path, or begin to listen there; asking twice
+    /// what file it is leaves microseconds for the former.
     private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: Kernel) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
             let probe = try? Socket(SOCK_STREAM, for: address, kernel)
@@ -113,7 +120,8 @@ struct UnixFile {
         _ = try kernel.changeMode(path, mode).orThrow(.changeMode, address.description)
     }
 
-    func remove(_ kernel: Kernel) {
+    /// If it is still the one that was made.
+    func remove() {
         if let identity, Self.identity(path, kernel) == identity { _ = kernel.unlink(path) }
     }
 }

@@ -37,7 +37,7 @@ package struct Socket {
         for address: SocketAddress, from source: SocketAddress?, _ settings: [SocketSetting], _ kernel: Kernel
     ) throws(SystemError) -> Socket {
         try Socket(SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
-            try socket.apply(settings.filter { !$0.isOfTCP || !address.isUnix })
+            try socket.apply(settings)
             if let source { try socket.bind(to: source) }
         }
     }

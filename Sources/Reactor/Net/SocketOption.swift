@@ -39,10 +39,8 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
             value: option.encode(value), range: option.range)
     }
 
-    /// Whether it is for TCP sockets only.
-    package var isOfTCP: Bool { level == CInt(IPPROTO_TCP) }
     /// Whether it says what every new connection decides by itself, and so must be said again afterwards.
-    package var isNoDelay: Bool { isOfTCP && number == TCP_NODELAY }
+    package var isNoDelay: Bool { level == CInt(IPPROTO_TCP) && number == TCP_NODELAY }
 }
 
 extension SocketOption where Value == Bool {

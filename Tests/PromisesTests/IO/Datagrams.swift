@@ -233,7 +233,8 @@ import Testing
                 seen.append(bytes.withUnsafeBytes { [UInt8]($0) })
                 if seen.count == 3 { throw Flaw() }
             }
-            #expect(try hang(client.send([Packet(pattern(100)), Packet(pattern(100, from: 7))]), timeout: patience) == 2)
+            #expect(
+                try hang(client.send([Packet(pattern(100)), Packet(pattern(100, from: 7))]), timeout: patience) == 2)
             #expect(throws: Flaw()) { try hang(done, timeout: patience) }
             #expect(seen == [pattern(100), pattern(100, from: 7), pattern(100, from: 50)])
             server.close()

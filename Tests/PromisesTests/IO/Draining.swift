@@ -152,7 +152,7 @@ import Testing
             try withNetwork(clock: VirtualClock()) { net in
                 let listener = try net.listen()
                 serve(listener).ignoringErrors()
-                let clients = try clients(net, listener, "s")
+                let clients = try clients(net, listener, "b")
                 drained = listener.drain(deadline: .seconds(60))
                 clients[0].close()
             }

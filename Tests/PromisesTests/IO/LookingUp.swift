@@ -90,6 +90,23 @@ struct TestLookup: NameLookup {
         }
     }
 
+    @Test func withoutThreadsThereIsNoLookup() {
+        #expect(throws: DispatchError.self) { try SystemNameLookup(threads: 0) }
+    }
+
+    @Test func moreLookupsThanThreadsWaitForEachOther() throws {
+        try withNetwork { _ in
+            let lookup = try SystemNameLookup(threads: 1)
+            let found = (1...20).map { lookup.addresses(of: "127.0.0.1", port: $0) }
+            found[10].cancel()
+            for (index, each) in found.enumerated() where index != 10 {
+                let expected = [SocketAddress.loopback(port: UInt16(index + 1))]
+                #expect(try hang(each, timeout: patience) == expected)
+            }
+            #expect(found[10].error?.isCancelled == true)
+        }
+    }
+
     // MARK: Slow ones
 
     @Test func aSlowLookupHoldsNobodyAndCanBeCancelled() throws {
