@@ -50,6 +50,9 @@ import Testing
         #expect(reason("127.0.0.1").contains("the port is missing"))
         #expect(reason("127.0.0.1:65536").contains("65535"))
         #expect(reason("::1:80").contains("brackets"))
+        for text in ["example.com:80", "[127.0.0.1]:80", "a b:80"] {
+            #expect(reason(text).hasSuffix(", and names are not looked up"))
+        }
         #expect(reason("example.com:80").contains("example.com"))
     }
 

@@ -4,7 +4,9 @@ package enum Endpoint: Hashable, Sendable {
     case host(String, port: UInt16)
 
     /// Parses what `SocketAddress` takes, and `example.com:80`.
-    package init(_ text: String) throws(SocketAddress.ParseError) {
+    package init(_ text: String) throws(SocketAddress.ParseError) { try self.init(text, takesNames: true) }
+
+    init(_ text: String, takesNames: Bool) throws(SocketAddress.ParseError) {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
@@ -25,11 +27,11 @@ package enum Endpoint: Hashable, Sendable {
         if !isBracketed && name.contains(":") { throw fail("write an IPv6 address in brackets, as [::1]:7000") }
         if let address = SocketAddress(host: String(name), port: port), isBracketed == address.isIPv6 {
             self = .address(address)
-        } else if !isBracketed && Self.isHostName(name) {
+        } else if takesNames && !isBracketed && Self.isHostName(name) {
             self = .host(String(name), port: port)
         } else {
-            throw fail(
-                "'\(name)' is neither an IPv4 nor an IPv6 address\(isBracketed ? "" : ", nor the name of a host")")
+            let rest = takesNames ? "nor the name of a host" : "and names are not looked up"
+            throw fail("'\(name)' is neither an IPv4 nor an IPv6 address, \(rest)")
         }
     }
 

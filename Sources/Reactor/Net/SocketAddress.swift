@@ -41,10 +41,8 @@ public struct SocketAddress: Hashable, Sendable {
     /// `unix:/run/service.sock`, or `unix:@name` for an abstract name. Other host names are refused: nothing is looked up.
     /// (A relative path that begins with an @ is written `unix:./@name`.)
     public init(_ text: String) throws(ParseError) {
-        guard case .address(let address) = try Endpoint(text) else {
-            let name = text.prefix { $0 != ":" }
-            throw ParseError(
-                text: text, reason: "'\(name)' is neither an IPv4 nor an IPv6 address, and names are not looked up")
+        guard case .address(let address) = try Endpoint(text, takesNames: false) else {
+            throw ParseError(text: text, reason: "names are not looked up")
         }
         self = address
     }
