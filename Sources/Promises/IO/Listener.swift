@@ -117,10 +117,10 @@ public final class Listener {
         let place = running.insert(connection)
         let work = service.start(connection)
         running[place]?.work = work
-        work.recover { _ in }.done { [self] in isDone(place) }
+        _ = work.core.derive(ServiceIsDone(listener: self, place: place))
     }
 
-    private func isDone(_ place: Int) {
+    fileprivate func isDone(_ place: Int) {
         let entry = running.remove(place)
         if let entry { drain?.isDone(entry.connection, left: running.count) }
         updateInterest()
@@ -183,5 +183,18 @@ public final class Listener {
             loop.forget(door.socket.fd)
             door.close()
         }
+    }
+}
+
+/// The end of a connection that was served, whichever it is. Fits into the core that waits for it.
+private struct ServiceIsDone: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let listener: Listener
+    let place: Int
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        listener.isDone(place)
+        core.finish(())
     }
 }
