@@ -96,7 +96,7 @@ package struct FileWork: Sendable {
         var status = FileCalls.Status(mode: 0, size: 0)
         let result = calls.statusOfPath(path, &status)
         if result == -Int(ENOENT) { return nil }
-        _ = try result.orThrow(.stat, path)
+        _ = try result.orThrow(.fileStatus, path)
         return try checked(status).mode & 0o7777
     }
 
@@ -141,7 +141,7 @@ package struct FileWork: Sendable {
     /// Throws if it is a FIFO, a device, a folder: to read these may take for ever, and then one thread of the pool is gone.
     private func regularFile(_ fd: CInt) throws -> FileCalls.Status {
         var status = FileCalls.Status(mode: 0, size: 0)
-        _ = try retrying(.stat) { calls.status(fd, &status) }
+        _ = try retrying(.fileStatus) { calls.status(fd, &status) }
         return try checked(status)
     }
 

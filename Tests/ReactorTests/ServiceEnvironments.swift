@@ -110,6 +110,6 @@ import Testing
         let error = #expect(throws: SystemError.self) {
             try ServiceManager.descriptors(environment(variables, first: 1_000_000), Kernel())
         }
-        #expect(error == SystemError(.descriptorControl, EBADF))
+        #expect(error == SystemError(.fileControl, EBADF))
     }
 }

@@ -67,7 +67,8 @@ public final class Connection: IOProducer {
     }
 
     convenience init(_ socket: Socket, peer: SocketAddress?, on loop: EventLoop) {
-        self.init(socket.fd, [.tcp, .socket, .reads, .writes], peer: peer, on: loop)
+        let traits: Traits = [.socket, .reads, .writes]
+        self.init(socket.fd, peer?.isUnix == true ? traits : traits.union(.tcp), peer: peer, on: loop)
     }
 
     // Without a pending operation nobody waits for anything, and the poller does not hold us.
@@ -93,7 +94,7 @@ public final class Connection: IOProducer {
 
     /// Whether it waits for its peer and owes it nothing: a read waits, and nothing is queued. A listener that is drained
     /// closes such a connection.
-    var isIdle: Bool { phase == .open && pendingRead != nil && outgoing == nil }
+    var isIdle: Bool { phase == .open && (pendingRead != nil || demandsInput) && outgoing == nil }
 
     /// Bytes of writes that the kernel has not taken yet.
     public var queuedBytes: Int { outgoing?.count ?? 0 }

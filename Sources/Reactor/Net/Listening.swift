@@ -54,11 +54,11 @@ package struct ListeningSocket {
         guard let address = socket.localAddress else {
             throw SystemError(.getSocketName, EAFNOSUPPORT, detail: "descriptor \(fd)")
         }
-        let flags = try kernel.descriptorControl(fd, F_GETFL, 0).orThrow(.descriptorControl, "descriptor \(fd)")
-        _ = try kernel.descriptorControl(fd, F_SETFL, flags | Int(O_NONBLOCK))
-            .orThrow(.descriptorControl, "descriptor \(fd)")
-        _ = try kernel.descriptorControl(fd, F_SETFD, Int(FD_CLOEXEC))
-            .orThrow(.descriptorControl, "descriptor \(fd)")
+        let flags = try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)")
+        _ = try kernel.fileControl(fd, F_SETFL, CInt(flags) | O_NONBLOCK)
+            .orThrow(.fileControl, "descriptor \(fd)")
+        _ = try kernel.fileControl(fd, F_SETFD, FD_CLOEXEC)
+            .orThrow(.fileControl, "descriptor \(fd)")
         self.socket = socket
         self.address = address
     }

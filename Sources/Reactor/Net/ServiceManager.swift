@@ -102,8 +102,8 @@ public enum ServiceManager {
         var descriptors: [Descriptor] = []
         for index in 0..<count {
             let number = environment.firstDescriptor + index
-            _ = try kernel.descriptorControl(number, F_SETFD, Int(FD_CLOEXEC))
-                .orThrow(.descriptorControl, "descriptor \(number) of LISTEN_FDS")
+            _ = try kernel.fileControl(number, F_SETFD, FD_CLOEXEC)
+                .orThrow(.fileControl, "descriptor \(number) of LISTEN_FDS")
             let name = Int(index) < names.count ? String(names[Int(index)]) : "unknown"
             descriptors.append(Descriptor(number: number, name: name))
         }
@@ -111,7 +111,7 @@ public enum ServiceManager {
     }
 
     private static func refusal(_ variable: String, _ value: String) -> SystemError {
-        SystemError(.descriptorControl, EINVAL, detail: "\(variable)='\(value)'")
+        SystemError(.fileControl, EINVAL, detail: "\(variable)='\(value)'")
     }
 }
 

@@ -52,9 +52,6 @@ package final class Kernel {
         count(.connect)
         return table.startConnect(fd, address, length)
     }
-    package func descriptorControl(_ fd: CInt, _ command: CInt, _ value: Int) -> Int {
-        retrying(.descriptorControl) { table.descriptorControl(fd, command, CInt(truncatingIfNeeded: value)) }
-    }
     package func epollControl(_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int {
         retrying(.epollControl) { table.epollControl(epoll, operation, fd, event) }
     }
@@ -85,6 +82,9 @@ package final class Kernel {
     package func getSocketOption(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
         retrying(.getSocketOption) { table.getSocketOption(fd, level, name, value) }
     }
+    package func kill(_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int {
+        retrying(.kill) { table.kill(pidfd, process, signal) }
+    }
     package func linkStatus(_ path: String, _ status: UnsafeMutablePointer<stat>) -> Int {
         retrying(.linkStatus) { table.linkStatus(path, status) }
     }
@@ -102,6 +102,10 @@ package final class Kernel {
     }
     package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
         retrying(.send) { table.send(fd, buffer, count) }
+    }
+    /// At most 1024 pieces.
+    package func sendVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
+        retrying(.sendVector) { table.sendVector(fd, pieces, count) }
     }
     package func sendMessages(_ fd: CInt, _ messages: UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int {
         retrying(.sendMessages) { table.sendMessages(fd, messages, count) }
@@ -122,6 +126,20 @@ package final class Kernel {
     package func timerCreate() -> Int { retrying(.timerCreate) { table.timerCreate() } }
     package func timerSet(_ fd: CInt, _ deadline: timespec) -> Int {
         retrying(.timerSet) { table.timerSet(fd, deadline) }
+    }
+    package func wait(_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int {
+        while true {
+            count(.waitid)
+            let result = table.wait(isPidfd, id, &code, &status)
+            if result != -Int(EINTR) { return result }
+        }
+    }
+    package func write(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+        retrying(.write) { table.write(fd, buffer, count) }
+    }
+    /// At most 1024 pieces.
+    package func writeVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
+        retrying(.writeVector) { table.writeVector(fd, pieces, count) }
     }
     package func unlink(_ path: String) -> Int { retrying(.unlink) { table.unlink(path) } }
 }

@@ -16,7 +16,6 @@ package struct Syscalls {
     package var changeMode: (_ path: String, _ mode: mode_t) -> Int = { result(chmod($0, $1)) }
     package var close: (CInt) -> Int = { result(Glibc.close($0)) }
     package var startConnect: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(systemConnect($0, $1, $2)) }
-    package var descriptorControl: (CInt, _ command: CInt, _ value: CInt) -> Int = { result(fcntl($0, $1, $2)) }
     package var epollControl: (_ epoll: CInt, _ operation: CInt, _ fd: CInt, _ event: epoll_event) -> Int = {
         var event = $3
         return result(epoll_ctl($0, $1, $2, &event))
@@ -43,6 +42,10 @@ package struct Syscalls {
         var length = socklen_t(MemoryLayout<CInt>.size)
         return result(getsockopt($0, $1, $2, $3, &length))
     }
+    /// Of a pidfd, or where that is below zero of a process's number: a signal.
+    package var kill: (_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int = {
+        result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : Glibc.kill($1, $2))
+    }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
     package var pidfdOpen: (pid_t) -> Int = { result(clinux_pidfd_open($0)) }
@@ -58,6 +61,12 @@ package struct Syscalls {
     // process's own dispositions are not ours to change.
     package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
+    }
+    package var sendVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = { fd, pieces, count in
+        var message = msghdr()
+        message.msg_iov = UnsafeMutablePointer(mutating: pieces)
+        message.msg_iovlen = count
+        return result(sendmsg(fd, &message, CInt(MSG_NOSIGNAL)))
     }
     package var sendMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
         result(clinux_sendmmsg($0, $1, CUnsignedInt($2), CInt(MSG_NOSIGNAL)))
@@ -78,6 +87,18 @@ package struct Syscalls {
     package var timerSet: (CInt, _ deadline: timespec) -> Int = {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
         return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
+    }
+    /// 1 if the child has ended, 0 if not yet.
+    package var wait: (_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int = {
+        Int(clinux_wait($0 ? 1 : 0, $1, &$2, &$3))
+    }
+    // What is no socket has no MSG_NOSIGNAL: the signal is held back for this thread while the call is made.
+    package var write: (CInt, UnsafeRawPointer, Int) -> Int = { fd, bytes, count in
+        var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes), iov_len: count)
+        return result(clinux_writev_without_signal(fd, &piece, 1))
+    }
+    package var writeVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = {
+        result(clinux_writev_without_signal($0, $1, CInt($2)))
     }
     package var unlink: (_ path: String) -> Int = { result(Glibc.unlink($0)) }
 

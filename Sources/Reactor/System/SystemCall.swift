@@ -1,9 +1,11 @@
 /// The system calls that the library makes, by name: the key of the counters in `EventLoop.Metrics` and the
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
-    case accept, bind, changeMode, close, connect, descriptorControl, epollControl, epollCreate, epollWait, eventCreate
-    case eventRead, getPeerName, getSocketName, getSocketOption, linkStatus, listen, receive, receiveMessages, send
-    case sendMessages, setSocketOption, shutdown, sigaction, socket, threadCreate, timerCreate, timerSet, unlink
+    case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait
+    case eventCreate, eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, kill
+    case linkStatus, listen, open, pidfdOpen, pipe, read, receive, receiveMessages, rename, send, sendMessages
+    case sendVector, setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate
+    case timerCreate, timerSet, unlink, waitid, write, writeVector
 
     /// The name of the call's man page.
     public var description: String {
@@ -13,7 +15,6 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .changeMode: "chmod"
         case .close: "close"
         case .connect: "connect"
-        case .descriptorControl: "fcntl"
         case .epollControl: "epoll_ctl"
         case .epollCreate: "epoll_create1"
         case .epollWait: "epoll_wait"
@@ -24,6 +25,7 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .getPeerName: "getpeername"
         case .getSocketName: "getsockname"
         case .getSocketOption: "getsockopt"
+        case .kill: "kill"
         case .linkStatus: "lstat"
         case .listen: "listen"
         case .open: "open"
@@ -31,8 +33,10 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .pipe: "pipe2"
         case .read: "read"
         case .receive: "recv"
-        case .receiveMessages: "recvmmsg"
+        case .rename: "rename"
         case .send: "send"
+        case .sendVector: "sendmsg"
+        case .receiveMessages: "recvmmsg"
         case .sendMessages: "sendmmsg"
         case .setSocketOption: "setsockopt"
         case .shutdown: "shutdown"
@@ -45,6 +49,9 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .timerCreate: "timerfd_create"
         case .timerSet: "timerfd_settime"
         case .unlink: "unlink"
+        case .waitid: "waitid"
+        case .write: "write"
+        case .writeVector: "writev"
         }
     }
 }

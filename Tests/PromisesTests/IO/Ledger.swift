@@ -36,7 +36,6 @@ final class Ledger {
         table.bind = { self.kernel.bind(self.used($0, "bind"), $1, $2) }
         table.listen = { self.kernel.listen(self.used($0, "listen"), $1) }
         table.startConnect = { self.kernel.startConnect(self.used($0, "connect"), $1, $2) }
-        table.descriptorControl = { self.kernel.descriptorControl(self.used($0, "fcntl"), $1, $2) }
         table.changeMode = { self.kernel.changeMode($0, $1) }
         table.linkStatus = { self.kernel.linkStatus($0, $1) }
         table.unlink = { self.kernel.unlink($0) }
@@ -44,6 +43,22 @@ final class Ledger {
         table.epollWait = { self.kernel.epollWait(self.used($0, "epoll_wait"), $1, $2, $3) }
         table.receive = { self.kernel.receive(self.used($0, "recv"), $1, $2) }
         table.send = { self.kernel.send(self.used($0, "send"), $1, $2) }
+        table.fileControl = { self.kernel.fileControl($0, $1, $2) }
+        table.fileStatus = { self.kernel.fileStatus($0, $1) }
+        table.pipe = { self.opened(self.kernel.pipe($0), $0) }
+        table.socketPair = { self.opened(self.kernel.socketPair($0), $0) }
+        table.read = { self.kernel.read(self.used($0, "read"), $1, $2) }
+        table.write = { self.kernel.write(self.used($0, "write"), $1, $2) }
+        table.sendVector = { fd, pieces, count in
+            let fd = self.used(fd, "sendmsg")
+            if !self.sendsPiecesSingly { return self.kernel.sendVector(fd, pieces, count) }
+            return self.singly(pieces, count) { self.kernel.send(fd, $0, $1) }
+        }
+        table.writeVector = { fd, pieces, count in
+            let fd = self.used(fd, "writev")
+            if !self.sendsPiecesSingly { return self.kernel.writeVector(fd, pieces, count) }
+            return self.singly(pieces, count) { self.kernel.write(fd, $0, $1) }
+        }
         table.receiveMessages = { self.kernel.receiveMessages(self.used($0, "recvmmsg"), $1, $2) }
         table.sendMessages = { self.kernel.sendMessages(self.used($0, "sendmmsg"), $1, $2) }
         table.shutdown = { self.kernel.shutdown(self.used($0, "shutdown"), $1) }
