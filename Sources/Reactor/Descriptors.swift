@@ -1,14 +1,10 @@
-import Glibc
-
 // The descriptors of a loop, for the layers above.
 
 extension EventLoop {
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         assertOwner()
-        try openPoller()
-        if isForked && !interest.isEmpty {
-            throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process")
-        }
+        // In a forked child nobody is refused who only gives up what he has.
+        if !isForked || !interest.isEmpty { try openPoller() }
         try poller.setInterest(interest, of: fd, handler: handler, kernel)
     }
 

@@ -20,7 +20,7 @@ package protocol ReadinessHandler: AnyObject {
 
 extension ReadinessHandler {
     package func origin(of ready: Interest) -> Origin? { nil }
-    package var label: String { String(describing: self) }
+    package var label: String { (self as? any CustomStringConvertible)?.description ?? "\(type(of: self))" }
 }
 
 /// What a descriptor is watched for.

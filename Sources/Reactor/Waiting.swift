@@ -112,7 +112,11 @@ extension EventLoop {
         while let delivery = poller.next(kernel) {
             switch delivery {
             case .handler(let handler, let ready):
-                call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
+                if isTiming {
+                    call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
+                } else {
+                    handler.descriptorIsReady(ready)
+                }
             case .loop(.signals):
                 // A handler before it may have cancelled one.
                 for handler in signals.takePending() where signals.contains(handler.id) {
@@ -127,6 +131,8 @@ extension EventLoop {
 
     func openPoller() throws(SystemError) {
         if hasEnded { throw SystemError(.epollCreate, EBADF, detail: "the loop has ended") }
+        // The descriptor is the parent's too: what is added here would show there.
+        if isForked { throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process") }
         try poller.open(kernel)
     }
 

@@ -133,6 +133,40 @@ final class MainThread: XCTestCase {
         }
     }
 
+    func testAForkedChildAddsNothingToTheParentsEpoll() throws {
+        let symbol = try XCTUnwrap(dlsym(nil, "fork"))
+        let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
+        try EventLoop.withLoop { loop in
+            let pipe = Ends.pipe()
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
+            let child = fork()
+            if child == 0 {
+                alarm(20)
+                let calls: [() throws -> Void] = [
+                    { _ = try loop.onSignal(SIGUSR1) {} }, { _ = try loop.fileDescriptor },
+                    { _ = try loop.watch(pipe.far, for: .writing) { _ in } },
+                    { _ = try loop.spawn(ChildPlan("/bin/true")) },
+                ]
+                for call in calls {
+                    do {
+                        try call()
+                        _exit(1)
+                    } catch { if error as? SystemError != SystemError(.epollControl, EPERM) { _exit(2) } }
+                }
+                // To give up what one has is no use of the loop.
+                watch.cancel()
+                _exit(42)
+            }
+            var status: CInt = 0
+            XCTAssertEqual(waitpid(child, &status, 0), child)
+            XCTAssertEqual(status, 42 << 8)
+            put(into: pipe.far)
+            try loop.turn(.poll)
+            XCTAssertEqual(take(from: pipe.near), -Int(EAGAIN), "the parent's watch still stands")
+            watch.cancel()
+        }
+    }
+
     func testAForkedChildHasNoneOfAPoolsThreads() throws {
         let symbol = try XCTUnwrap(dlsym(nil, "fork"))
         let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)

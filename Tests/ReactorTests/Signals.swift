@@ -55,19 +55,20 @@ extension ProcessWide {
             }
         }
 
-        @Test func theLastCancelPutsThePreviousActionBack() throws {
-            try withOldAction(for: SIGUSR1) {
-                let old = handler(of: SIGUSR1)
+        @Test(arguments: [SIGUSR1, SIGTERM, SIGINT])
+        func theLastCancelPutsThePreviousActionBack(signal: CInt) throws {
+            try withOldAction(for: signal) {
+                let old = handler(of: signal)
                 try withLoop { loop in
-                    let first = try loop.onSignal(SIGUSR1) {}
-                    let second = try loop.onSignal(SIGUSR1) {}
-                    #expect(handler(of: SIGUSR1) != old)
+                    let first = try loop.onSignal(signal) {}
+                    let second = try loop.onSignal(signal) {}
+                    #expect(handler(of: signal) != old)
                     first.cancel()
-                    #expect(handler(of: SIGUSR1) != old)
+                    #expect(handler(of: signal) != old)
                     second.cancel()
-                    #expect(handler(of: SIGUSR1) == old)
+                    #expect(handler(of: signal) == old)
                     second.cancel()
-                    raise(SIGUSR1)
+                    raise(signal)
                     #expect(Self.hitsOfOldAction.load(ordering: .relaxed) == 1)
                 }
             }

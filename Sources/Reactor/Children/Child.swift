@@ -123,7 +123,7 @@ package final class Child: ReadinessHandler {
             throw error
         }
         // It may have ended before there was a watch.
-        loop.enqueue { [self] in check() }
+        loop.enqueue(FirstLook(self))
     }
 
     package func descriptorIsReady(_ ready: Interest) {
@@ -132,7 +132,7 @@ package final class Child: ReadinessHandler {
         if status == nil && pidfd >= 0 { try? loop.setInterest(.reading, of: pidfd, handler: self) }
     }
 
-    private func check() {
+    fileprivate func check() {
         guard status == nil else { return }
         var code: CInt = 0
         var value: CInt = 0
@@ -166,6 +166,20 @@ package final class Child: ReadinessHandler {
 
     /// Somebody else must reap it.
     private func abandon() { Orphans.add(process) }
+}
+
+/// The job that looks once whether a child has ended.
+private final class FirstLook: Job {
+    private let child: Child
+
+    init(_ child: Child) {
+        self.child = child
+        super.init()
+    }
+
+    override func run() { child.check() }
+
+    override var isReportedUndelivered: Bool { false }
 }
 
 /// Held by the watch of SIGCHLD alone: its end is that of the loop, unless the child has ended before.

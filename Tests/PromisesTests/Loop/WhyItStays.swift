@@ -1,0 +1,43 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What keeps a loop alive, where that is what promises wait for.
+@Suite struct WhyItStays {
+    @Test func listenersConnectionsAndChildrenHaveNames() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let accepting = listener.accept()
+            let (first, second) = try Connection.pair()
+            let reading = first.read()
+            let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"])
+            let reasons = network.loop.whatKeepsItAlive
+            let users = Set(reasons.descriptors.map(\.user))
+            #expect(users == ["Listener(\(listener.localAddress))", "\(first)", "\(child)"])
+            #expect(reasons.descriptors.count == 3)
+            #expect("\(child)" == "child \(child.processID) (/bin/sleep)")
+
+            accepting.cancel()
+            listener.close()
+            reading.cancel()
+            second.close()
+            first.close()
+            try child.kill(SIGKILL)
+            try network.loop.run()
+            #expect(network.loop.whatKeepsItAlive.isEmpty)
+        }
+    }
+
+    @Test func aTaskIsWorkOfOtherThreads() throws {
+        try EventLoop.withLoop { loop in
+            let gate = Gate()
+            let task = Promise { () async in gate.wait() }
+            #expect(loop.whatKeepsItAlive.description == "1 piece of work on other threads")
+            gate.open()
+            try hang(task)
+            try loop.run()
+            #expect(loop.whatKeepsItAlive.isEmpty)
+        }
+    }
+}
