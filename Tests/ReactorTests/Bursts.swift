@@ -23,7 +23,6 @@ import Testing
             // Each wake-up is one write of the eventfd, and ends one wait.
             #expect(metrics.wakeups <= metrics.systemCalls[.epollWait, default: 0])
             #expect(metrics.wakeups <= metrics.turns)
-            #expect(metrics.wakeups <= bursts)
             #expect(metrics.systemCalls[.epollControl] == 2, "the eventfd and the timerfd")
         }
     }
