@@ -221,6 +221,9 @@ private final class FlushJob: Job {
 
     override func run() { connection.uncork() }
 
+    // Its writes have promises, whose handlers are told.
+    override var isReportedUndelivered: Bool { false }
+
     /// The loop ends, and the poller did not know that something waits.
     override func discardAndRelease() {
         connection.loopIsEnding()

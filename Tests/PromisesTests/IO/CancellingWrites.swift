@@ -120,7 +120,7 @@ import Testing
     }
 
     /// What arrives is what was not taken back, whatever the kernel takes when.
-    @Test(arguments: UInt64(0)..<40)
+    @Test(arguments: UInt64(0)..<60)
     func anyMixture(seed: UInt64) throws {
         var random = SplitMix64(seed)
         try withNetwork(turns: 100_000) { net in
@@ -128,12 +128,20 @@ import Testing
             connection.writeQueueLimit = .max
             try withBudget(net, 0) { allow in
                 var expected: [(bytes: [UInt8], write: Promise<Void>)] = []
-                for step in 0..<60 {
+                for step in 0..<100 {
                     switch Int.random(in: 0..<4, using: &random) {
                     case 0, 1:
                         let size = [0, 1, 10, 5000, 16_384, 40_000].randomElement(using: &random)!
                         let bytes = pattern(size, from: step * 77)
-                        expected.append((bytes, connection.write(bytes)))
+                        let cut = Int.random(in: 0...size, using: &random)
+                        let parts = [Array(bytes[..<cut]), [], Array(bytes[cut...])]
+                        let write: Promise<Void> =
+                            switch Int.random(in: 0..<3, using: &random) {
+                            case 0: connection.write(bytes)
+                            case 1: connection.write(bytes.span.bytes)
+                            default: connection.write(parts)
+                            }
+                        expected.append((bytes, write))
                     case 2: expected.randomElement(using: &random)?.write.cancel()
                     default:
                         allow(Int.random(in: 0..<30_000, using: &random))

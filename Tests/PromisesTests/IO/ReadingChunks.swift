@@ -110,6 +110,49 @@ import Testing
         }
     }
 
+    @Test func returnedByAHandlerItIsCancelledWithThatChain() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            // Both while it waits for input and while it waits for the body's promise.
+            for isPaused in [false, true] {
+                let (work, resolver) = Promise<Void>.pending()
+                let chain = after(.zero).then {
+                    after(.zero).then { a.forEachChunk { _ in isPaused ? work : .value } }.map { "done" }
+                }
+                let before = a.bytesReceived
+                try hang(b.write("x"), timeout: patience)
+                try net.loop.run(until: { a.bytesReceived > before })
+                try net.loop.turn(.poll)
+                #expect(chain.isPending)
+                chain.cancel()
+                try net.loop.run()
+                #expect(work.isRejected == isPaused)
+                resolver.fulfill()
+                try hang(b.write("y"), timeout: patience)
+                #expect(try hang(a.receive(), timeout: patience) == [0x79])
+            }
+        }
+    }
+
+    @Test func aListenerMayServeWithIt() throws {
+        try withNetwork(turns: 1000) { net in
+            let listener = try net.listen()
+            let address = listener.localAddress
+            let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
+            let clients = elsewhere {
+                for number in 0..<20 {
+                    let peer = try Peer(to: address)
+                    try peer.send(pattern(1000, from: number))
+                    peer.end()
+                    #expect(try peer.readToEnd() == pattern(1000, from: number))
+                }
+            }
+            try hang(clients, timeout: patience)
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
     @Test func aChunkStaysAsItIsWhateverItsBodyDoes() throws {
         try withNetwork { net in
             let (a, peer) = try net.pair()
