@@ -21,7 +21,8 @@ extension Connection {
     /// A pipe(2) with both ends on this thread's loop: what is written to `writer` comes out of `reader`.
     ///
     /// Each end goes one way; an operation of the other direction fails with `EBADF`. When the writer is closed, or has
-    /// been shut down, the reader comes to its end; a writer without a reader fails with `EPIPE`, and no signal is raised.
+    /// been shut down, the reader comes to its end; a writer without a reader fails with `EPIPE`, and no signal is
+    /// raised.
     /// - Throws: `SystemError` of `pipe2`, such as `EMFILE`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
@@ -45,8 +46,8 @@ extension Connection {
     /// Makes a connection of an open descriptor, which belongs to the connection from then on: a connected stream
     /// socket, an end of a pipe or of a FIFO, or a device that can be waited for, such as a terminal.
     ///
-    /// It is set to close-on-exec and to be non-blocking. The latter is a property of what the descriptor stands for, so
-    /// it shows through every copy of it, in other processes too: a shell's terminal is better not adopted.
+    /// It is set to close-on-exec and to be non-blocking. The latter is a property of what the descriptor stands for,
+    /// so it shows through every copy of it, in other processes too: a shell's terminal is better not adopted.
     /// - Throws: `SystemError`, and then the descriptor is still yours, as it was. `EINVAL` of `fstat` for what is no stream,
     ///   with the reason: a regular file, a directory, a datagram socket, a listening one, a device that cannot be waited
     ///   for; `EBADF` for a number that is no descriptor.

@@ -9,14 +9,16 @@ extension Connection {
     /// connection.forEachChunk { connection.write($0) }
     /// ```
     ///
-    /// A chunk is lent: it lies in a buffer of the loop, is at most 64 KiB, and copied by nobody; once it runs, a message costs
-    /// no allocation. The promise that `body` returns is the backpressure: reading goes on when it is fulfilled, and if that
-    /// has happened already, as it has with most writes, it costs nothing. Each call is a job of this thread's loop, never
-    /// inside this one; there is one a turn, so that a flood leaves the other connections their turns.
+    /// A chunk is lent: it lies in a buffer of the loop, is at most 64 KiB, and copied by nobody; once it runs, a
+    /// message costs no allocation. The promise that `body` returns is the backpressure: reading goes on when it is
+    /// fulfilled, and if that has happened already, as it has with most writes, it costs nothing. Each call is a job of
+    /// this thread's loop, never inside this one; there is one a turn, so that a flood leaves the other connections
+    /// their turns.
     ///
-    /// Fulfilled at the peer's end. Rejected with the `SystemError` that `receive` would report, with what `body` throws, or as
-    /// the promise that it has returned. Cancelling it ends it: nothing more is read, and a promise that it waits for is
-    /// cancelled if nobody else waits there. Until it has settled, other reads are refused with `EBUSY`.
+    /// Fulfilled at the peer's end. Rejected with the `SystemError` that `receive` would report, with what `body`
+    /// throws, or as the promise that it has returned. Cancelling it ends it: nothing more is read, and a promise that
+    /// it waits for is cancelled if nobody else waits there. Until it has settled, other reads are refused with
+    /// `EBUSY`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk<Done: Thenable>(
@@ -26,8 +28,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with all that comes, piece by piece, until the peer ends, and waits for nothing else; see the form with
-    /// promises.
+    /// Calls `body` with all that comes, piece by piece, until the peer ends, and waits for nothing else; see the form
+    /// with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk(
@@ -86,8 +88,8 @@ extension Connection {
     }
 }
 
-/// Somebody who reads chunk by chunk. Held by the step, which is in the core of the result; so it goes with whatever that
-/// waits for, and no one holds the connection for its sake but who is to go on.
+/// Somebody who reads chunk by chunk. Held by the step, which is in the core of the result; so it goes with whatever
+/// that waits for, and no one holds the connection for its sake but who is to go on.
 final class ChunkLoop {
     fileprivate let connection: Connection
     fileprivate let body: (RawSpan) throws -> Promise<Void>

@@ -9,8 +9,8 @@ extension Connection {
     /// Ends this side: the peer reads everything that was queued and then the end; reading goes on. Fulfilled when the
     /// end has been handed to the kernel. Again: the same, and nothing happens. See shutdown(2), SHUT_WR.
     ///
-    /// A pipe's writer is closed by it, since that is how a pipe ends. Where one descriptor is both sides and no socket, as a
-    /// terminal is, it is rejected with `ENOTSOCK`; at a pipe's reader with `EBADF`.
+    /// A pipe's writer is closed by it, since that is how a pipe ends. Where one descriptor is both sides and no
+    /// socket, as a terminal is, it is rejected with `ENOTSOCK`; at a pipe's reader with `EBADF`.
     @discardableResult
     @inlinable @inline(__always)
     public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -66,22 +66,23 @@ extension Connection {
 
     /// Delivers what is queued, then the end, and closes. Fulfilled when the descriptor is closed.
     ///
-    /// A read that waits fails with `ECANCELED`; later operations fail with `EBADF`. Input that is still coming is read and
-    /// thrown away until the peer ends too, since closing a socket with unread input makes the kernel send a
-    /// reset, which destroys what the peer has not read yet. A peer that takes nothing and ends nothing for
-    /// 5 seconds, or sends another MiB, is reset. A pipe is closed as soon as all is written. Again: the same guarantee of
-    /// the same end.
+    /// A read that waits fails with `ECANCELED`; later operations fail with `EBADF`. Input that is still coming is read
+    /// and thrown away until the peer ends too, since closing a socket with unread input makes the kernel send a reset,
+    /// which destroys what the peer has not read yet. A peer that takes nothing and ends nothing for 5 seconds, or
+    /// sends another MiB, is reset. A pipe is closed as soon as all is written. Again: the same guarantee of the same
+    /// end.
     @discardableResult
     @inlinable @inline(__always)
     public func close(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(startClosing(nil).core.traced(root: "close", Guarantee<Void>.self, file, line))
     }
 
-    /// The same with a patience of your own for a peer that makes no progress, neither taking anything nor ending its side.
+    /// The same with a patience of your own for a peer that makes no progress, neither taking anything nor ending its
+    /// side.
     ///
-    /// Zero, or less, waits for nothing: what the kernel takes at once is sent, and if that was all the connection is closed in
-    /// order, unread input or not; otherwise it is aborted. If it is being closed already, the new patience counts from
-    /// now.
+    /// Zero, or less, waits for nothing: what the kernel takes at once is sent, and if that was all the connection is
+    /// closed in order, unread input or not; otherwise it is aborted. If it is being closed already, the new patience
+    /// counts from now.
     @discardableResult
     @inlinable @inline(__always)
     public func close(
@@ -130,8 +131,8 @@ extension Connection {
 
     private func armClosingTimer(_ rare: Rarities) {
         let before = (queuedBytes, rare.discarded)
-        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that flushes,
-        // holds us.
+        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that
+        // flushes, holds us.
         rare.closingTimer = loop.schedule(after: rare.patience) { [unowned self] in
             guard let rare = self.rare else { return }
             if before != (queuedBytes, rare.discarded) { armClosingTimer(rare) } else { abort() }
@@ -158,8 +159,8 @@ extension Connection {
 
     // MARK: At once
 
-    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, but at a pipe or a Unix socket, which know no
-    /// reset: they end. Waiting operations fail with `ECANCELED`.
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, but at a pipe or a Unix socket, which know
+    /// no reset: they end. Waiting operations fail with `ECANCELED`.
     public func abort() {
         if phase == .shutDown { phase = .closed }
         guard phase != .closed else { return }

@@ -12,17 +12,17 @@ import Reactor
 /// ```
 ///
 /// Reading and writing are independent of each other. Nothing is read before it is asked for, so not to read is to
-/// pause: the kernel's buffers fill, and the peer has to wait. An idle connection holds no buffer. A pending operation keeps
-/// the connection alive; without one, letting go of the last reference closes it.
+/// pause: the kernel's buffers fill, and the peer has to wait. An idle connection holds no buffer. A pending operation
+/// keeps the connection alive; without one, letting go of the last reference closes it.
 ///
 /// Three verbs end it: `shutdownWrite()` ends this side and goes on reading (half-close), `close()` delivers what is
 /// queued and then ends, `abort()` drops everything and resets.
 public final class Connection: IOProducer {
-    // What every message touches comes first and together, in two cache lines: at a thousand connections the memory that
-    // a message reads costs more than the instructions. What few connections need is in `rare`.
+    // What every message touches comes first and together, in two cache lines: at a thousand connections the memory
+    // that a message reads costs more than the instructions. What few connections need is in `rare`.
     //
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed while anything is called that could come back
-    // here. Checked, they cost nine calls of the runtime a message.
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while anything is called that could come
+    // back here. Checked, they cost nine calls of the runtime a message.
     let loop: EventLoop
     /// The read that waits, and how much it takes; or who reads chunk by chunk, with a limit of `chunkwise`.
     @exclusivity(unchecked) var pendingRead: (promise: Core, limit: Int)?
@@ -84,7 +84,8 @@ public final class Connection: IOProducer {
 
     var socket: Socket { Socket(fd, loop.kernel) }
 
-    /// The address of this side; `nil` once the connection is closed, and where there are no addresses. One system call.
+    /// The address of this side; `nil` once the connection is closed, and where there are no addresses. One system
+    /// call.
     public var localAddress: SocketAddress? {
         phase.hasDescriptor && traits.contains(.socket) ? socket.localAddress : nil
     }

@@ -36,8 +36,8 @@ enum Frame {
         }
     }
 
-    /// How many more bytes to ask the kernel for. No more than are missing, if that is known: they can then be handed on
-    /// in the array in which they were gathered.
+    /// How many more bytes to ask the kernel for. No more than are missing, if that is known: they can then be handed
+    /// on in the array in which they were gathered.
     func appetite(_ input: InputBuffer) -> Int {
         if case .exactly(let count) = self { count - input.count } else { .max }
     }

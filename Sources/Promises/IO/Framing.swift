@@ -6,9 +6,9 @@ import Reactor
 extension Connection {
     /// Exactly `count` bytes.
     ///
-    /// What comes beyond them is kept, and is the next read's, of whatever form. So are the bytes of a read that
-    /// was cancelled or rejected. Rejected with `StreamError.endedEarly` if the peer ends before, and with a `SystemError` as
-    /// `receive` is; `EINVAL` if `count` is below one.
+    /// What comes beyond them is kept, and is the next read's, of whatever form. So are the bytes of a read that was
+    /// cancelled or rejected. Rejected with `StreamError.endedEarly` if the peer ends before, and with a `SystemError`
+    /// as `receive` is; `EINVAL` if `count` is below one.
     @inlinable @inline(__always)
     public func read(
         exactly count: Int, file: StaticString = #fileID, line: UInt = #line
@@ -16,8 +16,8 @@ extension Connection {
         Promise(startFrame(exactly: count).core.traced(root: "read(exactly:)", Promise<[UInt8]>.self, file, line))
     }
 
-    /// The bytes before the next `delimiter`, which is read too and left out; `nil` if the peer has ended before another
-    /// byte came.
+    /// The bytes before the next `delimiter`, which is read too and left out; `nil` if the peer has ended before
+    /// another byte came.
     ///
     /// Rejected with `StreamError.limitExceeded` if there are more than `limit` bytes before it, with
     /// `StreamError.endedEarly` if the peer ends in their midst; then the bytes are still there for a read of another
@@ -38,8 +38,8 @@ extension Connection {
 
     /// The next line, without its `\n` or `\r\n`; `nil` if the peer has ended before another byte came.
     ///
-    /// `limit` is in bytes. Rejected with `StreamError.notUTF8` if it is no text; with `StreamError.endedEarly` if the last
-    /// line has no end, and `receive()` brings what there is of it. The rest is as for `read(until:)`.
+    /// `limit` is in bytes. Rejected with `StreamError.notUTF8` if it is no text; with `StreamError.endedEarly` if the
+    /// last line has no end, and `receive()` brings what there is of it. The rest is as for `read(until:)`.
     @inlinable @inline(__always)
     public func readLine(
         limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -47,9 +47,9 @@ extension Connection {
         Promise(startLine(limit).core.traced(root: "readLine", Promise<String?>.self, file, line))
     }
 
-    /// Calls `body` with each line, one after the other, each when the promise of the one before is fulfilled, until the peer
-    /// ends. The first rejection, or an error that `body` throws, ends it, and so do the errors of `readLine`. Cancelling it
-    /// cancels the read, or the promise that it waits for if nobody else does.
+    /// Calls `body` with each line, one after the other, each when the promise of the one before is fulfilled, until
+    /// the peer ends. The first rejection, or an error that `body` throws, ends it, and so do the errors of `readLine`.
+    /// Cancelling it cancels the read, or the promise that it waits for if nobody else does.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line

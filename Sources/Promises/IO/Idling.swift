@@ -2,8 +2,9 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// Fails the connection, with `ETIMEDOUT`, when it has neither received nor sent a byte for this long; `nil`, which is
-    /// the default, and anything that is not above zero mean never. A waiting read and waiting writes fail then, later ones too.
+    /// Fails the connection, with `ETIMEDOUT`, when it has neither received nor sent a byte for this long; `nil`, which
+    /// is the default, and anything that is not above zero mean never. A waiting read and waiting writes fail then,
+    /// later ones too.
     ///
     /// Activity costs one store. The timer looks at it when it fires and goes on for the rest, so that it is moved once
     /// a period and not once a message.

@@ -13,8 +13,8 @@ extension Connection {
         set { rarities.writeQueueLimit = newValue }
     }
 
-    /// A small write that follows one of the same turn waits for the jobs that are ready, and leaves with those that come
-    /// meanwhile: a thousand in one handler are two calls.
+    /// A small write that follows one of the same turn waits for the jobs that are ready, and leaves with those that
+    /// come meanwhile: a thousand in one handler are two calls.
     private static var corkedSize: Int { 4096 }
 
     @usableFromInline
@@ -171,8 +171,8 @@ extension Connection {
             if result == -Int(EAGAIN) { break }
             if result < 0 { return fail(SystemError(writeCall, CInt(-result))) }
             didSend(result)
-            // All are taken out first: an inline handler of one may end the connection, and the others were sent all the
-            // same.
+            // All are taken out first: an inline handler of one may end the connection, and the others were sent all
+            // the same.
             for promise in queue.advance(result) { promise.fulfill(()) }
             guard outgoing === queue else { return }
             // Less than it was offered: the kernel has no more room.

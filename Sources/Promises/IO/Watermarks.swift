@@ -5,9 +5,9 @@ import Reactor
 extension Connection {
     static var defaultWatermarks: (low: Int, high: Int) { (32 << 10, 64 << 10) }
 
-    /// Between which lengths of the queue, in bytes, `isWritable` changes: it goes when `high` is reached, and comes back when
-    /// the queue has sunk to `low`. 32 KiB and 64 KiB. A high mark below one counts as one, and the low one is at least zero
-    /// and below the high one.
+    /// Between which lengths of the queue, in bytes, `isWritable` changes: it goes when `high` is reached, and comes
+    /// back when the queue has sunk to `low`. 32 KiB and 64 KiB. A high mark below one counts as one, and the low one
+    /// is at least zero and below the high one.
     public var writeWatermarks: (low: Int, high: Int) {
         get { rare?.watermarks ?? Self.defaultWatermarks }
         set {
@@ -18,8 +18,8 @@ extension Connection {
         }
     }
 
-    /// Whether to write more: the queue is short, and nothing stands against a write. Nobody is kept from writing when it is
-    /// false, but for `writeQueueLimit`.
+    /// Whether to write more: the queue is short, and nothing stands against a write. Nobody is kept from writing when
+    /// it is false, but for `writeQueueLimit`.
     public var isWritable: Bool { !isCongested && canWrite }
 
     /// Fulfilled when the queue has sunk to the low watermark, once for each time that it has reached the high one; at
@@ -49,7 +49,8 @@ extension Connection {
         if !isCongested && count >= writeWatermarks.high { isCongested = true }
     }
 
-    /// Tells who waits that there is room, if that is so. The last thing that a flush does: who is told may write again.
+    /// Tells who waits that there is room, if that is so. The last thing that a flush does: who is told may write
+    /// again.
     func relieve() {
         guard isCongested, queuedBytes <= writeWatermarks.low else { return }
         isCongested = false

@@ -5,8 +5,8 @@ import Glibc
 /// Small writes are gathered in blocks; a large one keeps its own array and is not copied. Blocks leave together, with
 /// one call. A connection has a queue only while something waits, which most never do.
 ///
-/// Blocks and writes are numbered as they come, and know each other by number, so that nothing is searched: to take a write
-/// back costs no more than its own block, however many wait.
+/// Blocks and writes are numbered as they come, and know each other by number, so that nothing is searched: to take a
+/// write back costs no more than its own block, however many wait.
 final class WriteQueue {
     private struct Block {
         var bytes: [UInt8]
@@ -147,8 +147,8 @@ final class WriteQueue {
                 let skipped = number == blocks.start ? offset : 0
                 let count = blocks[number].bytes.count - skipped
                 if count == 0 { continue }
-                // The address is good until the call returns: the bytes of an array lie in its one object, the block keeps
-                // that alive, and nobody changes it meanwhile.
+                // The address is good until the call returns: the bytes of an array lie in its one object, the block
+                // keeps that alive, and nobody changes it meanwhile.
                 let address = blocks[number].bytes.withUnsafeBytes { $0.baseAddress! + skipped }
                 let piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: address), iov_len: count)
                 (pieces.baseAddress! + used).initialize(to: piece)
@@ -160,7 +160,8 @@ final class WriteQueue {
         }
     }
 
-    /// The kernel has taken `count` bytes of what `withPieces` showed. Answers the promises of the writes that are all gone.
+    /// The kernel has taken `count` bytes of what `withPieces` showed. Answers the promises of the writes that are all
+    /// gone.
     func advance(_ count: Int) -> [Core] {
         self.count -= count
         offset += count

@@ -7,10 +7,10 @@ extension Connection {
     /// before the next, and a slow reader slows you down. Writes go out in the order of the calls; an empty one
     /// is fulfilled after those before it. The first of a turn is sent at once, small ones that follow leave together.
     ///
-    /// Rejected with a `SystemError`: what the kernel reports, such as `ECONNRESET` or `EPIPE`, the same for every write that
-    /// was waiting, and of `recv` where a read met it first; `ENOBUFS` beyond `writeQueueLimit`; `EPIPE` after
-    /// `shutdownWrite`; `EBADF` after `close` or `abort`, and at a pipe's reader; `ECANCELED` if `abort` came while it waited.
-    /// No signal is raised. See send(2), and write(2) for what is no socket.
+    /// Rejected with a `SystemError`: what the kernel reports, such as `ECONNRESET` or `EPIPE`, the same for every
+    /// write that was waiting, and of `recv` where a read met it first; `ENOBUFS` beyond `writeQueueLimit`; `EPIPE`
+    /// after `shutdownWrite`; `EBADF` after `close` or `abort`, and at a pipe's reader; `ECANCELED` if `abort` came
+    /// while it waited. No signal is raised. See send(2), and write(2) for what is no socket.
     ///
     /// Cancelled while it waits behind others, it is never sent. One of which the kernel has bytes cannot be taken
     /// back, and `cancel()` does nothing: `abort` the connection.
@@ -28,16 +28,16 @@ extension Connection {
         write(Array(text.utf8), file: file, line: line)
     }
 
-    /// Writes bytes that are only lent, such as a chunk of `forEachChunk`; see the form with bytes. What the kernel does not
-    /// take at once is copied.
+    /// Writes bytes that are only lent, such as a chunk of `forEachChunk`; see the form with bytes. What the kernel
+    /// does not take at once is copied.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         let promise = span.withUnsafeBytes { send($0) }
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes several buffers as if they were one; see the form with bytes. Large arrays are not copied: all leave with one
-    /// call (sendmsg(2), writev(2)), or as few as 1024 buffers a call allow.
+    /// Writes several buffers as if they were one; see the form with bytes. Large arrays are not copied: all leave with
+    /// one call (sendmsg(2), writev(2)), or as few as 1024 buffers a call allow.
     @inlinable
     public func write<Buffers: Collection>(
         _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
@@ -46,11 +46,11 @@ extension Connection {
         return Promise(send(arrays).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes the chunks of a sequence, each taken from it when the one before has been written: however long it is, no more
-    /// than one chunk waits. Other writes may come between two chunks.
+    /// Writes the chunks of a sequence, each taken from it when the one before has been written: however long it is, no
+    /// more than one chunk waits. Other writes may come between two chunks.
     ///
-    /// Rejected as the first write that is. Cancelling it takes no more chunks, and takes the one at hand back if the kernel
-    /// has none of it.
+    /// Rejected as the first write that is. Cancelling it takes no more chunks, and takes the one at hand back if the
+    /// kernel has none of it.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func writeAll<Chunks: Sequence>(
         _ chunks: Chunks, file: StaticString = #fileID, line: UInt = #line
@@ -66,9 +66,9 @@ extension Connection {
 /// pipe(from: client, to: server, endingSink: true)
 /// ```
 ///
-/// Backpressure is the sink's: nothing is read while a write waits. Nothing is copied but what the sink's kernel does not take
-/// at once. Neither connection is closed; with `endingSink` the sink is shut down for writing when the source has ended, so
-/// that two of these, one each way, make a proxy.
+/// Backpressure is the sink's: nothing is read while a write waits. Nothing is copied but what the sink's kernel does
+/// not take at once. Neither connection is closed; with `endingSink` the sink is shut down for writing when the source
+/// has ended, so that two of these, one each way, make a proxy.
 ///
 /// Rejected as reading or writing is; what was read and not written is lost then, as it is when this is cancelled.
 @available(*, noasync, message: "no loop runs the handler in an async function")
