@@ -1,5 +1,5 @@
 // What `EventLoop.whatKeepsItAlive` calls those that wait for a descriptor and have no description.
 
-extension Listener {
-    package var label: String { "Listener(\(localAddress))" }
+extension ListenerDoor {
+    package var label: String { "Listener(\(address))" }
 }
