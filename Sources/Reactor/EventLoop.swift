@@ -27,36 +27,36 @@ public final class EventLoop {
     @exclusivity(unchecked) var counters = LoopMetrics()
     var signals = LoopSignals()
     var holds: [ObjectIdentifier: Origin] = [:]
-    var hooks = LoopHooks()
+    @exclusivity(unchecked) var hooks = LoopHooks()
     @exclusivity(unchecked) var meter = HandlerMeter()
     /// Whether the time of handlers is taken.
     @exclusivity(unchecked) var isTiming = false
     /// The same for other threads, which so know whether to remember where a job comes from.
     let keepsOrigins = Atomic(false)
-    private var depthOfTurns = 0
+    @exclusivity(unchecked) private var depthOfTurns = 0
     /// Work that other threads do for this loop: see `Remote.beginOutsideWork`.
     let outsideWork = Atomic<Int>(0)
     /// Whether a job is on its way here that only says that such work has ended.
     let isNudged = Atomic(false)
     /// Whom the job of a pool works for that this thread is at.
     var patron: Remote?
-    var stopRequested = false
+    @exclusivity(unchecked) var stopRequested = false
     package internal(set) var hasEnded = false
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
 
     var timerDescriptor: CInt = -1
     // The moment for which the timerfd is armed; `.max` when it is not.
-    var armedDeadline = Int64.max
+    @exclusivity(unchecked) var armedDeadline = Int64.max
     // Read by other threads, after they have found the mailbox parked; written before it is.
     let wakeDescriptor = Atomic<CInt>(-1)
     // How often another thread found us parked: each has written the eventfd, or is about to.
     var wakesOwed: UInt64 = 0
     // Another event loop waits for this one, by `fileDescriptor`: the mailbox is left parked between turns, so that
     // mail shows there.
-    var isCarried = false
+    @exclusivity(unchecked) var isCarried = false
     // We have parked the mailbox and not yet looked whether somebody found it so.
-    var isParked = false
+    @exclusivity(unchecked) var isParked = false
 
     /// See `turnTime`.
     @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
@@ -72,9 +72,13 @@ public final class EventLoop {
 
     /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
     /// `Metrics.timeWaiting`. One reading of the clock a handler, about 25 ns, and two a wait; off by default.
-    public var measuresHandlers = false {
+    @exclusivity(unchecked) public var measuresHandlers = false {
         didSet { timingHasChanged() }
     }
+
+    /// Whether to take the time of every wait, for `Metrics.timeWaiting`, and of every turn, for `Metrics.longestTurn`.
+    /// Three readings of the clock a turn, about 75 ns, however much happens in it; off by default.
+    @exclusivity(unchecked) public var measuresTurns = false
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls()) {
         self.clock = clock
@@ -177,10 +181,14 @@ public final class EventLoop {
         if case .upTo(let duration) = wait { limit = now.advanced(by: duration).nanoseconds }
         // A nested turn first delivers what the outer one has fetched.
         if !poller.hasUndelivered { try pollAndMeasure(mayBlock: !worked && ready.isEmpty && wait != .poll, limit) }
+        let began = measuresTurns ? now.nanoseconds : nil
         fireTimers()
         deliverEvents()
         takeMail()
         _ = drain()
+        if let began {
+            counters.nanosecondsOfLongestTurn = max(counters.nanosecondsOfLongestTurn, now.nanoseconds - began)
+        }
         if isCarried && ready.isEmpty { try rest() }
     }
 

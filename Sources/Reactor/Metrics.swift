@@ -17,9 +17,13 @@ public struct LoopMetrics: Sendable {
     /// How often each system call was made by the loop's own thread; those never made are missing.
     public internal(set) var systemCalls: [SystemCall: Int] = [:]
     /// The time that the loop has waited for something to happen; of a virtual clock, the time that it has jumped over.
-    /// Zero unless `measuresHandlers` is on.
+    /// Zero unless `measuresTurns` or `measuresHandlers` is on.
     public var timeWaiting: Duration { .nanoseconds(nanosecondsWaiting) }
     var nanosecondsWaiting: Int64 = 0
+    /// The longest time that the loop has not looked at its descriptors: from the end of a wait to the end of that turn. Zero
+    /// unless `measuresTurns` is on.
+    public var longestTurn: Duration { .nanoseconds(nanosecondsOfLongestTurn) }
+    var nanosecondsOfLongestTurn: Int64 = 0
 
     // MARK: How long it was held
 

@@ -24,6 +24,7 @@ extension LoopMetrics {
             text.addSample("system_calls_total", "\(count)", ["call": call.description])
         }
         text.add("waiting_seconds_total", .counter, "Time that the loop has waited.", timeWaiting)
+        text.add("longest_turn_seconds", .gauge, "The longest time between two looks at the descriptors.", longestTurn)
         text.add("longest_handler_seconds", .gauge, "The longest time that one handler held the loop.", longestHandler)
         text.add("ready_jobs", .gauge, "Jobs that are ready.", readyJobs)
         text.add("waiting_handlers", .gauge, "Handlers of promises that are pending.", waitingHandlers)

@@ -22,7 +22,7 @@ extension EventLoop {
     public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
 
     func pollAndMeasure(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        let began = mayBlock && measuresHandlers ? now.nanoseconds : nil
+        let began = mayBlock && (measuresTurns || measuresHandlers) ? now.nanoseconds : nil
         let hasWaited = try poll(mayBlock: mayBlock, limit)
         if hasWaited, let began { counters.nanosecondsWaiting += now.nanoseconds - began }
         if hasWaited && !hooks.after.isEmpty { callHooksAfterWaiting() }

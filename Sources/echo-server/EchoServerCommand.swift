@@ -23,7 +23,7 @@ enum EchoServerCommand {
     private static func serve(_ options: Options) {
         keepFreedMemory()
         let loop = EventLoop.current
-        loop.measuresHandlers = true
+        loop.measuresTurns = true
         do {
             let server = try EchoServer(options)
             let served = server.serve()

@@ -27,7 +27,7 @@ struct Statistics {
     func line(_ title: String, _ metrics: EventLoop.Metrics) -> String {
         """
         \(title): \(open) open, \(connections) connections (peak \(peak), \(failures) failed), \(bytes) bytes, \
-        \(metrics.turns) turns, longest handler \(metrics.longestHandler.microseconds) us
+        \(metrics.turns) turns, longest turn \(metrics.longestTurn.microseconds) us
         """
     }
 }

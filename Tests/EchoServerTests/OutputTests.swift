@@ -10,7 +10,7 @@ import Testing
         for _ in 0..<3 {
             let line = try server.statistics()
             #expect(line.hasPrefix("statistics: 1 open, 1 connections (peak 1, 0 failed), 5 bytes, "))
-            #expect(line.contains(" turns, longest handler ") && line.hasSuffix(" us"))
+            #expect(line.contains(" turns, longest turn ") && line.hasSuffix(" us"))
         }
         #expect(try client.echoes("67890"))
         client.end()

@@ -68,6 +68,22 @@ import Testing
         }
     }
 
+    @Test func theLongestTurnIsFromTheEndOfAWaitToTheEndOfTheTurn() throws {
+        let clock = VirtualClock()
+        try EventLoop.withLoop(clock: clock) { loop in
+            loop.measuresTurns = true
+            loop.schedule(after: .seconds(3)) {
+                clock.advance(by: .seconds(2))
+                loop.enqueue { clock.advance(by: .seconds(4)) }
+            }
+            loop.schedule(after: .seconds(60)) { clock.advance(by: .seconds(1)) }
+            try loop.run()
+            #expect(loop.metrics.longestTurn == .seconds(6))
+            #expect(loop.metrics.timeWaiting == .seconds(3 + 51))
+            #expect(loop.metrics.longestHandler == .zero)
+        }
+    }
+
     @Test func aRealWaitIsMeasuredToo() throws {
         try EventLoop.withLoop { loop in
             loop.measuresHandlers = true
