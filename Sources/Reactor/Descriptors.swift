@@ -3,8 +3,8 @@
 extension EventLoop {
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         assertOwner()
-        // In a forked child nobody is refused who only gives up what he has.
-        if !isForked || !interest.isEmpty { try openPoller() }
+        // Nearly always the kernel need not hear of it. In a forked child nobody is refused who only gives up what he has.
+        if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openPoller() }
         try poller.setInterest(interest, of: fd, handler: handler, kernel)
     }
 

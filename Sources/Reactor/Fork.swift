@@ -1,14 +1,13 @@
+import CLinux
 import Glibc
-import Synchronization
 
 /// Tells a process from the one that it was forked from: the child shares the parent's epoll descriptor, and a
 /// single EPOLL_CTL_DEL in the child would take the parent's registration away.
 enum Fork {
-    private static let count = Atomic<Int>(0)
-    private static let hook: Void = { _ = pthread_atfork(nil, nil) { Fork.count.add(1, ordering: .relaxed) } }()
+    private static let hook: Void = { _ = pthread_atfork(nil, nil) { clinux_note_fork() } }()
 
     static func watch() { hook }
 
     /// Grows by one with each fork, in the child.
-    static var generation: Int { count.load(ordering: .relaxed) }
+    static var generation: CInt { clinux_forks() }
 }

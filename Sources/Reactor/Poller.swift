@@ -68,7 +68,9 @@ package struct Poller: ~Copyable {
     /// How many events have been fetched and not been delivered: a nested turn delivers them before it fetches more.
     private var undelivered: Range<Int> = 0..<0
     private var events: UnsafeMutablePointer<epoll_event>?
-    private var slots: ContiguousArray<Slot> = []
+    /// One for each number that a descriptor had so far. A block of its own: an array asks with each change whether it is
+    /// shared, several times an event.
+    private var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
     /// The epoll descriptor, or −1 before it is needed.
     package private(set) var descriptor: CInt = -1
     /// How many descriptors are waited for and keep the loop alive.
@@ -104,7 +106,7 @@ package struct Poller: ~Copyable {
         if index >= slots.count {
             // Before the table grows, since it is the kernel that knows which numbers are descriptors at all.
             if wanted != 0 { try register(fd, wanted, generation: 0, over: 0, kernel) }
-            while slots.count <= index { slots.append(Slot()) }
+            grow(toHold: index)
             slots[index].registered = wanted
         } else if wanted & ~slots[index].registered != 0 {
             try register(index, wanted, kernel)
@@ -113,6 +115,25 @@ package struct Poller: ~Copyable {
         slots[index].wanted = wanted
         slots[index].handler = wanted == 0 ? nil : handler
         count(index, +1)
+    }
+
+    private mutating func grow(toHold index: Int) {
+        let grown = UnsafeMutableBufferPointer<Slot>.allocate(capacity: max(index + 1, slots.count * 2))
+        let rest = grown[grown.moveInitialize(fromContentsOf: slots)...]
+        rest.initialize(repeating: Slot())
+        slots.deallocate()
+        slots = grown
+    }
+
+    deinit {
+        slots.deinitialize()
+        slots.deallocate()
+    }
+
+    /// Whether the kernel reports all of that already.
+    @inline(__always)
+    func isRegistered(_ fd: CInt, for interest: Interest) -> Bool {
+        descriptor >= 0 && Int(fd) < slots.count && interest.rawValue & ~slots[Int(fd)].registered == 0
     }
 
     package func handler(of fd: CInt) -> (any ReadinessHandler)? {

@@ -28,7 +28,7 @@ package final class PoolThreads: @unchecked Sendable {
     private let most: Int
     private let queueLimit: Int
     private let create: Create
-    private let forkGeneration: Int
+    private let forkGeneration: CInt
     private var state = State()
 
     // Allocated, since their addresses must not change; freed in deinit.

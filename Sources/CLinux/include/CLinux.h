@@ -127,6 +127,12 @@ static inline long clinux_sendmmsg(int fd, struct clinux_mmsghdr *messages, unsi
     return syscall(SYS_sendmmsg, fd, messages, count, flags);
 }
 
+// How often this process is the child of a fork. Asked in each turn; to a global of Swift the way leads through a function.
+extern int clinux_fork_count;
+
+static inline int clinux_forks(void) { return __atomic_load_n(&clinux_fork_count, __ATOMIC_RELAXED); }
+static inline void clinux_note_fork(void) { __atomic_add_fetch(&clinux_fork_count, 1, __ATOMIC_RELAXED); }
+
 // epoll_event.data is a union, which Swift reaches through computed accessors; two words are plainer.
 static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t data) {
     struct epoll_event event = {.events = events, .data = {.u64 = data}};
