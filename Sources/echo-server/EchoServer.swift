@@ -8,20 +8,25 @@ final class EchoServer {
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var finished = Statistics()
 
-    /// Binds every address, or throws and leaves none bound.
+    /// Takes the sockets that the service manager has passed, and binds every address, or throws and leaves none bound.
     init(_ options: Options) throws {
         self.options = options
-        listeners = try options.addresses.map { try Listener.bind($0) }
+        let inherited = try Listener.inherited()
+        var addresses = options.addresses
+        if addresses.isEmpty && inherited == nil { addresses = [Options.defaultAddress] }
+        let bound = addresses.isEmpty ? nil : try Listener.bind(addresses)
+        listeners = [inherited, bound].compactMap(\.self)
     }
 
-    var addresses: [SocketAddress] { listeners.map(\.localAddress) }
+    /// Where it listens, first what it was passed.
+    var addresses: [SocketAddress] { listeners.flatMap(\.localAddresses) }
 
     /// The counts as they stand, those of open connections included.
     var statistics: Statistics {
         connections.values.reduce(into: finished) { $0.bytes += $1.bytesReceived }
     }
 
-    /// Serves every listener; fulfilled when all of them are closed and the last connection is done.
+    /// Serves every address; fulfilled when all of them are closed and the last connection is done.
     func serve() -> Promise<Void> {
         when(fulfilled: listeners.map { $0.serve(maxConnections: options.maxConnections, serve) })
     }

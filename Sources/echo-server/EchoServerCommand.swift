@@ -26,18 +26,27 @@ enum EchoServerCommand {
         loop.measuresTurns = true
         do {
             let server = try EchoServer(options)
+            let endpoint = try options.metricsAddress.map { address in
+                try MetricsEndpoint(address) {
+                    server.statistics.prometheusText + loop.metrics.prometheusText(prefix: "echo_loop")
+                }
+            }
             let served = server.serve()
             if let error = served.error { throw error }
+            endpoint?.serve(warn)
+            let service = Service(warn: warn)
             let statistics = { (title: String) in
                 if !options.isQuiet { say(server.statistics.line(title, loop.metrics)) }
             }
-            try watchSignals(loop, server, statistics)
+            try watchSignals(loop, server, service, statistics)
             if let interval = options.statisticsInterval {
                 loop.schedule(every: interval) { statistics("statistics") }.unref()
             }
             // Opens what the loop needs to wait, or throws: the line below is a promise.
             try loop.turn(.poll)
             for address in server.addresses { say("listening on \(address)") }
+            if let endpoint { say("metrics on \(endpoint.address)") }
+            service.isReady(server.addresses, on: loop)
             try hang(served)
             statistics("totals")
         } catch {
@@ -55,13 +64,14 @@ enum EchoServerCommand {
 
     /// The first SIGINT or SIGTERM drains, the second ends the process as the signal itself would have.
     private static func watchSignals(
-        _ loop: EventLoop, _ server: EchoServer, _ statistics: @escaping (String) -> Void
+        _ loop: EventLoop, _ server: EchoServer, _ service: Service, _ statistics: @escaping (String) -> Void
     ) throws {
         var isDraining = false
         for signal in [SIGINT, SIGTERM] {
             try loop.onSignal(signal) {
                 if isDraining { exit(128 + signal) }
                 isDraining = true
+                service.isStopping()
                 server.drain()
             }.unref()
         }
@@ -74,9 +84,13 @@ enum EchoServerCommand {
         fflush(nil)
     }
 
-    private static func fail(_ message: String, _ code: CInt) -> Never {
+    private static func warn(_ message: String) {
         var line = "echo-server: \(message)\n"
         line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+
+    private static func fail(_ message: String, _ code: CInt) -> Never {
+        warn(message)
         exit(code)
     }
 

@@ -2,7 +2,9 @@ import Reactor
 
 /// What the command line asks for.
 struct Options: Equatable {
+    /// Where to listen; nowhere in particular if it is empty.
     var addresses: [SocketAddress] = []
+    var metricsAddress: SocketAddress?
     var maxConnections = 10_000
     var idleTimeout: Duration?
     var drainTimeout: Duration = .seconds(5)
@@ -22,21 +24,25 @@ struct Options: Equatable {
     }
 
     static let version = "0.1.0"
+    static let defaultAddress = SocketAddress.loopback(port: 7000)
 
     static let help = """
-        usage: echo-server [--listen HOST:PORT]... [options]
+        usage: echo-server [--listen ADDRESS]... [options]
 
         Sends every byte back to the client that sent it.
 
-          --listen HOST:PORT      listen there; may be repeated; port 0 picks a free one (127.0.0.1:7000)
-          --max-connections N     serve at most N at a time on each listener; others wait (10000)
+          --listen ADDRESS        listen there; may be repeated (127.0.0.1:7000)
+          --max-connections N     serve at most N at a time; others wait (10000)
           --idle-timeout TIME     end a connection that is silent for so long; 0 is never (0)
           --drain-timeout TIME    how long connections may go on after SIGINT or SIGTERM (5s)
           --stats TIME            print statistics that often
+          --metrics HOST:PORT     answer GET /metrics there, for Prometheus
           --quiet                 print nothing but errors and the addresses
           --help, --version
 
+        ADDRESS is HOST:PORT, where port 0 picks a free one, unix:/PATH, or unix:@NAME for an abstract name.
         TIME is 250ms, 1.5s, 2m, or a plain number of seconds.
+        Sockets that systemd passes are served as well; then there is no default address.
         SIGUSR1 prints statistics; SIGINT and SIGTERM drain and exit, a second one exits at once.
         """
 
@@ -53,7 +59,8 @@ struct Options: Equatable {
                 return next
             }
             switch name {
-            case "--listen": options.addresses.append(try address(try value()))
+            case "--listen": options.addresses.append(try address(name, try value()))
+            case "--metrics": options.metricsAddress = try address(name, try value())
             case "--max-connections": options.maxConnections = try count(name, try value())
             case "--idle-timeout":
                 let timeout = try duration(name, try value())
@@ -69,13 +76,12 @@ struct Options: Equatable {
             default: throw UsageError(description: "unknown option '\(argument)'")
             }
         }
-        if options.addresses.isEmpty { options.addresses = [.loopback(port: 7000)] }
         return .serve(options)
     }
 
-    private static func address(_ text: String) throws(UsageError) -> SocketAddress {
+    private static func address(_ name: String, _ text: String) throws(UsageError) -> SocketAddress {
         do throws(SocketAddress.ParseError) { return try SocketAddress(text) } catch {
-            throw UsageError(description: "--listen: \(error)")
+            throw UsageError(description: "\(name): \(error)")
         }
     }
 
