@@ -51,34 +51,35 @@ extension ThreadPool.Metrics {
     }
 }
 
-struct PrometheusText {
-    enum Kind: String { case counter, gauge }
+/// Writes the metrics of one source. The help of a metric is one line, its name one that Prometheus takes as it stands.
+package struct PrometheusText {
+    package enum Kind: String { case counter, gauge }
 
-    private(set) var text = ""
+    package private(set) var text = ""
     private let prefix: String
     private let labels: [String: String]
 
-    init(_ prefix: String, _ labels: [String: String]) {
+    package init(_ prefix: String, _ labels: [String: String] = [:]) {
         self.prefix = Self.name(prefix, allowing: ":")
         self.labels = [String: String](
             labels.map { (Self.name($0.key, allowing: nil), $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 
-    mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
+    package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
         addFamily(name, kind, help)
         addSample(name, "\(value)")
     }
 
-    mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Duration) {
+    package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Duration) {
         addFamily(name, kind, help)
         addSample(name, Self.seconds(value))
     }
 
-    mutating func addFamily(_ name: String, _ kind: Kind, _ help: String) {
+    package mutating func addFamily(_ name: String, _ kind: Kind, _ help: String) {
         text += "# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n"
     }
 
-    mutating func addSample(_ name: String, _ value: String, _ own: [String: String] = [:]) {
+    package mutating func addSample(_ name: String, _ value: String, _ own: [String: String] = [:]) {
         let all = labels.merging(own) { _, own in own }.sorted { $0.key < $1.key }
         let list = all.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
         text += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"

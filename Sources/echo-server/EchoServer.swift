@@ -4,22 +4,25 @@ import Reactor
 /// The server: listeners, the connections they brought, and what becomes of them.
 final class EchoServer {
     private let options: Options
-    private let listeners: [Listener]
+    /// On the sockets that the service manager has passed, and on those of the command line.
+    private let inherited, bound: Listener?
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var finished = Statistics()
+    private(set) var isDraining = false
 
     /// Takes the sockets that the service manager has passed, and binds every address, or throws and leaves none bound.
     init(_ options: Options) throws {
         self.options = options
-        let inherited = try Listener.inherited()
+        inherited = try Listener.inherited()
         var addresses = options.addresses
         if addresses.isEmpty && inherited == nil { addresses = [Options.defaultAddress] }
-        let bound = addresses.isEmpty ? nil : try Listener.bind(addresses)
-        listeners = [inherited, bound].compactMap(\.self)
+        bound = addresses.isEmpty ? nil : try Listener.bind(addresses)
     }
 
     /// Where it listens, first what it was passed.
-    var addresses: [SocketAddress] { listeners.flatMap(\.localAddresses) }
+    var addresses: [SocketAddress] { [inherited, bound].flatMap { $0?.localAddresses ?? [] } }
+
+    var maxConnections: Int { options.maxConnections }
 
     /// The counts as they stand, those of open connections included.
     var statistics: Statistics {
@@ -28,7 +31,8 @@ final class EchoServer {
 
     /// Serves every address; fulfilled when all of them are closed and the last connection is done.
     func serve() -> Promise<Void> {
-        when(fulfilled: listeners.map { $0.serve(maxConnections: options.maxConnections, serve) })
+        let listeners = [inherited, bound].compactMap(\.self)
+        return when(fulfilled: listeners.map { $0.serve(maxConnections: maxConnections, serve) })
     }
 
     /// One connection from its first byte to its last.
@@ -52,7 +56,10 @@ final class EchoServer {
 
     /// Stops accepting, lets connections finish for as long as the drain timeout, and resets those that are left.
     func drain() {
-        for listener in listeners { listener.close(drain: true) }
+        isDraining = true
+        // Who waits at a socket of the service manager, which keeps it, is for the process that comes after this one.
+        inherited?.close()
+        bound?.close(drain: true)
         after(options.drainTimeout).done {
             for connection in self.connections.values { connection.abort() }
         }

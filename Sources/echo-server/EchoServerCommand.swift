@@ -8,49 +8,77 @@ import Reactor
 enum EchoServerCommand {
     static func main() {
         switch parse() {
-        case .help: print(Options.help)
-        case .version: print("echo-server \(Options.version)")
+        case .help: Output.announce(Options.help)
+        case .version: Output.announce("echo-server \(Options.version)")
         case .serve(let options): serve(options)
         }
     }
 
     private static func parse() -> Options.Command {
         do throws(Options.UsageError) { return try Options.parse(CommandLine.arguments.dropFirst()) } catch {
-            fail("\(error); see echo-server --help", EX_USAGE)
+            Output.fail("\(error); see echo-server --help", EX_USAGE)
         }
     }
 
     private static func serve(_ options: Options) {
         keepFreedMemory()
+        // Lines go to whoever has started the server, who may have gone. Nobody inherits this: there are no children.
+        signal(SIGPIPE, SIG_IGN)
+        conf.logHandler = { Output.warn("swift-reactor: \($0)") }
         let loop = EventLoop.current
+        // By the turn: to take the time of each handler would be a twentieth of the server's work.
         loop.measuresTurns = true
-        do {
-            let server = try EchoServer(options)
-            let endpoint = try options.metricsAddress.map { address in
-                try MetricsEndpoint(address) {
-                    server.statistics.prometheusText + loop.metrics.prometheusText(prefix: "echo_loop")
+        do { try serve(options, on: loop) } catch { Output.fail("\(error)", exitCode(error)) }
+    }
+
+    private static func serve(_ options: Options, on loop: EventLoop) throws {
+        let warn = { (message: String) in Output.warn("echo-server: \(message)") }
+        let server = try EchoServer(options)
+        let endpoint = try options.metricsAddress.map { address in
+            try MetricsEndpoint(address) { server.prometheusText(loop.metrics) }
+        }
+        defer { endpoint?.close() }
+        let served = server.serve()
+        if let error = served.error { throw error }
+        endpoint?.serve(warn)
+
+        let statistics = { (title: String) in
+            if !options.isQuiet { Output.say(server.statistics.line(title, loop.metrics)) }
+        }
+        let service = Service(warn: warn)
+        try onEnd(loop) {
+            service.isStopping(within: options.drainTimeout)
+            server.drain()
+        } atOnce: {
+            endpoint?.close()
+        }
+        try loop.onSignal(SIGUSR1) { statistics("statistics") }.unref()
+        if let interval = options.statisticsInterval {
+            loop.schedule(every: interval) { statistics("statistics") }.unref()
+        }
+        // Opens what the loop needs to wait, or throws: the lines below are a promise.
+        try loop.turn(.poll)
+        for address in server.addresses { Output.announce("listening on \(address)") }
+        if let endpoint { Output.announce("metrics on \(endpoint.address)") }
+        service.isReady(server.addresses, on: loop)
+        try hang(served)
+        statistics("totals")
+    }
+
+    /// The first SIGINT or SIGTERM drains, the second ends the process as the signal itself would have.
+    private static func onEnd(
+        _ loop: EventLoop, _ drain: @escaping () -> Void, atOnce cleanUp: @escaping () -> Void
+    ) throws {
+        var isDraining = false
+        for signal in [SIGINT, SIGTERM] {
+            try loop.onSignal(signal) {
+                if isDraining {
+                    cleanUp()
+                    exit(128 + signal)
                 }
-            }
-            let served = server.serve()
-            if let error = served.error { throw error }
-            endpoint?.serve(warn)
-            let service = Service(warn: warn)
-            let statistics = { (title: String) in
-                if !options.isQuiet { say(server.statistics.line(title, loop.metrics)) }
-            }
-            try watchSignals(loop, server, service, statistics)
-            if let interval = options.statisticsInterval {
-                loop.schedule(every: interval) { statistics("statistics") }.unref()
-            }
-            // Opens what the loop needs to wait, or throws: the line below is a promise.
-            try loop.turn(.poll)
-            for address in server.addresses { say("listening on \(address)") }
-            if let endpoint { say("metrics on \(endpoint.address)") }
-            service.isReady(server.addresses, on: loop)
-            try hang(served)
-            statistics("totals")
-        } catch {
-            fail("\(error)", exitCode(error))
+                isDraining = true
+                drain()
+            }.unref()
         }
     }
 
@@ -60,38 +88,6 @@ enum EchoServerCommand {
     private static func keepFreedMemory() {
         mallopt(M_TRIM_THRESHOLD, 16 << 20)
         mallopt(M_TOP_PAD, 1 << 20)
-    }
-
-    /// The first SIGINT or SIGTERM drains, the second ends the process as the signal itself would have.
-    private static func watchSignals(
-        _ loop: EventLoop, _ server: EchoServer, _ service: Service, _ statistics: @escaping (String) -> Void
-    ) throws {
-        var isDraining = false
-        for signal in [SIGINT, SIGTERM] {
-            try loop.onSignal(signal) {
-                if isDraining { exit(128 + signal) }
-                isDraining = true
-                service.isStopping()
-                server.drain()
-            }.unref()
-        }
-        try loop.onSignal(SIGUSR1) { statistics("statistics") }.unref()
-    }
-
-    /// Standard output is flushed line by line, so that whoever waits for a line through a pipe gets it.
-    private static func say(_ line: String) {
-        print(line)
-        fflush(nil)
-    }
-
-    private static func warn(_ message: String) {
-        var line = "echo-server: \(message)\n"
-        line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
-    }
-
-    private static func fail(_ message: String, _ code: CInt) -> Never {
-        warn(message)
-        exit(code)
     }
 
     private static func exitCode(_ error: any Error) -> CInt {

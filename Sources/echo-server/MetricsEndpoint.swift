@@ -15,45 +15,61 @@ struct MetricsEndpoint {
     }
 
     /// Whoever scrapes does so from one or two places; others wait in the backlog, and nobody holds a place for long.
-    private static var maxConnections: Int { 16 }
-    private static var patience: Duration { .seconds(5) }
-    private static var longestHead: Int { 8192 }
+    static var maxConnections: Int { 16 }
+    static var patience: Duration { .seconds(5) }
+    static var longestHead: Int { 8192 }
 
     /// - Parameter warn: is told if the endpoint has broken; the server goes on.
     func serve(_ warn: @escaping (String) -> Void) {
-        listener.serve(maxConnections: Self.maxConnections) { connection in
-            connection.read(until: Array("\r\n\r\n".utf8), limit: Self.longestHead)
-                .then { head in connection.write(answer(to: head ?? [])) }
-                .timeout(Self.patience)
-        }.catch { error in warn("there are no metrics any more: \(error)") }
+        listener.serve(maxConnections: Self.maxConnections, serve)
+            .catch { error in warn("there are no metrics any more: \(error)") }
     }
 
+    /// Also removes the file of a Unix socket.
     func close() { listener.close() }
 
-    /// Says what was wrong with a request that is none.
+    private func serve(_ connection: Connection) -> Promise<Void> {
+        connection.read(until: Array("\r\n\r\n".utf8), limit: Self.longestHead)
+            .timeout(Self.patience)
+            .map { head in head.map(answer) }
+            .recover { error -> Promise<String?> in .value(try Self.answer(to: error)) }
+            .then { answer in answer.map { connection.write($0).timeout(Self.patience) } ?? .value }
+    }
+
+    // MARK: HTTP
+
+    /// The answer to a request without the empty line at its end, whatever it is.
     func answer(to head: [UInt8]) -> String {
-        let line = String(decoding: head.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self).split(separator: " ")
-        guard line.count == 3, line[2].hasPrefix("HTTP/1.") else { return Self.response("400 Bad Request") }
-        guard line[1] == "/metrics" || line[1].hasPrefix("/metrics?") else { return Self.response("404 Not Found") }
-        switch line[0] {
-        case "GET": return Self.response("200 OK", text())
-        case "HEAD": return Self.response("200 OK", text(), isHead: true)
-        default: return Self.response("405 Method Not Allowed", allow: true)
+        let line = String(decoding: head.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+        let words = line.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return Self.response("400 Bad Request") }
+        let isHead = words[0] == "HEAD"
+        guard words[1].prefix(while: { $0 != "?" }) == "/metrics" else {
+            return Self.response("404 Not Found", isHead: isHead)
+        }
+        guard isHead || words[0] == "GET" else {
+            return Self.response("405 Method Not Allowed", ["Allow: GET, HEAD"])
+        }
+        return Self.response("200 OK", type: "text/plain; version=0.0.4; charset=utf-8", text(), isHead: isHead)
+    }
+
+    /// The answer to what is no request; throws the error if there is nobody to answer.
+    private static func answer(to error: any Error) throws -> String {
+        switch error {
+        case StreamError.limitExceeded: response("431 Request Header Fields Too Large")
+        case PromiseError.timedOut: response("408 Request Timeout")
+        default: throw error
         }
     }
 
     private static func response(
-        _ status: String, _ body: String? = nil, isHead: Bool = false, allow: Bool = false
+        _ status: String, _ fields: [String] = [], type: String = "text/plain; charset=utf-8", _ body: String? = nil,
+        isHead: Bool = false
     ) -> String {
-        let type = body == nil ? "text/plain" : "text/plain; version=0.0.4"
-        let body = body ?? status + "\n"
-        return """
-            HTTP/1.1 \(status)\r
-            Content-Type: \(type)\r
-            Content-Length: \(body.utf8.count)\r
-            \(allow ? "Allow: GET, HEAD\r\n" : "")Connection: close\r
-            \r
-            \(isHead ? "" : body)
-            """
+        let body = body ?? "\(status)\n"
+        let head =
+            ["HTTP/1.1 \(status)", "Content-Type: \(type)", "Content-Length: \(body.utf8.count)"] + fields
+            + ["Connection: close", "", ""]
+        return head.joined(separator: "\r\n") + (isHead ? "" : body)
     }
 }

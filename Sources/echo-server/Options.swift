@@ -2,7 +2,7 @@ import Reactor
 
 /// What the command line asks for.
 struct Options: Equatable {
-    /// Where to listen; nowhere in particular if it is empty.
+    /// Where to listen. If it is empty: at the sockets that the service manager passes, or else at `defaultAddress`.
     var addresses: [SocketAddress] = []
     var metricsAddress: SocketAddress?
     var maxConnections = 10_000
@@ -32,11 +32,11 @@ struct Options: Equatable {
         Sends every byte back to the client that sent it.
 
           --listen ADDRESS        listen there; may be repeated (127.0.0.1:7000)
-          --max-connections N     serve at most N at a time; others wait (10000)
+          --max-connections N     serve at most N at a time, others wait (10000)
           --idle-timeout TIME     end a connection that is silent for so long; 0 is never (0)
           --drain-timeout TIME    how long connections may go on after SIGINT or SIGTERM (5s)
           --stats TIME            print statistics that often
-          --metrics HOST:PORT     answer GET /metrics there, for Prometheus
+          --metrics ADDRESS       answer GET /metrics there, for Prometheus
           --quiet                 print nothing but errors and the addresses
           --help, --version
 

@@ -2,24 +2,38 @@ import Promises
 import Reactor
 
 /// What the service manager is told, if there is one. See sd_notify(3).
-struct Service {
+final class Service {
     /// Prints a line that is no reason to end.
-    let warn: (String) -> Void
+    private let warn: (String) -> Void
+    private var hasFailed = false
 
-    /// Clients can connect.
+    init(warn: @escaping (String) -> Void) { self.warn = warn }
+
+    /// Clients can connect. From now on the watchdog is fed, until the process ends.
     func isReady(_ addresses: [SocketAddress], on loop: EventLoop) {
-        tell(.ready, .status("listening on " + addresses.map(\.description).joined(separator: ", ")))
+        let places = addresses.map(\.description).joined(separator: ", ")
+        tell { () throws(SystemError) in try ServiceManager.notify(.ready, .status("listening on \(places)")) }
         guard let interval = ServiceManager.watchdogInterval else { return }
         // From the loop's own thread: a loop that is held does not say that it lives.
-        loop.schedule(every: interval / 2) { tell(.watchdog) }.unref()
+        loop.schedule(every: interval / 2) { [self] in
+            tell { () throws(SystemError) in try ServiceManager.notify(.watchdog) }
+        }.unref()
     }
 
-    /// The server drains.
-    func isStopping() { tell(.stopping) }
+    /// The server drains, for `timeout` at most. The manager may have been told to be less patient than that.
+    func isStopping(within timeout: Duration) {
+        let microseconds = (timeout + .seconds(5)).components.seconds * 1_000_000
+        tell { () throws(SystemError) in
+            try ServiceManager.notify(
+                .stopping, .status("draining"), ServiceManager.State("EXTEND_TIMEOUT_USEC=\(microseconds)"))
+        }
+    }
 
-    private func tell(_ states: ServiceManager.State...) {
-        for state in states {
-            do throws(SystemError) { try ServiceManager.notify(state) } catch { warn("cannot tell the service manager: \(error)") }
+    /// Trouble is reported once: the next watchdog may have no more luck.
+    private func tell(_ notify: () throws(SystemError) -> Bool) {
+        do throws(SystemError) { _ = try notify() } catch {
+            if !hasFailed { warn("cannot tell the service manager: \(error)") }
+            hasFailed = true
         }
     }
 }

@@ -32,27 +32,6 @@ struct Statistics {
     }
 }
 
-extension Statistics {
-    /// The counts for Prometheus, in its text format 0.0.4.
-    var prometheusText: String {
-        """
-        # HELP echo_open_connections Connections that are open.
-        # TYPE echo_open_connections gauge
-        echo_open_connections \(open)
-        # HELP echo_connections_total Connections since the start.
-        # TYPE echo_connections_total counter
-        echo_connections_total \(connections)
-        # HELP echo_failed_connections_total Connections that ended with an error.
-        # TYPE echo_failed_connections_total counter
-        echo_failed_connections_total \(failures)
-        # HELP echo_received_bytes_total Bytes received; all of them are sent back.
-        # TYPE echo_received_bytes_total counter
-        echo_received_bytes_total \(bytes)
-
-        """
-    }
-}
-
 extension Duration {
     fileprivate var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
 }

@@ -17,13 +17,18 @@ import Testing
         #expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
     }
 
-    @Test func eachListenerHasItsOwnLimit() throws {
+    @Test func severalAddressesShareTheLimit() throws {
         let server = try ServerProcess.serving(
             "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--max-connections=1")
         let clients = try server.addresses.map { try Client(to: $0) }
-        for client in clients { #expect(try client.echoes("hello")) }
-        for client in clients { client.end() }
-        #expect(try server.terminate().contains("(peak 2, "))
+        for client in clients { try client.send([0x78]) }
+        #expect(try clients[0].receive() == [0x78])
+        #expect(!clients[1].waits(for: POLLIN, 50))
+        clients[0].end()
+        #expect(try clients[1].receive() == [0x78])
+        clients[1].end()
+        #expect(try clients[1].receive() == [])
+        #expect(try server.terminate().contains(" 2 connections (peak 1, 0 failed), "))
     }
 
     @Test func whoIsSilentForTheIdleTimeoutIsEnded() throws {

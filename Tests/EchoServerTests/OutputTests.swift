@@ -41,11 +41,43 @@ import Testing
         #expect(try server.terminate() == "")
     }
 
+    @Test func itGoesOnWhenNobodyListensToItAnyMore() throws {
+        let server = try ServerProcess.serving("--stats", "1ms")
+        let client = try Client(to: server.address)
+        server.stopListening()
+        for number in 0..<200 {
+            server.signal(SIGUSR1)
+            #expect(try client.echoes("message \(number)"))
+        }
+        client.end()
+        #expect(try client.receive() == [])
+        server.signal(SIGTERM)
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func whoDoesNotReadItsLinesHoldsNobodyUp() throws {
+        let server = try ServerProcess.serving("--stats", "0.01ms")
+        let client = try Client(to: server.address)
+        // Until the way to us is full.
+        var (unread, unchanged) = (0, 0)
+        for _ in 0..<100_000 where unchanged < 100 {
+            #expect(try client.echoes("hello"))
+            let count = server.unreadBytes
+            unchanged = count > 1000 && count == unread ? unchanged + 1 : 0
+            unread = count
+        }
+        #expect(unchanged == 100)
+        client.end()
+        #expect(try client.receive() == [])
+        server.signal(SIGTERM)
+        #expect(try server.waitForExit() == .code(0))
+    }
+
     @Test func help() throws {
         for option in ["--help", "-h"] {
             let server = try ServerProcess([option])
             let said = try server.readToEnd()
-            #expect(said.output.hasPrefix("usage: echo-server [--listen HOST:PORT]... [options]\n"))
+            #expect(said.output.hasPrefix("usage: echo-server [--listen ADDRESS]... [options]\n"))
             #expect(said.errors == "")
             #expect(try server.waitForExit() == .code(0))
         }

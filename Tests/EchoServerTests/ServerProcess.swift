@@ -11,20 +11,26 @@ final class ServerProcess {
 
     enum Exit: Equatable { case code(CInt), signal(CInt) }
 
-    /// A server that has said where it listens, on a port of 127.0.0.1 unless told otherwise.
-    static func serving(_ arguments: String..., limits: String? = nil) throws -> ServerProcess {
-        let listen = arguments.contains("--listen") ? [] : ["--listen", "127.0.0.1:0"]
-        let server = try ServerProcess(listen + arguments, limits: limits)
-        let count = max(1, arguments.filter { $0 == "--listen" }.count)
-        for _ in 0..<count { server.addresses.append(try server.readAddress()) }
+    /// A server that has said where it listens, on a port of 127.0.0.1 unless told otherwise or passed a socket.
+    static func serving(
+        _ arguments: String..., limits: String? = nil, passing socket: CInt? = nil
+    ) throws -> ServerProcess {
+        let listen = arguments.contains("--listen") || socket != nil ? [] : ["--listen", "127.0.0.1:0"]
+        let server = try ServerProcess(listen + arguments, limits: limits, passing: socket)
+        let count = (listen + arguments).filter { $0 == "--listen" }.count + (socket == nil ? 0 : 1)
+        for _ in 0..<count { server.addresses.append(try server.readAddress("listening on ")) }
+        if arguments.contains("--metrics") { server.metricsAddress = try server.readAddress("metrics on ") }
         return server
     }
 
     private(set) var addresses: [SocketAddress] = []
     var address: SocketAddress { addresses[0] }
+    private(set) var metricsAddress: SocketAddress?
 
-    /// - Parameter limits: shell commands to run first, in the server's process alone.
-    init(_ arguments: [String], limits: String? = nil) throws {
+    /// - Parameters:
+    ///   - limits: shell commands to run first, in the server's process alone.
+    ///   - descriptor: is its descriptor 3.
+    init(_ arguments: [String], limits: String? = nil, passing descriptor: CInt? = nil) throws {
         let (output, errors) = (try Pipe(), try Pipe())
         (self.output, self.errors) = (output, errors)
         let server = Self.path
@@ -36,7 +42,8 @@ final class ServerProcess {
         posix_spawn_file_actions_adddup2(&actions, output.writer, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, STDERR_FILENO)
         // What other tests have open is not the server's: it would hold their pipes, and fill its own table.
-        _ = closeFrom(&actions, 3)
+        if let descriptor { posix_spawn_file_actions_adddup2(&actions, descriptor, 3) }
+        _ = closeFrom(&actions, descriptor == nil ? 3 : 4)
         // Whatever the test runner blocks or ignores is its own affair too.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -74,20 +81,48 @@ final class ServerProcess {
     // MARK: What it says
 
     func readLine() throws -> String { try output.readLine() }
-    func readError() throws -> String { try errors.readLine() }
+    func readError() throws -> String {
+        while true {
+            let line = try errors.readLine()
+            if !isAboutTheMachine(line) { return line }
+        }
+    }
 
     /// Whether it has more to say about errors, as far as is known now.
-    var hasMoreErrors: Bool { errors.hasMore }
+    var hasMoreErrors: Bool {
+        while errors.hasMore {
+            if let line = try? errors.readLine(), isAboutTheMachine(line) { continue }
+            return true
+        }
+        return false
+    }
 
-    private func readAddress() throws -> SocketAddress {
+    /// Its handlers are short, but the machine may take its time over one.
+    private func isAboutTheMachine(_ line: some StringProtocol) -> Bool {
+        line.hasPrefix("swift-reactor: ") && line.contains(" held the loop for ")
+    }
+
+    /// How much it has said that nobody has read.
+    var unreadBytes: Int { output.unreadBytes }
+
+    /// Nobody listens to it any more.
+    func stopListening() {
+        output.closeReader()
+        errors.closeReader()
+    }
+
+    private func readAddress(_ prefix: String) throws -> SocketAddress {
         let line = try readLine()
-        let prefix = "listening on "
         guard line.hasPrefix(prefix) else { throw Failure(description: "'\(line)' is not where it listens") }
         return try SocketAddress(String(line.dropFirst(prefix.count)))
     }
 
     /// All that is left to read until it has ended.
-    func readToEnd() throws -> (output: String, errors: String) { (try output.readToEnd(), try errors.readToEnd()) }
+    func readToEnd() throws -> (output: String, errors: String) {
+        let (output, errors) = (try output.readToEnd(), try errors.readToEnd())
+        let lines = errors.split(separator: "\n", omittingEmptySubsequences: false)
+        return (output, lines.filter { !isAboutTheMachine($0) }.joined(separator: "\n"))
+    }
 
     // MARK: Its end
 
@@ -149,7 +184,7 @@ extension ServerProcess {
         for _ in 0..<100_000 {
             do { _ = try Client(to: address) } catch let error as SystemError {
                 // Reset: it was in the backlog of the listener that was closed.
-                if error.code == ECONNREFUSED { return }
+                if error.code == ECONNREFUSED || error.code == ENOENT { return }
                 guard error.code == ECONNRESET else { throw error }
             }
         }
@@ -177,59 +212,3 @@ let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") 
 private let closeFrom = unsafeBitCast(
     dlsym(nil, "posix_spawn_file_actions_addclosefrom_np"),
     to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self)
-
-/// One way from the server to the test: a pair of sockets, since they can be made close-on-exec at once and so never
-/// get into another server that is started meanwhile.
-private final class Pipe {
-    private let reader: CInt
-    private(set) var writer: CInt
-    private var unread: [UInt8] = []
-
-    init() throws {
-        var fds: [CInt] = [-1, -1]
-        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &fds) == 0 else {
-            throw SystemError(.socket, errno, detail: "socketpair")
-        }
-        (reader, writer) = (fds[0], fds[1])
-    }
-
-    deinit {
-        close(reader)
-        closeWriter()
-    }
-
-    func closeWriter() {
-        if writer >= 0 { close(writer) }
-        writer = -1
-    }
-
-    /// Answers whether there was more before the end.
-    private func readMore() throws -> Bool {
-        var entry = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
-        guard poll(&entry, 1, 10_000) == 1 else { throw Failure(description: "the server is silent") }
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = read(reader, &buffer, buffer.count)
-        if count > 0 { unread += buffer[..<count] }
-        return count > 0
-    }
-
-    var hasMore: Bool {
-        var entry = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
-        return !unread.isEmpty || poll(&entry, 1, 0) == 1
-    }
-
-    func readLine() throws -> String {
-        while true {
-            if let end = unread.firstIndex(of: 0x0A) {
-                defer { unread.removeSubrange(...end) }
-                return String(decoding: unread[..<end], as: UTF8.self)
-            }
-            guard try readMore() else { throw Failure(description: "the server has ended") }
-        }
-    }
-
-    func readToEnd() throws -> String {
-        while try readMore() {}
-        return String(decoding: unread, as: UTF8.self)
-    }
-}

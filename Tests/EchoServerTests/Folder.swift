@@ -1,0 +1,66 @@
+import Glibc
+import Reactor
+
+/// A folder of one test, which goes with this object and all that is in it.
+final class Folder {
+    let path: String
+
+    init() {
+        var template = Array("/tmp/echo-server-XXXXXX".utf8CString)
+        path = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
+    }
+
+    deinit {
+        for name in made { unlink(self[name]) }
+        rmdir(path)
+    }
+
+    private var made: Set<String> = []
+
+    subscript(name: String) -> String {
+        made.insert(name)
+        return "\(path)/\(name)"
+    }
+
+    func address(_ name: String) throws -> SocketAddress { try SocketAddress(unixPath: self[name]) }
+
+    func has(_ name: String) -> Bool { access(self[name], F_OK) == 0 }
+}
+
+/// A socket of the test's own, bound to `address`, which listens if it is a stream.
+final class OwnSocket {
+    let fd: CInt
+    let address: SocketAddress
+
+    init(_ type: __socket_type, _ address: SocketAddress) throws {
+        let fd = socket(address.family, CInt(type.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        self.fd = fd
+        guard address.withSocketAddress({ bind(fd, $0, $1) }) == 0 else {
+            throw SystemError(.bind, errno, detail: "\(address)")
+        }
+        if type == SOCK_STREAM { listen(fd, 16) }
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        withUnsafeMutableBytes(of: &storage) {
+            _ = getsockname(fd, $0.assumingMemoryBound(to: sockaddr.self).baseAddress!, &length)
+        }
+        self.address = address.isUnix ? address : SocketAddress(storage) ?? address
+    }
+
+    deinit { close(fd) }
+
+    /// What comes first; `nil` if nothing does.
+    func receive(within patience: CInt = 10_000) -> String? {
+        var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
+        guard poll(&entry, 1, patience) == 1 else { return nil }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(fd, &buffer, buffer.count, 0)
+        return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    /// Whether somebody waits to be accepted.
+    var hasClients: Bool {
+        var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) == 1
+    }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import Reactor
+import Testing
+
+@Suite struct MetricsTests {
+    private let get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"
+
+    private func server() throws -> (ServerProcess, SocketAddress) {
+        let server = try ServerProcess.serving("--metrics", "127.0.0.1:0", "--drain-timeout", "1m")
+        return (server, try #require(server.metricsAddress))
+    }
+
+    private func scrape(_ address: SocketAddress) throws -> Exposition {
+        let answer = try Answer.to(get, at: Client(to: address))
+        #expect(answer.status == "200 OK")
+        return try Exposition(answer.body)
+    }
+
+    @Test func theyFollowWhatHappens() throws {
+        let (server, address) = try server()
+        let before = try scrape(address)
+        #expect(before["echo_info{version=\"0.1.0\"}"] == 1)
+        #expect(before["echo_connections_limit"] == 10_000)
+        for name in ["open_connections", "connections_total", "received_bytes_total", "draining"] {
+            #expect(before["echo_\(name)"] == 0)
+        }
+        let clients = try (0..<3).map { _ in try Client(to: server.address) }
+        for client in clients { #expect(try client.echoes("hello")) }
+        clients[0].end()
+        #expect(try clients[0].receive() == [])
+        let after = try scrape(address)
+        #expect(after["echo_open_connections"] == 2)
+        #expect(after["echo_open_connections_peak"] == 3)
+        #expect(after["echo_connections_total"] == 3)
+        #expect(after["echo_failed_connections_total"] == 0)
+        #expect(after["echo_received_bytes_total"] == 15)
+        #expect(after["echo_loop_system_calls_total{call=\"send\"}"] ?? 0 >= 3)
+        for (name, value) in before.samples where before.types[name] == "counter" {
+            #expect(after[name] ?? -1 >= value, "\(name) goes back")
+        }
+        for client in clients { client.end() }
+        // Neither the scrapes nor their connections are counted as the server's.
+        for client in clients[1...] { #expect(try client.receive() == []) }
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 3 connections (peak 3, 0 failed), 15 bytes, "))
+    }
+
+    @Test func theyAreThereWhileTheServerDrains() throws {
+        let (server, address) = try server()
+        let client = try Client(to: server.address)
+        #expect(try client.echoes("hello"))
+        server.signal(SIGTERM)
+        try server.awaitDraining()
+        #expect(try scrape(address)["echo_draining"] == 1)
+        client.end()
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func anAnswerSaysWhatItIs() throws {
+        let (server, address) = try server()
+        let answer = try Answer.to(get, at: Client(to: address))
+        #expect(answer.fields["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(answer.fields["Content-Length"] == "\(answer.body.utf8.count)")
+        #expect(answer.fields["Connection"] == "close")
+        let query = try Answer.to("GET /metrics?name=x HTTP/1.0\r\n\r\n", at: Client(to: address))
+        #expect(query.status == "200 OK")
+        _ = try server.terminate()
+    }
+
+    @Test func headIsTheHeadAlone() throws {
+        let (server, address) = try server()
+        let answer = try Answer.to("HEAD /metrics HTTP/1.1\r\n\r\n", at: Client(to: address))
+        #expect(answer.status == "200 OK" && answer.body == "")
+        #expect(Int(answer.fields["Content-Length"] ?? "") ?? 0 > 1000)
+        #expect(try Answer.to("HEAD / HTTP/1.1\r\n\r\n", at: Client(to: address)).body == "")
+        _ = try server.terminate()
+    }
+
+    @Test(arguments: [
+        ("GET / HTTP/1.1\r\n\r\n", "404 Not Found"), ("GET /metrics/ HTTP/1.1\r\n\r\n", "404 Not Found"),
+        ("GET /metricsx HTTP/1.1\r\n\r\n", "404 Not Found"), ("POST / HTTP/1.1\r\n\r\n", "404 Not Found"),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+        ("get /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+        ("GET /metrics\r\n\r\n", "400 Bad Request"), ("GET /metrics HTTP/2.0\r\n\r\n", "400 Bad Request"),
+        ("GET  /metrics HTTP/1.1\r\n\r\n", "400 Bad Request"), ("\r\n\r\n", "400 Bad Request"),
+        ("\u{0}\u{1}\u{7F} \u{301} \u{FFFD}\r\n\r\n", "400 Bad Request"),
+    ])
+    func whatElseIsAsked(request: String, status: String) throws {
+        let (server, address) = try server()
+        let answer = try Answer.to(request, at: Client(to: address))
+        #expect(answer.status == status)
+        #expect(answer.body == "\(status)\n")
+        #expect(answer.fields["Allow"] == (status.hasPrefix("405") ? "GET, HEAD" : nil))
+        #expect(try scrape(address)["echo_draining"] == 0)
+        _ = try server.terminate()
+    }
+
+    @Test func whatIsNoRequestHurtsNobody() throws {
+        let (server, address) = try server()
+        let long = try Client(to: address)
+        try long.send(Array("GET /metrics HTTP/1.1\r\n".utf8) + [UInt8](repeating: 0x61, count: 8192))
+        #expect(try Answer(long.readToEnd()).status == "431 Request Header Fields Too Large")
+        let silent = try Client(to: address)
+        silent.end()
+        #expect(try silent.receive() == [])
+        let half = try Client(to: address)
+        try half.send(Array("GET /metr".utf8))
+        half.end()
+        #expect(try half.receive() == [])
+        let gone = try Client(to: address)
+        try gone.send(randomBytes(500))
+        gone.resetWhenClosed()
+        #expect(try scrape(address)["echo_failed_connections_total"] == 0)
+        #expect(try Client(to: server.address).echoes("hello"))
+        _ = try server.terminate()
+    }
+
+    @Test func onAUnixSocket() throws {
+        let folder = Folder()
+        let server = try ServerProcess.serving("--metrics", "unix:\(folder["metrics.sock"])")
+        #expect(try scrape(folder.address("metrics.sock"))["echo_open_connections"] == 0)
+        _ = try server.terminate()
+    }
+
+    @Test func withoutDescriptorsTheyWaitAndTheServerGoesOn() throws {
+        let server = try ServerProcess.serving("--metrics", "127.0.0.1:0", limits: "ulimit -n 24")
+        let address = try #require(server.metricsAddress)
+        let clients = try (0..<30).map { _ in try Client(to: server.address) }
+        #expect(try server.readError().contains("(EMFILE)"))
+        let scraper = try Client(to: address)
+        try scraper.send(Array(get.utf8))
+        #expect(!scraper.waits(for: POLLIN, 50))
+        #expect(try clients[0].echoes("meanwhile"))
+        for client in clients { client.end() }
+        #expect(try Answer(scraper.readToEnd()).status == "200 OK")
+        server.signal(SIGTERM)
+        #expect(try server.waitForExit() == .code(0))
+    }
+}

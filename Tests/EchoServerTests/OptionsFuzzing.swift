@@ -1,0 +1,107 @@
+import Reactor
+import Testing
+
+@testable import echo_server
+
+/// Whatever the command line is: there are options that make sense, or one line about what does not.
+@Suite struct OptionsFuzzing {
+    private static let corpus: [[String]] = [
+        [], ["--help"], ["-h"], ["--version"], ["--quiet"], ["--listen", "127.0.0.1:7000"], ["--listen=[::1]:0"],
+        ["--listen", "unix:/run/echo.sock", "--listen=unix:@echo"], ["--metrics", "localhost:9100"],
+        ["--metrics=unix:/run/metrics.sock", "--quiet"], ["--max-connections", "10000"], ["--max-connections=1"],
+        ["--idle-timeout", "250ms", "--drain-timeout=1.5s"], ["--stats", "2m"], ["--stats=0.25"],
+        ["--idle-timeout", "0", "--drain-timeout", "31536000"],
+    ]
+    private static let pieces = [
+        "-", "--", "=", ":", "::", "[", "]", "%", "@", ".", "/", " ", "\n", "\u{0}", "+", "e", "E", "ms", "s", "m",
+        "unix:", "unix:@", "localhost", "0", "1", "99999999999999999999", "9223372036854775807", "1e308", "1e-400",
+        "0x1p3", "nan", "inf", "-0", "٣", "²", "ü", "🙂", "\u{301}", "\u{202E}", "--listen", "--metrics", "--stats",
+        "--max-connections", "--idle-timeout", "--drain-timeout", "--quiet",
+    ]
+
+    @Test(arguments: 0..<8) func itParsesOrSaysWhyNot(seed: Int) {
+        var dice = Dice(state: UInt64(seed))
+        var (served, refused) = (0, 0)
+        for _ in 0..<2000 {
+            let arguments = mutated(Self.corpus.randomElement(using: &dice)!, &dice)
+            do throws(Options.UsageError) {
+                guard case .serve(let options) = try Options.parse(arguments) else { continue }
+                served += 1
+                check(options, arguments)
+            } catch {
+                refused += 1
+                #expect(!error.description.isEmpty, "\(arguments)")
+            }
+        }
+        #expect(served > 100 && refused > 100, "the mutations leave too little to try")
+    }
+
+    private func check(_ options: Options, _ arguments: [String]) {
+        #expect(options.maxConnections > 0, "\(arguments)")
+        let year = Duration.seconds(31_536_000)
+        #expect((.zero...year).contains(options.drainTimeout), "\(arguments)")
+        for duration in [options.idleTimeout, options.statisticsInterval].compactMap(\.self) {
+            #expect(duration > .zero && duration <= year, "\(arguments)")
+        }
+        // Each address is one that can be told, and given again.
+        let addresses = options.addresses + [options.metricsAddress].compactMap(\.self)
+        for address in addresses { #expect((try? SocketAddress(address.description)) == address, "\(arguments)") }
+        // The same options, however they are written.
+        let again = addresses.dropLast(options.metricsAddress == nil ? 0 : 1).map { "--listen=\($0)" }
+        guard case .serve(let parsed) = try? Options.parse(again) else {
+            Issue.record("\(again) is refused")
+            return
+        }
+        #expect(parsed.addresses == options.addresses)
+    }
+
+    /// Up to four changes: a piece put into an argument, a part of it taken out or doubled, arguments added, taken out,
+    /// exchanged, or joined.
+    private func mutated(_ arguments: [String], _ dice: inout Dice) -> [String] {
+        var arguments = arguments + (Bool.random(using: &dice) ? [] : Self.corpus.randomElement(using: &dice)!)
+        for _ in 0..<Int.random(in: 0...4, using: &dice) {
+            guard !arguments.isEmpty else {
+                arguments.append(Self.pieces.randomElement(using: &dice)!)
+                continue
+            }
+            let index = Int.random(in: 0..<arguments.count, using: &dice)
+            switch Int.random(in: 0..<6, using: &dice) {
+            case 0: arguments.remove(at: index)
+            case 1: arguments.insert(Self.pieces.randomElement(using: &dice)!, at: index)
+            case 2: arguments.swapAt(index, Int.random(in: 0..<arguments.count, using: &dice))
+            case 3 where index + 1 < arguments.count: arguments[index] += arguments.remove(at: index + 1)
+            default: arguments[index] = mutated(arguments[index], &dice)
+            }
+        }
+        return arguments
+    }
+
+    private func mutated(_ text: String, _ dice: inout Dice) -> String {
+        var scalars = Array(text.unicodeScalars)
+        let place = Int.random(in: 0...scalars.count, using: &dice)
+        let rest = Int.random(in: 0...(scalars.count - place), using: &dice)
+        switch Int.random(in: 0..<4, using: &dice) {
+        case 0: scalars.insert(contentsOf: Self.pieces.randomElement(using: &dice)!.unicodeScalars, at: place)
+        case 1: scalars.removeSubrange(place..<place + min(rest, 3))
+        case 2: scalars.insert(contentsOf: scalars[place..<place + rest], at: place)
+        default:
+            if place < scalars.count { scalars[place] = Unicode.Scalar(UInt8.random(in: 0...255, using: &dice)) }
+        }
+        var mutated = String.UnicodeScalarView()
+        mutated.append(contentsOf: scalars)
+        return String(mutated)
+    }
+}
+
+/// SplitMix64: the same numbers for the same seed.
+private struct Dice: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
+        return z ^ z >> 31
+    }
+}

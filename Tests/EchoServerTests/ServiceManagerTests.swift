@@ -1,0 +1,147 @@
+import Glibc
+import Reactor
+import Testing
+
+/// What systemd does, done by the shell and by sockets of the test.
+@Suite struct ServiceManagerTests {
+    private let activated = "export LISTEN_PID=$$ LISTEN_FDS=1"
+
+    // MARK: Sockets that are passed
+
+    @Test func aPassedSocketIsServedAlone() throws {
+        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
+        // Whoever came before the server was there is served too.
+        let early = try Client(to: socket.address)
+        try early.send([0x78])
+        let server = try ServerProcess.serving("--drain-timeout", "0", limits: activated, passing: socket.fd)
+        #expect(server.addresses == [socket.address])
+        #expect(try early.receive() == [0x78])
+        #expect(try Client(to: socket.address).echoes("hello"))
+        server.signal(SIGTERM)
+        let rest = try server.readToEnd()
+        #expect(rest.output.contains(" 2 connections "))
+        #expect(rest.output.filter { $0 == "\n" }.count == 1, "it listens elsewhere too")
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func besideAnAddressOfTheCommandLine() throws {
+        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
+        let server = try ServerProcess.serving("--listen", "[::1]:0", limits: activated, passing: socket.fd)
+        #expect(server.addresses.map(\.isIPv6) == [false, true])
+        for address in server.addresses { #expect(try Client(to: address).echoes("hello")) }
+        #expect(try server.terminate().contains(" 2 connections "))
+    }
+
+    @Test func thePathOfAPassedSocketStays() throws {
+        let folder = Folder()
+        let socket = try OwnSocket(SOCK_STREAM, folder.address("passed.sock"))
+        let server = try ServerProcess.serving(limits: activated, passing: socket.fd)
+        #expect(server.addresses == [socket.address])
+        #expect(try Client(to: socket.address).echoes("hello"))
+        _ = try server.terminate()
+        #expect(folder.has("passed.sock"))
+    }
+
+    @Test func aRestartRefusesNobody() throws {
+        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
+        let first = try ServerProcess.serving(
+            "--max-connections", "1", "--drain-timeout", "1m", limits: activated, passing: socket.fd)
+        let old = try Client(to: socket.address)
+        #expect(try old.echoes("first"))
+        let next = try Client(to: socket.address)
+        try next.send([0x78])
+        first.signal(SIGTERM)
+        old.end()
+        #expect(try old.receive() == [])
+        #expect(try first.waitForExit() == .code(0))
+        let late = try Client(to: socket.address)
+        #expect(socket.hasClients)
+        let second = try ServerProcess.serving(limits: activated, passing: socket.fd)
+        #expect(try next.receive() == [0x78])
+        #expect(try late.echoes("second"))
+        _ = (next.end(), late.end())
+        #expect(try second.terminate().contains(" 2 connections "))
+    }
+
+    @Test func socketsForAnotherProcessAreNot() throws {
+        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
+        let server = try ServerProcess(
+            ["--listen", "127.0.0.1:0"], limits: "export LISTEN_PID=1 LISTEN_FDS=1", passing: socket.fd)
+        #expect(try server.readLine() != "listening on \(socket.address)")
+        #expect(try server.terminate().hasPrefix("totals: "))
+    }
+
+    @Test(arguments: [("many", "LISTEN_FDS='many'"), ("-1", "LISTEN_FDS='-1'"), ("2", "descriptor 4 of LISTEN_FDS")])
+    func whatMakesNoSenseIsNamed(count: String, complaint: String) throws {
+        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
+        let server = try ServerProcess([], limits: "export LISTEN_PID=$$ LISTEN_FDS=\(count)", passing: socket.fd)
+        #expect(try server.readError().contains(complaint))
+        #expect(try server.waitForExit() == .code(EX_OSERR))
+    }
+
+    @Test func aSocketForDatagramsIsRefused() throws {
+        let socket = try OwnSocket(SOCK_DGRAM, .loopback(port: 0))
+        let server = try ServerProcess([], limits: activated, passing: socket.fd)
+        #expect(try server.readError().hasPrefix("echo-server: "))
+        #expect(try server.waitForExit() == .code(EX_OSERR))
+    }
+
+    // MARK: What it is told
+
+    @Test func itHearsOfTheBeginningAndTheEnd() throws {
+        let folder = Folder()
+        let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
+        let server = try ServerProcess.serving(
+            "--drain-timeout", "7m", limits: "export NOTIFY_SOCKET=\(folder["notify"])")
+        #expect(manager.receive() == "READY=1\nSTATUS=listening on \(server.address)")
+        let client = try Client(to: server.address)
+        #expect(try client.echoes("hello"))
+        #expect(manager.receive(within: 0) == nil)
+        server.signal(SIGTERM)
+        #expect(manager.receive() == "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=425000000")
+        client.end()
+        #expect(try server.waitForExit() == .code(0))
+        #expect(manager.receive(within: 0) == nil)
+    }
+
+    @Test func theWatchdogHearsItAlsoWhileItDrains() throws {
+        let folder = Folder()
+        let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
+        let server = try ServerProcess.serving(
+            "--drain-timeout", "1m",
+            limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000 WATCHDOG_PID=$$")
+        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
+        for _ in 0..<3 { #expect(manager.receive() == "WATCHDOG=1") }
+        let client = try Client(to: server.address)
+        #expect(try client.echoes("hello"))
+        server.signal(SIGTERM)
+        var said = manager.receive()
+        while said == "WATCHDOG=1" { said = manager.receive() }
+        #expect(said?.hasPrefix("STOPPING=1\n") == true)
+        for _ in 0..<3 { #expect(manager.receive() == "WATCHDOG=1") }
+        client.end()
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func aWatchdogOfAnotherProcessIsNotFed() throws {
+        let folder = Folder()
+        let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
+        let server = try ServerProcess.serving(
+            limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=1000 WATCHDOG_PID=1")
+        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
+        #expect(manager.receive(within: 50) == nil)
+        _ = try server.terminate()
+    }
+
+    @Test(arguments: [("nonsense", "(EINVAL)"), ("/nowhere/notify", "(ENOENT)")])
+    func aManagerThatCannotBeToldIsReportedOnce(socket: String, error: String) throws {
+        let server = try ServerProcess.serving(limits: "export NOTIFY_SOCKET=\(socket) WATCHDOG_USEC=1000")
+        let line = try server.readError()
+        #expect(line.hasPrefix("echo-server: cannot tell the service manager: ") && line.contains(error))
+        let client = try Client(to: server.address)
+        for number in 0..<50 { #expect(try client.echoes("message \(number)")) }
+        client.end()
+        #expect(try client.receive() == [])
+        #expect(try server.terminate().hasPrefix("totals: "))
+    }
+}
