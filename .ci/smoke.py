@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Runs an echo server and talks to it as its users would: smoke.py PATH-OF-ECHO-SERVER
 
-netcat for a line, asyncio streams for 20 connections of 1 MB each that half-close, the signals, the exit code.
-The server listens on a free port, is ended by its own process id, and everything has a time limit.
+netcat for a line, asyncio streams for 20 connections of 1 MB each that half-close, the signals, the exit code; a Unix
+socket, the metrics by Python's HTTP client, a socket that is passed as systemd does it. The server listens on a free port, is ended by its own process id, and everything has a time limit.
 """
 import asyncio
+import http.client
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 
 CONNECTIONS = 20
@@ -35,9 +38,12 @@ def netcat(port):
     check(reply.stdout == b"hello\n", "nc gets its line back")
 
 
-async def one_connection(port):
+async def one_connection(place):
     sent = os.urandom(SIZE)
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    if isinstance(place, str):
+        reader, writer = await asyncio.open_unix_connection(place)
+    else:
+        reader, writer = await asyncio.open_connection("127.0.0.1", place)
 
     async def send():
         writer.write(sent)
@@ -50,9 +56,9 @@ async def one_connection(port):
     return sent == received
 
 
-async def streams(port):
+async def streams(place):
     same = await asyncio.wait_for(
-        asyncio.gather(*(one_connection(port) for _ in range(CONNECTIONS))), PATIENCE)
+        asyncio.gather(*(one_connection(place) for _ in range(CONNECTIONS))), PATIENCE)
     check(all(same), f"{CONNECTIONS} connections get {SIZE} bytes each back, and then the end")
 
 
@@ -61,15 +67,18 @@ def ends(server, how):
     return server.wait(PATIENCE)
 
 
-def start(path, *options):
-    return subprocess.Popen(
-        [path, "--listen", "127.0.0.1:0", *options],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def errors_of(server):
+    """What it says of its errors; that the machine was slow is none."""
+    return [line for line in server.stderr.read().splitlines() if " held the loop for " not in line]
 
 
-def port_of(server):
+def start(command, stdin=subprocess.DEVNULL):
+    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def port_of(server, what="listening on"):
     line = server.stdout.readline().strip()
-    found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)", line)
+    found = re.fullmatch(what + r" 127\.0\.0\.1:(\d+)", line)
     check(found, f"the server says '{line}'")
     return int(found.group(1))
 
@@ -82,8 +91,8 @@ def serves_and_drains(server):
     rest = server.stdout.read()
     check(re.search(r"^totals: 0 open, \d+ connections \(peak \d+, 0 failed\), \d+ bytes", rest, re.MULTILINE),
           f"the last line is '{rest.strip()}'")
-    errors = server.stderr.read()
-    check(errors == "", f"nothing on standard error {errors!r}")
+    errors = errors_of(server)
+    check(errors == [], f"nothing on standard error {errors!r}")
 
 
 def taken_port(path, server):
@@ -95,13 +104,49 @@ def taken_port(path, server):
     check(ends(server, signal.SIGINT) == 0, "SIGINT without connections ends with 0")
 
 
+def unix_and_metrics(folder, server):
+    path = os.path.join(folder, "echo.sock")
+    check(server.stdout.readline() == f"listening on unix:{path}\n", "the server listens on a Unix socket")
+    port = port_of(server, "metrics on")
+    asyncio.run(streams(path))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request("GET", "/metrics")
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    check(answer.status == 200 and "version=0.0.4" in answer.getheader("Content-Type"), "the metrics are answered")
+    check(f"\necho_received_bytes_total {CONNECTIONS * SIZE}\n" in text, "they count every byte")
+    connection.request("GET", "/")
+    check(connection.getresponse().status == 404, "what else is asked for is not found")
+    check(ends(server, signal.SIGTERM) == 0 and not os.path.exists(path), "the path goes with the server")
+    check(errors_of(server) == [], "nothing on standard error")
+
+
+def restart(path):
+    """Two servers, one after the other, on one socket that outlives them."""
+    # The first descriptor of LISTEN_FDS is 3.
+    shell = ["/bin/sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&0', path]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        for number in (1, 2):
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+                client.sendall(b"hello")
+
+                def talks(server):
+                    check(port_of(server) == port, f"server {number} takes the socket that it is passed")
+                    check(client.recv(5) == b"hello", "and serves who came before it")
+                    client.close()
+                    check(ends(server, signal.SIGTERM) == 0, "and ends with 0")
+
+                with_server(lambda: start(shell, stdin=listening), talks)
+
+
 def libraries(path):
     loaded = subprocess.run(["ldd", path], capture_output=True, text=True, timeout=PATIENCE).stdout
     check("Foundation" not in loaded, "nothing of Foundation is loaded")
 
 
-def with_server(path, body):
-    server = start(path)
+def with_server(begin, body):
+    server = begin()
     # Whatever happens, reading from the server ends.
     guard = threading.Timer(2 * PATIENCE, server.kill)
     guard.start()
@@ -116,8 +161,13 @@ def with_server(path, body):
 
 def main():
     path = sys.argv[1]
-    with_server(path, serves_and_drains)
-    with_server(path, lambda server: taken_port(path, server))
+    with_server(lambda: start([path, "--listen", "127.0.0.1:0"]), serves_and_drains)
+    with_server(lambda: start([path, "--listen", "127.0.0.1:0"]), lambda server: taken_port(path, server))
+    with tempfile.TemporaryDirectory() as folder:
+        place = "unix:" + os.path.join(folder, "echo.sock")
+        with_server(lambda: start([path, "--listen", place, "--metrics", "127.0.0.1:0"]),
+                    lambda server: unix_and_metrics(folder, server))
+    restart(path)
     libraries(path)
 
 

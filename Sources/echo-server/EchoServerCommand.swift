@@ -53,14 +53,14 @@ enum EchoServerCommand {
             endpoint?.close()
         }
         try loop.onSignal(SIGUSR1) { statistics("statistics") }.unref()
-        if let interval = options.statisticsInterval {
-            loop.schedule(every: interval) { statistics("statistics") }.unref()
-        }
         // Opens what the loop needs to wait, or throws: the lines below are a promise.
         try loop.turn(.poll)
         for address in server.addresses { Output.announce("listening on \(address)") }
         if let endpoint { Output.announce("metrics on \(endpoint.address)") }
         service.isReady(server.addresses, on: loop)
+        if let interval = options.statisticsInterval {
+            loop.schedule(every: interval) { statistics("statistics") }.unref()
+        }
         try hang(served)
         statistics("totals")
     }

@@ -25,6 +25,61 @@ import Testing
         }
     }
 
+    /// As the echo server has it: an idle time-out on each connection, whichever way it reads.
+    @Test(arguments: [false, true]) func idleTimeoutsCostNothingWhileThereIsTraffic(chunkwise: Bool) throws {
+        try withNetwork(turns: 2500) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .seconds(60)
+            let served = chunkwise ? echoChunks(connection) : echo(connection)
+            // The first message registers the socket and sets the timer.
+            try peer.send("x")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.loop.run(until: { net.calls(.send) == 1 })
+            #expect(try peer.receive() == [0x78])
+            let before = Economy(net)
+            let client = elsewhere {
+                for number in 0..<1000 {
+                    try peer.send([UInt8(truncatingIfNeeded: number)])
+                    #expect(try peer.receive() == [UInt8(truncatingIfNeeded: number)])
+                }
+            }
+            try net.loop.run(until: { net.calls(.send) == 1001 })
+            let cost = Economy(net) - before
+            // epoll_pwait, recv, send; and one or the other wait that another thread ends.
+            #expect(Double(cost.total) / 1000 <= 3.2)
+            #expect(cost.registrations == 0 && cost.timerSettings == 0)
+            try hang(client, timeout: patience)
+            peer.end()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// What is there to read on many connections is found with one wait.
+    @Test(arguments: [false, true]) func underLoadAMessageCostsTwo(chunkwise: Bool) throws {
+        try withNetwork(turns: 2500) { net in
+            let pairs = try (0..<50).map { _ in try net.pair() }
+            for (connection, _) in pairs { connection.idleTimeout = .seconds(60) }
+            let served = pairs.map { chunkwise ? echoChunks($0.0) : echo($0.0) }
+            try net.loop.turn(.poll)
+            let rounds = 20
+            var before = Economy(net)
+            for round in 0...rounds {
+                if round == 1 { before = Economy(net) }
+                for (index, pair) in pairs.enumerated() {
+                    try pair.1.send("x")
+                    awaitArrival(of: POLLIN, at: net.ledger.accepted[index])
+                }
+                try net.loop.run(until: { net.calls(.send) == (round + 1) * pairs.count })
+                for pair in pairs { #expect(try pair.1.receive() == [0x78]) }
+            }
+            let cost = Economy(net) - before
+            #expect(Double(cost.total) / Double(rounds * pairs.count) <= 2.1)
+            #expect(cost.registrations == 0 && cost.timerSettings == 0)
+            for pair in pairs { pair.1.end() }
+            try hang(when(fulfilled: served), timeout: patience)
+        }
+    }
+
     @Test func manyConnectionsShareTheWait() throws {
         try withNetwork(turns: 2500) { net in
             let pairs = try (0..<50).map { _ in try net.pair() }
@@ -80,4 +135,27 @@ import Testing
             withExtendedLifetime(pairs) {}
         }
     }
+}
+
+/// The system calls so far.
+private struct Economy {
+    var total, registrations, timerSettings: Int
+
+    init(_ net: Network) {
+        total = net.loop.metrics.systemCalls.values.reduce(0, +)
+        registrations = net.calls(.epollControl)
+        timerSettings = net.calls(.timerSet)
+    }
+
+    static func - (later: Self, earlier: Self) -> Self {
+        var difference = later
+        difference.total -= earlier.total
+        difference.registrations -= earlier.registrations
+        difference.timerSettings -= earlier.timerSettings
+        return difference
+    }
+}
+
+private func echoChunks(_ connection: Connection) -> Promise<Void> {
+    connection.forEachChunk { connection.write($0) }
 }
