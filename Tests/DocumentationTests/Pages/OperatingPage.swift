@@ -1,5 +1,6 @@
 // Made by .ci/snippets.py from docs/operating.md; do not edit.
 // swift-format-ignore-file
+import Glibc
 import Promises
 import Reactor
 
