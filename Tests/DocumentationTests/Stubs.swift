@@ -1,4 +1,6 @@
+import Glibc
 import Promises
+import Reactor
 
 // The names that the documentation's snippets use and do not declare. A snippet says what it is about, and takes for
 // granted that there is a `request`, a `Page`, a `database`.
@@ -55,3 +57,50 @@ struct Logger: Sendable {
 }
 
 let logger = Logger()
+
+// reactor.md
+
+/// What pthread_create takes is a pointer.
+private final class ThreadBody {
+    let run: @Sendable () -> Void
+
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+/// Runs `body` on a thread of its own, which ends with it.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    var thread = pthread_t()
+    let code = pthread_create(
+        &thread, nil,
+        {
+            Unmanaged<ThreadBody>.fromOpaque($0!).takeRetainedValue().run()
+            return nil
+        }, Unmanaged.passRetained(ThreadBody(body)).toOpaque())
+    precondition(code == 0, "pthread_create failed with \(code)")
+    pthread_detach(thread)
+}
+
+struct NoPipe: Error {}
+
+/// Both ends of a new pipe, which do not block.
+func openPipe() throws -> (reader: CInt, writer: CInt) {
+    var ends: [CInt] = [-1, -1]
+    guard pipe2(&ends, O_NONBLOCK | O_CLOEXEC) == 0 else { throw NoPipe() }
+    return (ends[0], ends[1])
+}
+
+/// What there is to read now.
+func bytes(of descriptor: CInt) -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    return Array(buffer.prefix(max(Glibc.read(descriptor, &buffer, buffer.count), 0)))
+}
+
+func put(_ text: String, into descriptor: CInt) {
+    _ = Array(text.utf8).withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+}
+
+/// A folder for this run of the tests.
+let temporaryFolder: String = {
+    var template = Array("/tmp/swift-reactor-pages-XXXXXX".utf8CString)
+    return mkdtemp(&template).map { String(cString: $0) } ?? "/tmp"
+}()
