@@ -85,7 +85,8 @@ struct NoPipe: Error {}
 /// Both ends of a new pipe, which do not block.
 func openPipe() throws -> (reader: CInt, writer: CInt) {
     var ends: [CInt] = [-1, -1]
-    guard pipe2(&ends, O_NONBLOCK | O_CLOEXEC) == 0 else { throw NoPipe() }
+    guard Glibc.pipe(&ends) == 0 else { throw NoPipe() }
+    for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
     return (ends[0], ends[1])
 }
 

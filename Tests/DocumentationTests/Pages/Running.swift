@@ -3,6 +3,18 @@
 
 extension Snippet {
     static let all: [Snippet] = [
+        Snippet("docs/networking.md: Connecting (networking2)", asserts: 1, Snippets.networking2),
+        Snippet("docs/networking.md: Connecting (networking3)", asserts: 1, Snippets.networking3),
+        Snippet("docs/networking.md: Draining (networking5)", asserts: 1, Snippets.networking5),
+        Snippet("docs/networking.md: Reading (networking6)", asserts: 3, Snippets.networking6),
+        Snippet("docs/networking.md: Writing (networking7)", asserts: 4, Snippets.networking7),
+        Snippet("docs/networking.md: Options (networking8)", asserts: 2, Snippets.networking8),
+        Snippet("docs/networking.md: Service managers (networking9)", asserts: 1, Snippets.networking9),
+        Snippet("docs/networking.md: A line protocol (networking10)", asserts: 1, Snippets.networking10),
+        Snippet("docs/networking.md: A proxy (networking11)", asserts: 1, Snippets.networking11),
+        Snippet("docs/networking.md: A UDP responder (networking12)", asserts: 1, Snippets.networking12),
+        Snippet("docs/networking.md: A client with retries (networking13)", asserts: 1, Snippets.networking13),
+        Snippet("docs/networking.md: A program (networking14)", asserts: 2, Snippets.networking14),
         Snippet("docs/promises.md: A promise is already running (promises2)", asserts: 3, Snippets.promises2),
         Snippet("docs/promises.md: What runs when, and where (promises3)", asserts: 1, Snippets.promises3),
         Snippet("docs/promises.md: What runs when, and where (promises4)", asserts: 1, Snippets.promises4),

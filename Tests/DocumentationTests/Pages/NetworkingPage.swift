@@ -1,0 +1,344 @@
+// Made by .ci/snippets.py from docs/networking.md; do not edit.
+// swift-format-ignore-file
+import Glibc
+import Promises
+import Reactor
+
+// docs/networking.md: Networking
+extension Snippets {
+    static func networking1() throws {
+    }
+}
+
+// docs/networking.md: Connecting
+extension Snippets {
+    static func networking2() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let connecting = connect(to: listener.localAddress, timeout: .seconds(5))
+        let connection = try hang(connecting)
+        assert(connection.peerAddress == listener.localAddress)
+        connection.close()
+        _ = listener
+        _ = connecting
+        _ = connection
+    }
+}
+
+// docs/networking.md: Connecting
+extension Snippets {
+    static func networking3() throws {
+        struct Table: NameLookup {
+            let entries: [String: [String]]
+
+            func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
+                .value((entries[host] ?? []).compactMap { SocketAddress(host: $0, port: port) })
+            }
+        }
+
+        let listener = try Listener.bind("127.0.0.1:0")
+        let table = Table(entries: ["db.internal": ["127.0.0.1"]])
+        let connection = try hang(connect(to: "db.internal:\(listener.localAddress.port)", lookup: table))
+        assert(connection.peerAddress == listener.localAddress)
+        connection.close()
+        _ = listener
+        _ = table
+        _ = connection
+    }
+}
+
+// docs/networking.md: Listening and serving
+extension Snippets {
+    static func networking4() throws {
+        let listener = try Listener.bind("127.0.0.1:0", backlog: 1024)
+        let served = listener.serve(maxConnections: 10_000, onError: { error, connection in logger.warning("\(connection): \(error)") }) {
+            connection in
+            connection.forEachChunk { connection.write($0) }
+        }
+        listener.close()
+        try hang(served)                                       // the last connection is done
+        _ = listener
+        _ = served
+    }
+}
+
+// docs/networking.md: Draining
+extension Snippets {
+    static func networking5() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
+        let client = try hang(connect(to: listener.localAddress))
+        try hang(client.write("x").then { client.read(exactly: 1) })
+        let result = hang(listener.drain(deadline: .seconds(10)))
+        try hang(served)
+        assert(result.idle == 1 && result.finished == 0 && result.aborted == 0)
+        client.close()
+        _ = listener
+        _ = served
+        _ = client
+        _ = result
+    }
+}
+
+// docs/networking.md: Reading
+extension Snippets {
+    static func networking6() throws {
+        let (here, there) = try Connection.pair()
+        there.write("3\nabcrest").cauterize()
+        let length = here.readLine(limit: 20).map { line in Int(line ?? "") ?? 0 }
+        let body = length.then { count in here.read(exactly: count) }
+        assert(try hang(body) == Array("abc".utf8))
+        assert(try hang(here.receive()) == Array("rest".utf8))
+        there.close()
+        assert(hang(here.read()) == .end)
+        here.close()
+        _ = here
+        _ = there
+        _ = length
+        _ = body
+    }
+}
+
+// docs/networking.md: Writing
+extension Snippets {
+    static func networking7() throws {
+        let (here, there) = try Connection.pair()
+        here.writeWatermarks = (low: 1_000, high: 1_000_000)
+        let write = here.write([UInt8](repeating: 0, count: 3_000_000))
+        assert(!here.isWritable && here.queuedBytes >= 1_000_000)
+        let relief = here.writable()
+        let taken = there.read(exactly: 3_000_000)
+        try hang(relief)
+        assert(here.isWritable && here.queuedBytes <= 1_000)
+        try hang(write)
+        try hang(there.writeAll((1...3).map { "\($0)\n" }.map { Array($0.utf8) }))
+        assert(try hang(here.read(exactly: 6)) == Array("1\n2\n3\n".utf8))
+        let bytes = try hang(taken)
+        assert(bytes.count == 3_000_000)
+        here.abort()
+        there.abort()
+        _ = here
+        _ = there
+        _ = write
+        _ = relief
+        _ = taken
+        _ = bytes
+    }
+}
+
+// docs/networking.md: Options
+extension Snippets {
+    static func networking8() throws {
+        let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
+        let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
+        try connection.set(.keepAliveIdle, to: .seconds(30))
+        assert(try connection.value(of: .keepAliveIdle) == .seconds(30))
+        assert(try connection.value(of: .sendBuffer) == 131_072)   // Linux doubles it, for its own bookkeeping
+        connection.close()
+        _ = listener
+        _ = connection
+    }
+}
+
+// docs/networking.md: Service managers
+extension Snippets {
+    static func networking9() throws {
+        let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
+        try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
+        if let interval = ServiceManager.watchdogInterval {
+            EventLoop.current.schedule(every: interval / 2) { _ = try? ServiceManager.notify(.watchdog) }.unref()
+        }
+        assert(listener.localAddress.port != 0)
+        _ = listener
+    }
+}
+
+// docs/networking.md: A line protocol
+extension Snippets {
+    static func networking10() throws {
+        /// Words that are kept until the process ends.
+        final class Store {
+            private var values: [String: String] = [:]
+
+            func answer(_ line: String) -> String {
+                let words = line.split(separator: " ", maxSplits: 2).map(String.init)
+                switch words.first {
+                case "SET" where words.count == 3:
+                    values[words[1]] = words[2]
+                    return "OK"
+                case "GET" where words.count == 2: return values[words[1]] ?? "NONE"
+                default: return "ERROR"
+                }
+            }
+        }
+
+        let store = Store()
+        let listener = try Listener.bind("127.0.0.1:0")        // 0: any port that is free
+        let served = listener.serve(maxConnections: 10_000) { connection in
+            connection.idleTimeout = .seconds(60)
+            return connection.forEachLine(limit: 1024) { line in
+                connection.write(store.answer(line) + "\n")
+            }
+        }
+        let ending = try nextSignal(SIGTERM).then { listener.drain(deadline: .seconds(10)) }
+        var answers: [String] = []
+        let talk = connect(to: listener.localAddress).then { connection in
+            connection.write("SET fruit a ripe pear\r\nGET fruit\nDANCE\n")
+                .then { connection.shutdownWrite() }
+                .then { connection.forEachLine { answers.append($0) } }
+                .ensure { connection.close() }
+        }
+        try hang(talk)
+        assert(answers == ["OK", "a ripe pear", "ERROR"])
+        ending.cancel()
+        listener.close()
+        try hang(served)
+        _ = store
+        _ = listener
+        _ = served
+        _ = ending
+        _ = answers
+        _ = talk
+    }
+}
+
+// docs/networking.md: A proxy
+extension Snippets {
+    static func networking11() throws {
+        /// Both ways at once, until both have ended or one has failed.
+        func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
+            connect(to: backend, timeout: .seconds(5)).then { server in
+                let there = pipe(from: client, to: server, endingSink: true)
+                let back = pipe(from: server, to: client, endingSink: true)
+                return when(fulfilled: there, back).asVoid().ensure { server.close() }
+            }
+        }
+
+        let backend = try Listener.bind("127.0.0.1:0")
+        let echoing = backend.serve { connection in connection.forEachChunk { connection.write($0) } }
+        let front = try Listener.bind("127.0.0.1:0")
+        let forwarding = front.serve { client in forward(client, to: backend.localAddress) }
+        let echo = connect(to: front.localAddress).then { connection in
+            connection.write("through and back")
+                .then { connection.shutdownWrite() }
+                .then { connection.read(exactly: 16) }
+                .ensure { connection.close() }
+        }
+        let bytes = try hang(echo)
+        assert(bytes == Array("through and back".utf8))
+        for listener in [front, backend] { listener.close() }
+        try hang(when(fulfilled: forwarding, echoing))
+        _ = backend
+        _ = echoing
+        _ = front
+        _ = forwarding
+        _ = echo
+        _ = bytes
+    }
+}
+
+// docs/networking.md: A UDP responder
+extension Snippets {
+    static func networking12() throws {
+        let socket = try DatagramSocket.bind("127.0.0.1:0")
+        let answering = socket.forEachPacket { bytes, origin in
+            let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
+            socket.send(reply, to: origin.address).catch { error in logger.warning("\(error)") }
+        }
+        let peer = socket.localAddress!
+        let asker = try DatagramSocket.connect(to: peer)
+        let answer = retry(maxAttempts: 3) { _ in                // datagrams may be lost
+            asker.send("ping".utf8).then { asker.receive().timeout(.seconds(1)) }
+        }
+        let packets = try hang(answer)
+        assert(packets.map(\.bytes) == [Array("gnip".utf8)])
+        answering.cancel()
+        socket.close()
+        asker.close()
+        _ = socket
+        _ = answering
+        _ = peer
+        _ = asker
+        _ = answer
+        _ = packets
+    }
+}
+
+// docs/networking.md: A client with retries
+extension Snippets {
+    static func networking13() throws {
+        /// Whether another attempt may succeed.
+        func mayPass(_ error: any Error) -> Bool {
+            switch error {
+            case let error as SystemError:
+                [ECONNREFUSED, ECONNRESET, ENOENT, EPIPE, ETIMEDOUT].contains(error.code)
+            case PromiseError.timedOut: true
+            default: false
+            }
+        }
+
+        struct NoAnswer: Error {}
+
+        /// One line there and one back, within half a minute in all.
+        func query(_ question: String, at address: SocketAddress) -> Promise<String> {
+            let answer = retry(maxAttempts: 8, delay: .exponential(from: .milliseconds(200)), while: mayPass) { _ in
+                connect(to: address, timeout: .seconds(2)).then { connection in
+                    connection.write(question + "\n")
+                        .then { connection.readLine() }
+                        .timeout(.seconds(5))
+                        .ensure { connection.close() }
+                }
+            }
+            return answer.timeout(.seconds(30)).map { line in
+                guard let line else { throw NoAnswer() }
+                return line
+            }
+        }
+        let address = try SocketAddress(unixPath: temporaryFolder + "/query.sock")
+        let reply = query("Who is there?", at: address)         // nobody as yet
+        let server = after(.milliseconds(150)).map {
+            let listener = try Listener.bind(address, mode: 0o600)
+            let served = listener.serve { connection in
+                connection.forEachLine { connection.write($0.uppercased() + "\n") }
+            }
+            return (listener, served)
+        }
+        let text = try hang(reply)
+        assert(text == "WHO IS THERE?")
+        let (listener, served) = try hang(server)
+        listener.close()
+        try hang(served)
+        _ = address
+        _ = reply
+        _ = server
+        _ = text
+        _ = listener
+        _ = served
+    }
+}
+
+// docs/networking.md: A program
+extension Snippets {
+    static func networking14() throws {
+        let child = try ChildProcess.spawn(
+            named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
+            standardInput: .pipe, standardOutput: .pipe)
+        let (input, output) = (child.standardInput!, child.standardOutput!)
+        var lines: [String] = []
+        let read = output.forEachLine { line in lines.append(line) }
+        let written = input.write("a\nb\n").ensure { input.close() }
+        try hang(when(fulfilled: written, read))
+        let status = hang(child.exit)
+        assert(lines == ["<a>", "<b>"] && status == .exited(3))
+
+        let count = try hang(ChildProcess.run("wc", ["-c"], input: [UInt8](repeating: 7, count: 1000)))
+        assert(count.status.isSuccess && count.text.contains("1000"))
+        _ = child
+        _ = input
+        _ = output
+        _ = lines
+        _ = read
+        _ = written
+        _ = status
+        _ = count
+    }
+}
