@@ -105,3 +105,9 @@ let temporaryFolder: String = {
     var template = Array("/tmp/swift-reactor-pages-XXXXXX".utf8CString)
     return mkdtemp(&template).map { String(cString: $0) } ?? "/tmp"
 }()
+
+// embedding.md, which declares it in its first block
+
+func turnAll(_ loop: EventLoop) throws(SystemError) {
+    repeat { try loop.turn(.poll) } while loop.isReady
+}

@@ -3,6 +3,8 @@
 
 extension Snippet {
     static let all: [Snippet] = [
+        Snippet("docs/embedding.md: poll(2) (embedding2)", asserts: 1, Snippets.embedding2),
+        Snippet("docs/embedding.md: Ours carries theirs (embedding4)", asserts: 1, Snippets.embedding4),
         Snippet("docs/networking.md: Connecting (networking2)", asserts: 1, Snippets.networking2),
         Snippet("docs/networking.md: Connecting (networking3)", asserts: 1, Snippets.networking3),
         Snippet("docs/networking.md: Draining (networking5)", asserts: 1, Snippets.networking5),
@@ -57,5 +59,6 @@ extension Snippet {
         Snippet("docs/reactor.md: Hooks (reactor13)", asserts: 1, Snippets.reactor13),
         Snippet("docs/reactor.md: Metrics (reactor14)", asserts: 3, Snippets.reactor14),
         Snippet("docs/reactor.md: Virtual time (reactor15)", asserts: 1, Snippets.reactor15),
+        Snippet("docs/scaling.md: One listener that hands over (scaling2)", asserts: 1, Snippets.scaling2),
     ]
 }
