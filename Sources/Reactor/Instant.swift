@@ -23,6 +23,12 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
         .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
     }
 
+    /// The moment `duration` later; saturates.
+    public static func + (moment: LoopInstant, duration: Duration) -> LoopInstant { moment.advanced(by: duration) }
+
+    /// How long it is from the right moment to the left one.
+    public static func - (end: LoopInstant, start: LoopInstant) -> Duration { start.duration(to: end) }
+
     /// Earlier is less.
     public static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 

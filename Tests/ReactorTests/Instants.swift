@@ -28,6 +28,13 @@ import Testing
         #expect(at(.min).duration(to: at(.max)) == .nanoseconds(Int64.max) + .nanoseconds(Int64.max) + .nanoseconds(1))
     }
 
+    @Test func theyAreAddedAndSubtractedLikeOthers() {
+        #expect(at(5) + .nanoseconds(7) == at(12))
+        #expect(at(5) + .seconds(.max) == .distantFuture)
+        #expect(at(5) - at(2) == .nanoseconds(3))
+        #expect(at(2) - at(5) == .nanoseconds(-3))
+    }
+
     @Test func theyAreOrderedAndReadable() {
         #expect([at(3), at(-1), .distantFuture, at(2)].sorted() == [at(-1), at(2), at(3), .distantFuture])
         #expect(at(12_500_000_000).description == "12.5 s")
