@@ -85,9 +85,9 @@ extension Snippets {
         let (here, there) = try Connection.pair()
         there.write("3\nabcrest").cauterize()
         let length = here.readLine(limit: 20).map { line in Int(line ?? "") ?? 0 }
-        let body = length.then { count in here.read(exactly: count) }
-        assert(try hang(body) == Array("abc".utf8))
-        assert(try hang(here.receive()) == Array("rest".utf8))
+        let body = try hang(length.then { count in here.read(exactly: count) })
+        let rest = try hang(here.receive())
+        assert(body == Array("abc".utf8) && rest == Array("rest".utf8))
         there.close()
         assert(hang(here.read()) == .end)
         here.close()
@@ -95,6 +95,7 @@ extension Snippets {
         _ = there
         _ = length
         _ = body
+        _ = rest
     }
 }
 
@@ -107,13 +108,16 @@ extension Snippets {
         assert(!here.isWritable && here.queuedBytes >= 1_000_000)
         let relief = here.writable()
         let taken = there.read(exactly: 3_000_000)
-        try hang(relief)
+        hang(relief)
         assert(here.isWritable && here.queuedBytes <= 1_000)
         try hang(write)
-        try hang(there.writeAll((1...3).map { "\($0)\n" }.map { Array($0.utf8) }))
-        assert(try hang(here.read(exactly: 6)) == Array("1\n2\n3\n".utf8))
         let bytes = try hang(taken)
         assert(bytes.count == 3_000_000)
+
+        let numbers = (1...3).map { number in Array("\(number)\n".utf8) }
+        try hang(there.writeAll(numbers))
+        let text = try hang(here.read(exactly: 6))
+        assert(text == Array("1\n2\n3\n".utf8))
         here.abort()
         there.abort()
         _ = here
@@ -122,6 +126,8 @@ extension Snippets {
         _ = relief
         _ = taken
         _ = bytes
+        _ = numbers
+        _ = text
     }
 }
 
@@ -131,11 +137,13 @@ extension Snippets {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
-        assert(try connection.value(of: .keepAliveIdle) == .seconds(30))
-        assert(try connection.value(of: .sendBuffer) == 131_072)   // Linux doubles it, for its own bookkeeping
+        let (idle, buffer) = (try connection.value(of: .keepAliveIdle), try connection.value(of: .sendBuffer))
+        assert(idle == .seconds(30) && buffer == 131_072)      // Linux doubles it, for its own bookkeeping
         connection.close()
         _ = listener
         _ = connection
+        _ = idle
+        _ = buffer
     }
 }
 
