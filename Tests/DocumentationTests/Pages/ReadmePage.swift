@@ -1,5 +1,6 @@
 // Made by .ci/snippets.py from README.md; do not edit.
 // swift-format-ignore-file
+import Glibc
 import Promises
 import Reactor
 
@@ -37,5 +38,31 @@ extension Snippets {
         }.catch { error in print(error) }
         try EventLoop.current.run()
         _ = listener
+    }
+}
+
+// README.md: A server
+extension Snippets {
+    static func readme3() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve { connection in
+            connection.idleTimeout = .seconds(60)
+            return connection.forEachChunk { connection.write($0) }
+        }
+        let ending = try nextSignal(SIGTERM).then { listener.drain(deadline: .seconds(10)) }
+
+        let client = connect(to: listener.localAddress, timeout: .seconds(1)).then { connection in
+            connection.write("hello\n").then { connection.readLine() }.ensure { connection.close() }
+        }
+        let line = try hang(client)
+        assert(line == "hello")
+        ending.cancel()
+        listener.close()
+        try hang(served)
+        _ = listener
+        _ = served
+        _ = ending
+        _ = client
+        _ = line
     }
 }
