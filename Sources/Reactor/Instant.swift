@@ -1,7 +1,7 @@
 /// A moment on the loop's clock, in nanoseconds: `CLOCK_MONOTONIC`, or the virtual clock's own count.
 ///
 /// It has no relation to the time of day: stepping the system clock moves no timer. As on any Linux, the clock
-/// stands still while the machine is suspended. Arithmetic saturates, so that `now + .seconds(.max)` is
+/// stands still while the machine is suspended. Arithmetic saturates, so that `now + .seconds(Int64.max)` is
 /// "never" and not a trap.
 public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConvertible {
     /// Nanoseconds since the clock's zero.

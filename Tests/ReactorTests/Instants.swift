@@ -30,7 +30,7 @@ import Testing
 
     @Test func theyAreAddedAndSubtractedLikeOthers() {
         #expect(at(5) + .nanoseconds(7) == at(12))
-        #expect(at(5) + .seconds(.max) == .distantFuture)
+        #expect(at(5) + .seconds(Int64.max) == .distantFuture)
         #expect(at(5) - at(2) == .nanoseconds(3))
         #expect(at(2) - at(5) == .nanoseconds(-3))
     }
