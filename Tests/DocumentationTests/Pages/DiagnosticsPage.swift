@@ -32,9 +32,23 @@ extension Snippets {
     }
 }
 
-// docs/diagnostics.md: To your own logger
+// docs/diagnostics.md: Slow handlers
 extension Snippets {
     static func diagnostics5() throws {
+        EventLoop.current.slowHandlerThreshold = .milliseconds(20)
+    }
+}
+
+// docs/diagnostics.md: Why it does not end
+extension Snippets {
+    static func diagnostics6() throws {
+        print(EventLoop.current.whatKeepsItAlive)
+    }
+}
+
+// docs/diagnostics.md: To your own logger
+extension Snippets {
+    static func diagnostics7() throws {
         conf.logHandler = { event in
             switch event {
             case .unhandledRejection(let error, let promise):

@@ -187,7 +187,11 @@ extension Snippets {
                 connection.write(store.answer(line) + "\n")
             }
         }
-        let ending = try nextSignal(SIGTERM).then { listener.drain(deadline: .seconds(10)) }
+
+        /// At a signal of the system the listener closes, and its connections within ten seconds.
+        func end(_ listener: Listener, at signal: CInt) throws -> Guarantee<DrainResult> {
+            try nextSignal(signal).then { listener.drain(deadline: .seconds(10)) }
+        }
         var answers: [String] = []
         let talk = connect(to: listener.localAddress).then { connection in
             connection.write("SET fruit a ripe pear\r\nGET fruit\nDANCE\n")
@@ -197,13 +201,11 @@ extension Snippets {
         }
         try hang(talk)
         assert(answers == ["OK", "a ripe pear", "ERROR"])
-        ending.cancel()
         listener.close()
         try hang(served)
         _ = store
         _ = listener
         _ = served
-        _ = ending
         _ = answers
         _ = talk
     }

@@ -3,7 +3,6 @@
 
 extension Snippet {
     static let all: [Snippet] = [
-        Snippet("README.md: A server (readme3)", asserts: 1, Snippets.readme3),
         Snippet("docs/embedding.md: poll(2) (embedding2)", asserts: 1, Snippets.embedding2),
         Snippet("docs/embedding.md: Ours carries theirs (embedding4)", asserts: 1, Snippets.embedding4),
         Snippet("docs/networking.md: Connecting (networking2)", asserts: 1, Snippets.networking2),
