@@ -1,0 +1,110 @@
+import Glibc
+import Promises
+import Reactor
+
+extension SoakRound {
+    /// A client of the library: it says its text and hears it again. Settles when it is done, and is never rejected.
+    func client(_ address: SocketAddress) -> Promise<Void> {
+        let text = text()
+        let timeout = dice.once(in: 8) ? time(20) : nil
+        let isStopped = dice.once(in: 4)
+        let beginning = after(time(20)).then { connect(to: address, timeout: timeout) }
+        let connected = watch(beginning, "connect").tapError { [self] error in
+            let isOurs = timeout != nil || faults.total > 0 || faults.allAreHarmed
+            if !isOurs { complain("connect: \(error)") }
+        }
+        let work = connected.then { [self] in converse($0, text) }
+        var timer: EventLoop.Timer?
+        if isStopped { timer = net.loop.schedule(after: time(40)) { work.cancel() } }
+        return watch(work, "a client").ensure { timer?.cancel() }.recover(policy: .allErrors) { _ in }
+    }
+
+    private func converse(_ connection: Connection, _ text: SoakText) -> Promise<Void> {
+        let port = connection.localAddress?.port
+        let isHarmed = { [faults] in port.map { faults.isHarmed($0) } ?? true }
+        let writing = watch(say(text, connection).then { connection.shutdownWrite() }, "writing")
+        let reading = watch(hear(text, connection), "reading").done { [self] count in
+            bytesOfClients += count
+            if count == text.count { wholeClients += 1 }
+            if count != text.count && !isHarmed() { complain("a client got \(count) of \(text.count) bytes") }
+        }
+        var work = watch(when(fulfilled: writing, reading).asVoid(), "a conversation")
+        var timer: EventLoop.Timer?
+        if dice.once(in: 5) {
+            faults.harm(port ?? 0)
+            work = trouble(connection, work, &timer)
+        }
+        return work.tapError(policy: .allErrors) { [self] error in
+            if !isHarmed() && !error.isCancelled { complain("a conversation: \(error)") }
+            // The server, which cannot know, may take a cancelled one's reset for its own trouble.
+            port.map { faults.harm($0) }
+            connection.abort()
+        }.ensure { timer?.cancel() }.ensureThen { connection.close() }
+    }
+
+    // MARK: Saying
+
+    private func say(_ text: SoakText, _ connection: Connection) -> Promise<Void> {
+        let size = 1 + dice.below(dice.pick([50, 5000, 100_000]))
+        var place = 0
+        func part() -> [UInt8]? {
+            if place == text.count { return nil }
+            defer { place = min(place + size, text.count) }
+            return text.part(place, size)
+        }
+        func next() -> Promise<Void> { part().map { connection.write($0).then { next() } } ?? .value }
+        func produce() -> Promise<Void> {
+            var last = Promise<Void>.value
+            repeat {
+                guard let part = part() else { return last }
+                last.ignoringErrors()
+                last = connection.write(part)
+            } while connection.isWritable
+            return when(fulfilled: last, connection.writable()).then { _ in produce() }
+        }
+        switch dice.below(5) {
+        case 0: return next()
+        case 1: return connection.writeAll(sequence(state: ()) { _ in part() })
+        case 2: return when(fulfilled: sequence(state: ()) { _ in part() }.map { connection.write($0) })
+        case 3: return connection.write(Array(sequence(state: ()) { _ in part() }))
+        default: return produce()
+        }
+    }
+
+    // MARK: Hearing
+
+    /// Gives how much came before the end.
+    private func hear(_ text: SoakText, _ connection: Connection) -> Promise<Int> {
+        var count = 0
+        let check = { [self] (bytes: UnsafeRawBufferPointer) in
+            if !text.holds(bytes, at: count) { complain("a client was answered with other bytes at \(count)") }
+            count += bytes.count
+        }
+        let limit = 1 + dice.below(dice.pick([5, 3000, 65536]))
+        func next() -> Promise<Void> {
+            connection.receive(upTo: limit).then { bytes -> Promise<Void> in
+                bytes.withUnsafeBytes(check)
+                return bytes.isEmpty ? .value : next()
+            }
+        }
+        func frame() -> Promise<Void> {
+            connection.read(exactly: limit).then { bytes -> Promise<Void> in
+                bytes.withUnsafeBytes(check)
+                return frame()
+            }
+        }
+        let all: Promise<Void>
+        switch dice.below(4) {
+        case 0: all = connection.forEachChunk { $0.withUnsafeBytes(check) }
+        case 1:
+            all = frame().recover(policy: .allErrors) { error -> Promise<Void> in
+                guard case StreamError.endedEarly = error else { throw error }
+                return next()
+            }
+        case 2 where server == .lines:
+            all = connection.forEachLine { Array(($0 + "\n").utf8).withUnsafeBytes(check) }
+        default: all = next()
+        }
+        return all.map { count }
+    }
+}

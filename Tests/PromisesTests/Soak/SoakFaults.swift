@@ -1,0 +1,206 @@
+import Glibc
+import Promises
+import Reactor
+
+/// Stands between a loop and the kernel, lets errors and short counts happen by dice, and knows whom they have hit.
+///
+/// A conversation goes by the port of its client, which both of its ends know.
+final class SoakFaults {
+    /// Whether faults happen.
+    var isOn = false
+    /// Whether every conversation may have been hit, such as by the end of the listener.
+    var allAreHarmed = false
+    /// Whether the listener may lose its registration, and so end.
+    var mayLoseListener = false
+    /// How many faults of each kind have happened.
+    private(set) var counts: [String: Int] = [:]
+    /// Calls that have moved something, or that were kept from it: what a loop may turn for.
+    private(set) var progress = 0
+    /// Calls that should not have been made: reads after the end, writes after a failure.
+    private(set) var complaints: [String] = []
+
+    private var dice: SplitMix64
+    /// A fault comes once in so many calls.
+    private let rarity: Int
+    /// The most bytes that one call moves.
+    let most: Int
+    private let real = Syscalls()
+    private var ports: [CInt: UInt16] = [:]
+    private var harmed: Set<UInt16> = []
+    private var ended: Set<CInt> = []
+    private var failed: Set<CInt> = []
+
+    init(seed: UInt64) {
+        dice = SplitMix64(seed)
+        rarity = dice.pick([5, 10, 20, 50, 200, 1000])
+        most = dice.pick([1, 7, 100, 5000, .max, .max, .max])
+    }
+
+    func harm(_ port: UInt16) { harmed.insert(port) }
+    func isHarmed(_ port: UInt16) -> Bool { allAreHarmed || harmed.contains(port) }
+
+    var total: Int { counts.values.reduce(0, +) }
+
+    /// The calls for a ledger.
+    func syscalls() -> Syscalls {
+        var table = real
+        table.accept = { self.noted(self.accept($0, $1)) }
+        table.close = { self.close($0) }
+        // Closures, since the type of an event is not known by name here.
+        table.epollControl = { epoll, operation, fd, event in
+            if let trouble = self.troubleOfRegistering(fd, operation) { return trouble }
+            return self.real.epollControl(epoll, operation, fd, event)
+        }
+        table.epollWait = { epoll, events, count, timeout in
+            if !self.hits("epoll_wait") { return self.real.epollWait(epoll, events, count, timeout) }
+            if self.dice.once(in: 2) { return -Int(EINTR) }
+            return self.real.epollWait(epoll, events, CInt(1 + self.dice.below(3)), timeout)
+        }
+        table.getSocketName = { self.hits("getsockname") ? -Int(ENOBUFS) : self.real.getSocketName($0, $1) }
+        table.getSocketOption = { self.getSocketOption($0, $1, $2, $3) }
+        table.receive = { self.noted(self.receive($0, $1, $2)) }
+        table.send = { fd, bytes, count in
+            self.noted(self.send(fd, count) { self.real.send(fd, bytes, $0) })
+        }
+        table.sendVector = { fd, pieces, count in
+            let all = UnsafeBufferPointer(start: pieces, count: count)
+            return self.noted(
+                self.send(fd, all.reduce(0) { $0 + $1.iov_len }) { most in
+                    var (first, left) = ([iovec](), most)
+                    for piece in all where left > 0 {
+                        first.append(iovec(iov_base: piece.iov_base, iov_len: min(piece.iov_len, left)))
+                        left -= first.last!.iov_len
+                    }
+                    return self.real.sendVector(fd, first, first.count)
+                })
+        }
+        table.setSocketOption = {
+            self.hits("setsockopt") ? -Int(ENOBUFS) : self.real.setSocketOption($0, $1, $2, $3, $4)
+        }
+        table.socket = { family, type in
+            if !self.hits("socket") { return self.real.socket(family, type) }
+            return -Int(self.dice.pick([EMFILE, ENFILE, ENOBUFS, ENOMEM, EACCES]))
+        }
+        table.startConnect = { self.startConnect($0, $1, $2) }
+        table.timerCreate = {
+            if !self.hits("timerfd_create") { return self.real.timerCreate() }
+            return -Int(self.dice.pick([EMFILE, ENFILE, ENOMEM]))
+        }
+        return table
+    }
+
+    // MARK: The dice
+
+    private func hits(_ call: String) -> Bool {
+        guard isOn, dice.once(in: rarity) else { return false }
+        counts[call, default: 0] += 1
+        progress += 1
+        return true
+    }
+
+    private func noted(_ result: Int) -> Int {
+        if result != -Int(EAGAIN) { progress += 1 }
+        return result
+    }
+
+    private func harm(_ fd: CInt) {
+        if let port = ports[fd] { harmed.insert(port) } else { allAreHarmed = true }
+    }
+
+    // MARK: The calls
+
+    private func accept(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
+        let isHit = hits("accept4")
+        if isHit {
+            switch dice.below(8) {
+            case 0: return -Int(dice.pick([EMFILE, ENFILE, ENOBUFS, ENOMEM]))
+            case 1: return -Int(EAGAIN)
+            case 2: return -Int(EINTR)
+            case 3, 4, 5: return -Int(dice.pick([ECONNABORTED, EPROTO, EPERM, ENETDOWN, EHOSTUNREACH, ETIMEDOUT]))
+            default: break
+            }
+        }
+        let result = real.accept(fd, address)
+        guard result >= 0 else { return result }
+        let client = CInt(result)
+        ports[client] = SocketAddress(address.pointee)?.port
+        guard isHit else { return result }
+        // The client is gone before it could be had.
+        harm(client)
+        ports[client] = nil
+        _ = Glibc.close(client)
+        return -Int(ECONNABORTED)
+    }
+
+    private func close(_ fd: CInt) -> Int {
+        ports[fd] = nil
+        ended.remove(fd)
+        failed.remove(fd)
+        let result = real.close(fd)
+        // Linux has closed it all the same.
+        return hits("close") ? -Int(dice.pick([EINTR, EIO])) : result
+    }
+
+    private func troubleOfRegistering(_ fd: CInt, _ operation: CInt) -> Int? {
+        // EPOLL_CTL_ADD: a modification cannot fail, and the loop's own descriptors are added before anything happens.
+        guard operation == 1, ports[fd] != nil || mayLoseListener, hits("epoll_ctl") else { return nil }
+        harm(fd)
+        return -Int(dice.pick([ENOMEM, ENOSPC]))
+    }
+
+    private func getSocketOption(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
+        guard name == SO_ERROR, hits("SO_ERROR") else { return real.getSocketOption(fd, level, name, value) }
+        harm(fd)
+        value.pointee = dice.pick([ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH])
+        return 0
+    }
+
+    private func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        if ended.contains(fd) { complaints.append("recv(\(fd)) after the end") }
+        if count < 1 { complaints.append("recv(\(fd)) of \(count) bytes") }
+        var count = min(count, most)
+        if hits("recv") {
+            switch dice.below(8) {
+            case 0, 1: return -Int(EAGAIN)
+            case 2: return -Int(EINTR)
+            case 3, 4, 5: count = 1 + dice.below(count)
+            default:
+                harm(fd)
+                ended.insert(fd)
+                return -Int(dice.pick([ECONNRESET, ETIMEDOUT, ENOMEM]))
+            }
+        }
+        let result = real.receive(fd, buffer, count)
+        if result <= 0 && result != -Int(EAGAIN) { ended.insert(fd) }
+        return result
+    }
+
+    private func send(_ fd: CInt, _ count: Int, _ send: (Int) -> Int) -> Int {
+        if failed.contains(fd) { complaints.append("send(\(fd)) after a failure") }
+        if count < 1 { complaints.append("send(\(fd)) of nothing") }
+        var count = min(count, most)
+        if hits("send") {
+            switch dice.below(8) {
+            case 0, 1: return -Int(EAGAIN)
+            case 2: return -Int(EINTR)
+            case 3, 4, 5: count = 1 + dice.below(count)
+            default:
+                harm(fd)
+                failed.insert(fd)
+                return -Int(dice.pick([EPIPE, ECONNRESET, ENOBUFS, ETIMEDOUT]))
+            }
+        }
+        let result = send(count)
+        if result < 0 && result != -Int(EAGAIN) { failed.insert(fd) }
+        return result
+    }
+
+    private func startConnect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
+        let isHit = hits("connect")
+        if isHit && dice.once(in: 2) { return -Int(dice.pick([ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL, ETIMEDOUT])) }
+        let result = noted(real.startConnect(fd, address, length))
+        var storage = sockaddr_storage()
+        if real.getSocketName(fd, &storage) >= 0 { ports[fd] = SocketAddress(storage)?.port }
+        return isHit && result == -Int(EINPROGRESS) ? -Int(EINTR) : result
+    }
+}

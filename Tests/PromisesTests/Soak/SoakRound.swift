@@ -1,0 +1,155 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// One server and its clients on one loop, all that they do, and what was wrong with it.
+final class SoakRound {
+    let seed: UInt64
+    let net: Network
+    let faults: SoakFaults
+    let server: Server
+    var dice: SplitMix64
+    private let isVirtual: Bool
+    private(set) var complaints: [String] = []
+    /// The unit of all times, in microseconds.
+    let pause: Int
+    private(set) var peers: [SoakPeer] = []
+    private(set) var clients = 0
+    /// Promises that are watched, and those of them that have settled.
+    private var begun = 0
+    private var settled = 0
+
+    /// What became of a round.
+    struct Outcome {
+        var complaints: [String] = []
+        var connections = 0
+        var faults: [String: Int] = [:]
+        /// Conversations that nothing has hit, and that came to their end.
+        var whole = 0
+        var bytes = 0
+    }
+
+    init(seed: UInt64, isVirtual: Bool, _ net: Network) {
+        self.seed = seed
+        self.isVirtual = isVirtual
+        self.net = net
+        faults = SoakFaults(seed: seed)
+        dice = SplitMix64(seed &+ 1 << 40)
+        server = dice.pick(Server.allCases)
+        pause = isVirtual ? 2000 : 300
+        net.ledger.sendsPiecesSingly = false
+        net.kernel = faults.syscalls()
+        faults.mayLoseListener = dice.once(in: 30)
+    }
+
+    /// Runs it on a loop of its own.
+    static func run(seed: UInt64, isVirtual: Bool) throws -> Outcome {
+        var outcome = Outcome()
+        var complaints: [String] = []
+        let lines = try logged {
+            try withNetwork(clock: isVirtual ? VirtualClock() : nil, turns: .max) { net in
+                let round = SoakRound(seed: seed, isVirtual: isVirtual, net)
+                try round.run()
+                outcome.connections = round.peers.count + round.clients
+                outcome.faults = round.faults.counts
+                outcome.whole = round.wholeClients + round.peers.count { $0.isAnswered }
+                outcome.bytes = round.peers.reduce(0) { $0 + $1.received } + round.bytesOfClients
+                complaints = round.complaints + round.faults.complaints
+            }
+        }
+        outcome.complaints = complaints + lines.filter { !$0.hasPrefix("cannot accept connections for now") }
+        return outcome
+    }
+
+    var wholeClients = 0
+    var bytesOfClients = 0
+
+    func complain(_ text: String) { if complaints.count < 20 { complaints.append(text) } }
+
+    /// Some time, of so many pauses at the most.
+    func time(_ pauses: Int) -> Duration { .microseconds(dice.below(pause * pauses)) }
+
+    func text() -> SoakText {
+        let most = faults.most
+        let size = dice.pick(most == 1 ? [2, 100, 400] : most < 1000 ? [2, 500, 10_000] : [2, 500, 20_000, 300_000])
+        return SoakText(1 + dice.below(size), isLines: server == .lines, &dice)
+    }
+
+    /// Passes a promise on, and holds it to settling once.
+    func watch<T>(_ promise: Promise<T>, _ name: String) -> Promise<T> {
+        begun += 1
+        var isSettled = false
+        return promise.ensure { [self] in
+            if isSettled { complain("\(name) settled twice") }
+            isSettled = true
+            settled += 1
+        }
+    }
+
+    // MARK: The round
+
+    private func run() throws {
+        let listener = try net.listen()
+        // The loop's own descriptors are there before anything can happen to them.
+        try net.loop.turn(.poll)
+        net.settle(.zero)
+        faults.isOn = true
+        let service = serve(listener)
+        startPeers(listener.localAddress)
+        let work = (0..<dice.below(6)).map { _ in client(listener.localAddress) }
+        clients = work.count
+        if dice.once(in: 6) {
+            net.loop.schedule(after: time(60)) { [self] in
+                faults.allAreHarmed = true
+                end(listener, service)
+            }
+        }
+        try drive("the clients") { self.peers.allSatisfy(\.isOver) && !work.contains { $0.isPending } }
+        end(listener, service)
+        try drive("the service") { !service.isPending && self.begun == self.settled }
+        faults.isOn = false
+        try drive("the rest") { !self.net.loop.isAlive }
+        checkRest()
+    }
+
+    private func startPeers(_ address: SocketAddress) {
+        for _ in 0..<1 + dice.below(12) {
+            let manner = dice.pick(SoakPeer.Manner.allCases)
+            let text: SoakText
+            switch manner {
+            case .byteByByte: text = SoakText(1 + dice.below(60), isLines: server == .lines, &dice)
+            case .deaf: text = SoakText(10_000_000, isLines: server == .lines, &dice)
+            default: text = self.text()
+            }
+            let peer = SoakPeer(manner, text, pause: pause, faults, &dice) { [unowned self] in complain($0) }
+            peer.start(to: address, on: net.loop)
+            peers.append(peer)
+        }
+    }
+
+    /// Turns until `isDone`; a watchdog complains if that never comes.
+    private func drive(_ what: String, until isDone: () -> Bool) throws {
+        var isLate = false
+        let limit: Duration = isVirtual ? .seconds(36000) : .seconds(30)
+        let watchdog = net.loop.schedule(after: limit) { isLate = true }
+        watchdog.unref()
+        while !isDone() && !isLate { try net.loop.turn(.wait) }
+        watchdog.cancel()
+        guard isLate else { return }
+        complain("\(what) never ended; \(begun - settled) promises are pending; \(net.loop.whatKeepsItAlive)")
+        faults.isOn = false
+    }
+
+    private func checkRest() {
+        let metrics = net.loop.metrics
+        if begun != settled { complain("\(begun - settled) promises are pending") }
+        if metrics.waitingHandlers != 0 { complain("\(metrics.waitingHandlers) handlers wait") }
+        if metrics.timers != 0 { complain("\(metrics.timers) timers are left") }
+        if metrics.descriptors != 0 || net.loop.isAlive { complain("left: \(net.loop.whatKeepsItAlive)") }
+        // Those of the loop.
+        if net.ledger.open.count > 3 { complain("\(net.ledger.open.count) descriptors are open") }
+        let bound = 100 + 3 * (faults.progress + metrics.timersFired)
+        if metrics.turns > bound { complain("\(metrics.turns) turns for \(bound / 3) things to do") }
+    }
+}

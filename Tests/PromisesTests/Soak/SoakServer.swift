@@ -1,0 +1,119 @@
+import Glibc
+import Promises
+import Reactor
+
+extension SoakRound {
+    /// How the server echoes.
+    enum Server: CaseIterable { case chain, chunks, lines, frames, pipe }
+
+    /// Serves until the listener is ended; the promise is fulfilled when the last connection is done.
+    func serve(_ listener: Listener) -> Promise<Void> {
+        if dice.once(in: 3) { return accept(from: listener) }
+        let limit = dice.once(in: 3) ? 1 + dice.below(6) : .max
+        let served = listener.serve(maxConnections: limit) { [self] in handle($0) }
+        return watch(served, "serve").recover(policy: .allErrors) { [self] error in
+            let isCancelled = error.isCancelled
+            if !isCancelled && !faults.mayLoseListener { complain("serve: \(error)") }
+            faults.allAreHarmed = true
+        }
+    }
+
+    /// The same by one `accept` after the other, of which some are cancelled.
+    private func accept(from listener: Listener) -> Promise<Void> {
+        let mayCancel = dice.once(in: 3)
+        // A connection that has come when its `accept` is cancelled is closed.
+        if mayCancel { faults.allAreHarmed = true }
+        var running: [Promise<Void>] = []
+        let (done, resolver) = Promise<Void>.pending()
+        func next() {
+            let accepted = watch(listener.accept(), "accept")
+            let timer = mayCancel ? net.loop.schedule(after: time(10)) { accepted.cancel() } : nil
+            accepted.done { [self] connection in
+                timer?.cancel()
+                running.append(handle(connection).ensureThen { connection.close() })
+                next()
+            }.catch(policy: .allErrors) { [self] error in
+                timer?.cancel()
+                if error.isCancelled { return next() }
+                let code = (error as? SystemError)?.code
+                if code != ECANCELED && code != EBADF && !faults.mayLoseListener { complain("accept: \(error)") }
+                when(resolved: running).done { _ in resolver.fulfill(()) }
+            }
+        }
+        next()
+        return done
+    }
+
+    /// Ends the listener, in one way or another.
+    func end(_ listener: Listener, _ service: Promise<Void>) {
+        switch dice.below(4) {
+        case 0: listener.close()
+        case 1: listener.close(drain: true)
+        case 2: watch(listener.drain(deadline: time(50)).asPromise(), "drain").cauterize()
+        default:
+            if dice.once(in: 2) { service.cancel() }
+            listener.close()
+        }
+    }
+
+    // MARK: One connection
+
+    private func handle(_ connection: Connection) -> Promise<Void> {
+        let port = connection.peerAddress?.port
+        if dice.once(in: 4) { connection.writeWatermarks = (low: dice.below(1000), high: dice.below(3000)) }
+        var work = watch(echo(connection), "the echo")
+        var timer: EventLoop.Timer?
+        if dice.once(in: 5) {
+            faults.harm(port ?? 0)
+            work = trouble(connection, work, &timer)
+        }
+        return work.tapError(policy: .allErrors) { [self] error in
+            if let port, faults.isHarmed(port) { return }
+            complain("the server at \(connection): \(error) after \(connection.bytesReceived) bytes")
+        }.ensure { timer?.cancel() }
+    }
+
+    /// Something of our own that may come in between.
+    func trouble(_ connection: Connection, _ work: Promise<Void>, _ timer: inout EventLoop.Timer?) -> Promise<Void> {
+        let act: () -> Void
+        switch dice.below(8) {
+        case 0:
+            connection.idleTimeout = time(30)
+            return work
+        case 1: return watch(work.timeout(time(30)), "a timeout")
+        case 2: act = { connection.abort() }
+        case 3: act = { connection.close().asPromise().cauterize() }
+        case 4: act = { connection.close(linger: .zero) }
+        case 5: act = { connection.shutdownWrite().ignoringErrors() }
+        default: act = { work.cancel() }
+        }
+        timer = net.loop.schedule(after: time(30), act)
+        return work
+    }
+
+    private func echo(_ connection: Connection) -> Promise<Void> {
+        switch server {
+        case .chain: return echoByChain(connection, upTo: 1 + dice.below(dice.pick([3, 1000, 65536])))
+        case .chunks: return connection.forEachChunk { connection.write($0) }
+        case .lines: return connection.forEachLine { connection.write($0 + "\n") }
+        case .frames: return echoByFrames(connection, of: 1 + dice.below(dice.pick([3, 1000, 100_000])))
+        case .pipe: return pipe(from: connection, to: connection).asVoid()
+        }
+    }
+
+    private func echoByChain(_ connection: Connection, upTo limit: Int) -> Promise<Void> {
+        connection.receive(upTo: limit).then { bytes -> Promise<Void> in
+            bytes.isEmpty ? .value : connection.write(bytes).then { self.echoByChain(connection, upTo: limit) }
+        }
+    }
+
+    private func echoByFrames(_ connection: Connection, of count: Int) -> Promise<Void> {
+        func next() -> Promise<Void> {
+            connection.read(exactly: count).then { connection.write($0) }.then { next() }
+        }
+        return next().recover(policy: .allErrors) { error -> Promise<Void> in
+            guard case StreamError.endedEarly(_, let got) = error else { throw error }
+            return got == 0 ? .value : connection.read(exactly: got).then { connection.write($0) }
+        }
+    }
+}
