@@ -153,15 +153,19 @@ extension EventLoop {
     private func openTimer() throws(SystemError) -> Bool {
         if timerDescriptor >= 0 { return true }
         let result = kernel.timerCreate()
-        if [EMFILE, ENFILE, ENOMEM].contains(CInt(clamping: -result)) { return false }
+        if Self.isWant(CInt(clamping: -result)) { return false }
         let fd = CInt(try result.orThrow(.timerCreate))
         do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
             kernel.close(fd)
+            if Self.isWant(error.code) { return false }
             throw error
         }
         timerDescriptor = fd
         return true
     }
+
+    /// Of descriptors, of memory, or of registrations (ENOSPC): it may pass.
+    private static func isWant(_ code: CInt) -> Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC].contains(code) }
 
     /// Arms the timerfd; false if there is none to be had, and the wait itself must end in time. That is coarser, but a
     /// server that has run out of descriptors needs its timers to get out of that. It is left armed when the timer is

@@ -19,6 +19,30 @@ import Testing
         }
     }
 
+    @Test(arguments: [ENOMEM, ENOSPC])
+    func soTheyDoIfItCannotBeRegistered(_ code: CInt) throws {
+        let ledger = Ledger()
+        var syscalls = ledger.table
+        var timers: Set<CInt> = []
+        syscalls.timerCreate = { [real = syscalls.timerCreate] in
+            let fd = real()
+            timers.insert(CInt(fd))
+            return fd
+        }
+        syscalls.epollControl = { [real = syscalls.epollControl] in
+            timers.contains($2) ? -Int(code) : real($0, $1, $2, $3)
+        }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            let due = loop.now.advanced(by: .milliseconds(5))
+            var fired: EventLoop.Instant?
+            loop.schedule(at: due) { fired = loop.now }
+            try loop.run()
+            #expect(try #require(fired) >= due)
+            #expect(!timers.isEmpty && ledger.open.isDisjoint(with: timers))
+            #expect(loop.metrics.turns <= 3)
+        }
+    }
+
     @Test func anotherErrorIsThrown() {
         var syscalls = Syscalls()
         syscalls.timerCreate = { -Int(EPERM) }
