@@ -31,13 +31,13 @@ extension SoakRound {
         var work = watch(when(fulfilled: writing, reading).asVoid(), "a conversation")
         var timer: EventLoop.Timer?
         if dice.once(in: 5) {
-            faults.harm(port ?? 0)
+            harm(port)
             work = trouble(connection, work, &timer)
         }
         return work.tapError(policy: .allErrors) { [self] error in
             if !isHarmed() && !error.isCancelled { complain("a conversation: \(error)") }
             // The server, which cannot know, may take a cancelled one's reset for its own trouble.
-            port.map { faults.harm($0) }
+            harm(port)
             connection.abort()
         }.ensure { timer?.cancel() }.ensureThen { connection.close() }
     }

@@ -52,9 +52,15 @@ final class SoakFaults {
             return self.real.epollControl(epoll, operation, fd, event)
         }
         table.epollWait = { epoll, events, count, timeout in
-            if !self.hits("epoll_wait") { return self.real.epollWait(epoll, events, count, timeout) }
-            if self.dice.once(in: 2) { return -Int(EINTR) }
-            return self.real.epollWait(epoll, events, CInt(1 + self.dice.below(3)), timeout)
+            let isHit = self.hits("epoll_wait")
+            // Only a wait can be interrupted.
+            if isHit && timeout != 0 && self.dice.once(in: 2) { return -Int(EINTR) }
+            let count = isHit ? CInt(1 + self.dice.below(3)) : count
+            let result = self.real.epollWait(epoll, events, count, timeout)
+            if timeout != 0 || result != 0 { return result }
+            // What is on its way between two sockets may need the processor first; a virtual clock would run ahead of it.
+            sched_yield()
+            return self.real.epollWait(epoll, events, count, 0)
         }
         table.getSocketName = { self.hits("getsockname") ? -Int(ENOBUFS) : self.real.getSocketName($0, $1) }
         table.getSocketOption = { self.getSocketOption($0, $1, $2, $3) }

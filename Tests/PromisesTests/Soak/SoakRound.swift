@@ -130,9 +130,12 @@ final class SoakRound {
 
     /// Turns until `isDone`; a watchdog complains if that never comes.
     private func drive(_ what: String, until isDone: () -> Bool) throws {
-        var isLate = false
-        let limit: Duration = isVirtual ? .seconds(36000) : .seconds(30)
-        let watchdog = net.loop.schedule(after: limit) { isLate = true }
+        var (isLate, seen) = (false, -1)
+        let limit: Duration = isVirtual ? .seconds(3600) : .seconds(20)
+        let watchdog = net.loop.schedule(every: limit) { [self] in
+            isLate = seen == faults.progress
+            seen = faults.progress
+        }
         watchdog.unref()
         while !isDone() && !isLate { try net.loop.turn(.wait) }
         watchdog.cancel()

@@ -64,13 +64,18 @@ extension SoakRound {
         var work = watch(echo(connection), "the echo")
         var timer: EventLoop.Timer?
         if dice.once(in: 5) {
-            faults.harm(port ?? 0)
+            harm(port)
             work = trouble(connection, work, &timer)
         }
         return work.tapError(policy: .allErrors) { [self] error in
             if let port, faults.isHarmed(port) { return }
             complain("the server at \(connection): \(error) after \(connection.bytesReceived) bytes")
         }.ensure { timer?.cancel() }
+    }
+
+    /// Whoever has no port that is known may be anybody.
+    func harm(_ port: UInt16?) {
+        if let port { faults.harm(port) } else { faults.allAreHarmed = true }
     }
 
     /// Something of our own that may come in between.
