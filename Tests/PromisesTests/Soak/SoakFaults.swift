@@ -10,8 +10,9 @@ final class SoakFaults {
     var isOn = false
     /// Whether every conversation may have been hit, such as by the end of the listener.
     var allAreHarmed = false
-    /// Whether the listener may lose its registration, and so end.
-    var mayLoseListener = false
+    /// The listener, if it may lose its registration, and so end.
+    var mayLose: CInt = -1
+    var mayLoseListener: Bool { mayLose >= 0 }
     /// How many faults of each kind have happened.
     private(set) var counts: [String: Int] = [:]
     /// Calls that have moved something, or that were kept from it: what a loop may turn for.
@@ -148,8 +149,8 @@ final class SoakFaults {
     }
 
     private func troubleOfRegistering(_ fd: CInt, _ operation: CInt) -> Int? {
-        // EPOLL_CTL_ADD: a modification cannot fail, and the loop's own descriptors are added before anything happens.
-        guard operation == 1, ports[fd] != nil || mayLoseListener, hits("epoll_ctl") else { return nil }
+        // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop.
+        guard operation == 1, ports[fd] != nil || fd == mayLose, hits("epoll_ctl") else { return nil }
         harm(fd)
         return -Int(dice.pick([ENOMEM, ENOSPC]))
     }
