@@ -15,8 +15,9 @@ import Testing
                 let parts = name.split(separator: ".")
                 names += 1
                 if sources[parts[0]] == nil {
-                    let file = files.first { $0.hasSuffix("/\(parts[0]).swift") }
-                    sources[parts[0]] = try file.map(Repository.lines) ?? []
+                    // Two targets may have one of that name.
+                    let named = files.filter { $0.hasSuffix("/\(parts[0]).swift") }
+                    sources[parts[0]] = try named.flatMap(Repository.lines)
                 }
                 let isThere = sources[parts[0]]!.contains { $0.contains("func \(parts[1])(") }
                 #expect(isThere, "docs/faults.md: there is no test \(name)")

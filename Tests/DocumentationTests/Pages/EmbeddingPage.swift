@@ -1,6 +1,5 @@
 // Made by .ci/snippets.py from docs/embedding.md; do not edit.
 // swift-format-ignore-file
-import Dispatch
 import Glibc
 import Promises
 import Reactor
@@ -31,25 +30,9 @@ extension Snippets {
     }
 }
 
-// docs/embedding.md: Dispatch, RunLoop and CFRunLoop
-extension Snippets {
-    static func embedding3() throws {
-        let loop = EventLoop.current                           // on the main thread
-        let source = DispatchSource.makeReadSource(fileDescriptor: try loop.fileDescriptor, queue: .main)
-        source.setEventHandler {
-            try! turnAll(EventLoop.current)
-        }
-        try turnAll(loop)
-        source.activate()
-        dispatchMain()                                         // or RunLoop.main.run()
-        _ = loop
-        _ = source
-    }
-}
-
 // docs/embedding.md: Ours carries theirs
 extension Snippets {
-    static func embedding4() throws {
+    static func embedding3() throws {
         let outer = EventLoop.current
         try EventLoop.withLoop { inner in                      // stands for a loop of another library
             var isHeard = false

@@ -4,7 +4,7 @@
 extension Snippet {
     static let all: [Snippet] = [
         Snippet("docs/embedding.md: poll(2) (embedding2)", asserts: 1, Snippets.embedding2),
-        Snippet("docs/embedding.md: Ours carries theirs (embedding4)", asserts: 1, Snippets.embedding4),
+        Snippet("docs/embedding.md: Ours carries theirs (embedding3)", asserts: 1, Snippets.embedding3),
         Snippet("docs/networking.md: Connecting (networking2)", asserts: 1, Snippets.networking2),
         Snippet("docs/networking.md: Connecting (networking3)", asserts: 1, Snippets.networking3),
         Snippet("docs/networking.md: Draining (networking5)", asserts: 1, Snippets.networking5),
