@@ -93,7 +93,8 @@ func openPipe() throws -> (reader: CInt, writer: CInt) {
 /// What there is to read now.
 func bytes(of descriptor: CInt) -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 4096)
-    return Array(buffer.prefix(max(Glibc.read(descriptor, &buffer, buffer.count), 0)))
+    let count = Glibc.read(descriptor, &buffer, buffer.count)
+    return Array(buffer.prefix(max(count, 0)))
 }
 
 func put(_ text: String, into descriptor: CInt) {

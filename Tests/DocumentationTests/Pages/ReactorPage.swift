@@ -89,7 +89,7 @@ extension Snippets {
         let loop = EventLoop.current
         var resizings = 0
         let watch = try loop.onSignal(SIGWINCH) { resizings += 1 }
-        raise(SIGWINCH)
+        kill(getpid(), SIGWINCH)
         try loop.run(until: { resizings > 0 })
         assert(resizings == 1)
         watch.cancel()                                         // the previous action is back
