@@ -11,6 +11,9 @@ final class ListenerDoor: ReadinessHandler {
     var socket: Socket { listening.socket }
     var address: SocketAddress { listening.address }
 
+    /// As `whatKeepsItAlive` shows it: of several sockets the one that waits.
+    package var label: String { "Listener(\(address))" }
+
     func close() { listening.close() }
 
     package func descriptorIsReady(_ ready: Interest) { keeper?.isReady(self) }

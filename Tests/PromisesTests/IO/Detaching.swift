@@ -92,6 +92,7 @@ import Testing
             let chunks = one.forEachChunk { _ in }
             #expect(refusal(one) == EBUSY)
             chunks.cancel()
+            net.settle()
             other.abort()
             one.close()
             #expect(refusal(one) == EBADF)
