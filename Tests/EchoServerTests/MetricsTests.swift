@@ -44,6 +44,29 @@ import Testing
         #expect(try server.terminate().hasPrefix("totals: 0 open, 3 connections (peak 3, 0 failed), 15 bytes, "))
     }
 
+    /// The server as it is run: what a message costs at depth one, with an idle time-out.
+    @Test func aMessageCostsThreeSystemCalls() throws {
+        let server = try ServerProcess.serving("--metrics", "127.0.0.1:0", "--idle-timeout", "1m")
+        let address = try #require(server.metricsAddress)
+        let client = try Client(to: server.address)
+        #expect(try client.echoes("the first"))
+        let before = try scrape(address)
+        for _ in 0..<1000 { #expect(try client.echoes("x")) }
+        let after = try scrape(address)
+        func more(_ call: String) -> Double {
+            let name = "echo_loop_system_calls_total{call=\"\(call)\"}"
+            return (after[name] ?? 0) - (before[name] ?? 0)
+        }
+        let calls = after.samples.keys.filter { $0.hasPrefix("echo_loop_system_calls_total") }
+        let all = calls.reduce(0.0) { $0 + (after[$1] ?? 0) - (before[$1] ?? 0) }
+        #expect(all <= 3200)
+        // Those of the second scrape.
+        #expect(more("epoll_ctl") <= 6 && more("timerfd_settime") <= 4)
+        client.end()
+        #expect(try client.receive() == [])
+        _ = try server.terminate()
+    }
+
     @Test func theyAreThereWhileTheServerDrains() throws {
         let (server, address) = try server()
         let client = try Client(to: server.address)
