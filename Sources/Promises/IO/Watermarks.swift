@@ -26,11 +26,14 @@ extension Connection {
     /// once while `isWritable`. Also when the connection can take no more writes: the next one says why.
     ///
     /// ```swift
-    /// func produce() -> Guarantee<Void> {
-    ///     while connection.isWritable { connection.write(next()).catch { … } }
-    ///     return connection.writable().then { produce() }
+    /// func produce() -> Promise<Void> {
+    ///     while connection.isWritable { connection.write(next()).cauterize() }
+    ///     return connection.writable().then { connection.write(next()) }.then { produce() }
     /// }
     /// ```
+    ///
+    /// Write after it without asking once more, as here: the error of that write is what ends a producer whose connection
+    /// has failed.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(awaitRelief().core.traced(root: "writable", Guarantee<Void>.self, file, line))

@@ -91,6 +91,25 @@ import Testing
         }
     }
 
+    /// As in the documentation: one that only asks `isWritable` would go round for ever.
+    @Test func aProducerEndsWithItsConnection() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair(receiveBuffer: 4096)
+            let chunk = pattern(10_000)
+            func produce() -> Promise<Void> {
+                while connection.isWritable { connection.write(chunk).ignoringErrors() }
+                return connection.writable().then { connection.write(chunk) }.then { produce() }
+            }
+            let produced = produce()
+            net.settle(.milliseconds(1))
+            peer.reset()
+            let code = try rejection(of: produced)
+            #expect(code == ECONNRESET || code == EPIPE)
+            try net.loop.turn(.poll)
+            #expect(!net.loop.isAlive)
+        }
+    }
+
     @Test func aCancelledOneLetsTheNextWait() throws {
         try withNetwork(turns: 1000) { net in
             let (a, b) = try Connection.pair()
