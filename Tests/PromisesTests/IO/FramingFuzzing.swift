@@ -1,0 +1,121 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Whatever comes, in whatever pieces: every form of reading brings what it would if all were there at once.
+///
+/// `FUZZ_SEEDS=10000` tries so many streams; the number of a test case is the seed that repeats it.
+@Suite struct FramingFuzzing {
+    private static let corpus: [[UInt8]] =
+        [
+            "GET /path HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\n\r\nhello",
+            "one\ntwo\r\nthree\rfour\n\n\r\n\r\r\n", "\r\n\r\r\n\r\n\r\n\r", "aaaaaaaaab", "abababac",
+            "--boundary\r\n--boundary--",
+            "$5\r\nhello\r\n*2\r\n:1\r\n", "line with ümlaut and 🙂\nnext\n",
+            "\u{7F}\u{80}\u{7FF}\u{800}\u{FFFF}\u{10000}\u{10FFFF}\n",
+            "", "\n", "\r", "x",
+        ].map { Array($0.utf8) } + [
+            // Too long, too high, surrogates, torn, and tails without a head.
+            [0xC0, 0x80, 0x0A], [0xED, 0xA0, 0x80, 0x0A], [0xF4, 0x90, 0x80, 0x80, 0x0A], [0xE2, 0x82, 0x0A, 0xAC],
+            [0x80, 0x0A],
+            [0x00, 0x00, 0x00, 0x05, 0x01, 0x02, 0x03, 0x04, 0x05], [UInt8](repeating: 0x0A, count: 300),
+            [UInt8](repeating: 0x61, count: 5000), [0xFF, 0xFE, 0x0A],
+        ]
+    private static let delimiters: [[UInt8]] = [
+        [0x0A], [0x0D, 0x0A], [0x0D, 0x0A, 0x0D, 0x0A], [0x61], [0x61, 0x62], [0x61, 0x61, 0x61], [0x00], [0x2D, 0x2D],
+        [0x61, 0x62, 0x61, 0x63], [0x0A, 0x0A], [0xFF],
+    ]
+    private static let seeds = getenv("FUZZ_SEEDS").flatMap { Int(String(cString: $0)) } ?? 60
+
+    @Test(arguments: 0..<UInt64(seeds)) func everyFormBringsWhatTheWholeStreamWould(seed: UInt64) throws {
+        var dice = SplitMix64(seed)
+        var model = FramingModel(stream(&dice))
+        try withNetwork(turns: .max) { net in
+            let (a, b) = try Connection.pair()
+            try say(model.stream, b, net, &dice)
+            var tries = 0
+            // Refusals take nothing, so every now and then something else must.
+            while tries < 400 && (!model.rest.isEmpty || tries < 20) {
+                tries += 1
+                let size = 1 + dice.below(dice.pick([3, 30, 400, 6000]))
+                switch dice.below(6) {
+                case 0: try check(a.read(exactly: size).map { .bytes($0) }, model.exactly(size))
+                case 1:
+                    let delimiter = dice.pick(Self.delimiters)
+                    let read = a.read(until: delimiter, limit: size)
+                    try check(read.map { $0.map { .bytes($0) } ?? .nothing }, model.until(delimiter, limit: size))
+                case 2:
+                    let read = a.readLine(limit: size)
+                    try check(read.map { $0.map { .line($0) } ?? .nothing }, model.line(limit: size))
+                case 3:
+                    let part = try hang(a.receive(upTo: size), timeout: patience)
+                    #expect(part.count <= size && model.rest.starts(with: part))
+                    #expect(!part.isEmpty || model.rest.isEmpty)
+                    model.skip(part.count)
+                case 4: try withdraw(a.read(exactly: model.rest.count + size), net, &dice)
+                case 5 where !model.rest.isEmpty:
+                    try withdraw(a.read(until: [0xC1, 0xC1, 0xC1], limit: .max), net, &dice)
+                default: break
+                }
+            }
+            #expect(net.loop.metrics.turns <= 200 + 6 * net.calls(.receive) + 3 * tries, "it spins")
+            a.abort()
+            b.abort()
+            try net.loop.run()
+        }
+    }
+
+    @Test func theModelKnowsGoodTextFromBad() {
+        for scalar in [0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF] as [UInt32] {
+            #expect(FramingModel.firstFlaw(Array(String(Unicode.Scalar(scalar)!).utf8)) == nil)
+        }
+        #expect(FramingModel.firstFlaw([0x61, 0xED, 0xA0, 0x80]) == 1)
+        #expect(FramingModel.firstFlaw([0xE2, 0x82]) == 0)
+    }
+
+    private func check(_ read: Promise<FramingModel.Answer>, _ expected: FramingModel.Answer) throws {
+        let answer = read.recover(policy: .allErrors) { error -> Promise<FramingModel.Answer> in
+            guard let error = error as? StreamError else { throw error }
+            return .value(.refused(error))
+        }
+        #expect(try hang(answer, timeout: patience) == expected)
+    }
+
+    /// A read that cannot come to its end is cancelled after a few turns; at the end of the stream it is refused.
+    private func withdraw<T>(_ read: Promise<T>, _ net: Network, _ dice: inout SplitMix64) throws {
+        for _ in 0..<dice.below(4) { try net.loop.turn(.poll) }
+        read.cancel()
+        #expect(read.isRejected)
+        read.ignoringErrors()
+    }
+
+    /// Some of the corpus in a row, with a few changes.
+    private func stream(_ dice: inout SplitMix64) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for _ in 0..<1 + dice.below(8) { bytes += dice.pick(Self.corpus) }
+        for _ in 0..<dice.below(8) where !bytes.isEmpty {
+            let place = dice.below(bytes.count)
+            switch dice.below(5) {
+            case 0: bytes[place] = UInt8(dice.below(256))
+            case 1: bytes.removeSubrange(place..<min(bytes.count, place + dice.below(20)))
+            case 2: bytes.insert(contentsOf: dice.pick(Self.delimiters), at: place)
+            case 3: bytes.insert(contentsOf: bytes[place..<min(bytes.count, place + dice.below(50))], at: place)
+            default: bytes.swapAt(place, dice.below(bytes.count))
+            }
+        }
+        return bytes
+    }
+
+    /// Sends it in pieces, a few of them a turn, which are read in other pieces.
+    private func say(_ bytes: [UInt8], _ connection: Connection, _ net: Network, _ dice: inout SplitMix64) throws {
+        let (written, read) = (1 + dice.below(dice.pick([2, 40, 3000])), 1 + dice.below(dice.pick([2, 40, 3000])))
+        var sizes = SplitMix64(dice.next())
+        net.kernel.receive = { [real = net.kernel.receive] in real($0, $1, min($2, 1 + sizes.below(read))) }
+        let pieces = stride(from: 0, to: bytes.count, by: written).map {
+            Array(bytes[$0..<min(bytes.count, $0 + written)])
+        }
+        let sending = connection.writeAll(pieces.lazy.map { $0 })
+        sending.then { connection.shutdownWrite() }.ignoringErrors()
+    }
+}
