@@ -78,4 +78,32 @@ import Testing
         #expect(rest.errors.split(separator: "\n").allSatisfy { $0.contains("(EMFILE)") })
         #expect(try server.waitForExit() == .code(0))
     }
+
+    /// The kernel says so to whoever asks with a full table, even if there is nobody to accept.
+    @Test func aFullTableIsAPauseAlsoWhenNobodyWaits() throws {
+        let server = try ServerProcess.serving(limits: "ulimit -n 24")
+        var clients: [Client] = []
+        while clients.count < 24 && !server.hasMoreErrors {
+            clients.append(try Client(to: server.address))
+            #expect(try clients.last!.echoes("hello"))
+        }
+        #expect(try server.readError().contains("(EMFILE)"))
+        let begin = try server.statistics()
+        #expect(try number(before: "open", in: begin) == clients.count)
+        // Whoever is there is served, and whoever comes waits.
+        let late = try Client(to: server.address)
+        try late.send([0x78])
+        #expect(!late.waits(for: POLLIN, 300))
+        for client in clients { #expect(try client.echoes("meanwhile")) }
+        let turns = try number(before: "turns", in: server.statistics()) - number(before: "turns", in: begin)
+        #expect(turns <= 30 + 3 * clients.count, "the server spins")
+        #expect(!server.hasMoreErrors)
+        clients.removeLast().end()
+        #expect(try late.receive() == [0x78])
+        for client in clients + [late] { client.end() }
+        server.signal(SIGTERM)
+        let rest = try server.readToEnd()
+        #expect(rest.output.contains(", 0 failed), "))
+        #expect(try server.waitForExit() == .code(0))
+    }
 }

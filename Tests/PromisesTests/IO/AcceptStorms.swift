@@ -32,6 +32,52 @@ import Testing
         }
     }
 
+    /// Not by the clock, which shows how busy the machine is: a timer that is due when a turn begins fires in it, and what
+    /// else may happen in a turn is bounded.
+    @Test func thousandsAtOnceAreAllServedAndATimerIsNoMoreThanATurnLate() throws {
+        let count = min(scaled(5000), (descriptorLimit() - 300) / 2)
+        try withNetwork(turns: .max) { net in
+            let listener = try net.listen()
+            let address = listener.localAddress
+            let served = listener.serve { echo($0) }
+            let answered = elsewhere {
+                let clients = try (0..<count).map { number in
+                    let client = try Peer(to: address)
+                    try client.send([UInt8(truncatingIfNeeded: number)])
+                    client.end()
+                    return client
+                }
+                return try clients.enumerated().count { try $1.readToEnd() == [UInt8(truncatingIfNeeded: $0)] }
+            }
+            var ticks = 0
+            let timer = net.loop.schedule(every: .milliseconds(1)) { ticks += 1 }
+            var (mostAccepts, mostEvents, late) = (0, 0, 0)
+            while answered.isPending {
+                let (accepts, events, seen) = (net.calls(.accept), net.loop.metrics.events, ticks)
+                let isDue = try #require(net.loop.nextDeadline) <= net.loop.now
+                try net.loop.turn(.wait)
+                if isDue && ticks == seen { late += 1 }
+                mostAccepts = max(mostAccepts, net.calls(.accept) - accepts)
+                mostEvents = max(mostEvents, net.loop.metrics.events - events)
+            }
+            timer.cancel()
+            #expect(answered.value == count)
+            #expect(late == 0 && ticks > 0)
+            #expect(mostAccepts <= 64 && mostEvents <= 256)
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// How many descriptors this process may have, once it has asked for as many as it may ask for.
+    private func descriptorLimit() -> Int {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = min(limit.rlim_max, max(limit.rlim_cur, 16384))
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return Int(limit.rlim_cur)
+    }
+
     /// With a full table the kernel answers EMFILE before it looks whether anybody waits.
     @Test func aFullTableOverAnEmptyQueueIsAPauseLikeAnother() throws {
         let clock = VirtualClock()
