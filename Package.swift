@@ -4,7 +4,9 @@ import PackageDescription
 /// What this run of the tests does without, to save compiling it: names of test targets, and of folders in PromisesTests.
 /// `.ci/run` uses it where one look is enough.
 let leftOut = Set((Context.environment["TESTS_LEFT_OUT"] ?? "").split(separator: " ").map(String.init))
-let folders = ["APlus", "Combinators", "Core", "Diagnostics", "Dispatch", "IO", "Loop", "Model", "Operators", "Soak", "Time"]
+let folders = [
+    "APlus", "Combinators", "Core", "Diagnostics", "Dispatch", "IO", "Loop", "Model", "Operators", "Soak", "Time",
+]
 
 let package = Package(
     name: "swift-reactor",

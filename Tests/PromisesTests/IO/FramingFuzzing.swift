@@ -26,7 +26,7 @@ import Testing
         [0x0A], [0x0D, 0x0A], [0x0D, 0x0A, 0x0D, 0x0A], [0x61], [0x61, 0x62], [0x61, 0x61, 0x61], [0x00], [0x2D, 0x2D],
         [0x61, 0x62, 0x61, 0x63], [0x0A, 0x0A], [0xFF],
     ]
-    private static let seeds = getenv("FUZZ_SEEDS").flatMap { Int(String(cString: $0)) } ?? 60
+    private static let seeds = getenv("FUZZ_SEEDS").flatMap { Int(String(cString: $0)) } ?? (isSanitized ? 12 : 60)
 
     @Test(arguments: 0..<UInt64(seeds)) func everyFormBringsWhatTheWholeStreamWould(seed: UInt64) throws {
         var dice = SplitMix64(seed)

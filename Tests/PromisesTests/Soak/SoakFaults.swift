@@ -10,9 +10,8 @@ final class SoakFaults {
     var isOn = false
     /// Whether every conversation may have been hit, such as by the end of the listener.
     var allAreHarmed = false
-    /// The listener, if it may lose its registration, and so end.
-    var mayLose: CInt = -1
-    var mayLoseListener: Bool { mayLose >= 0 }
+    /// Whether the listener may lose its registration, and so end.
+    private(set) var mayLoseListener = false
     /// How many faults of each kind have happened.
     private(set) var counts: [String: Int] = [:]
     /// Calls that have moved something, or that were kept from it: what a loop may turn for.
@@ -28,6 +27,7 @@ final class SoakFaults {
     private let real = Syscalls()
     private var ports: [CInt: UInt16] = [:]
     private var harmed: Set<UInt16> = []
+    private var listener: CInt = -1
     private var ended: Set<CInt> = []
     private var failed: Set<CInt> = []
 
@@ -35,6 +35,11 @@ final class SoakFaults {
         dice = SplitMix64(seed)
         rarity = dice.pick([5, 10, 20, 50, 200, 1000])
         most = dice.pick([1, 7, 100, 5000, .max, .max, .max])
+    }
+
+    func mayLose(_ listener: CInt) {
+        mayLoseListener = true
+        self.listener = listener
     }
 
     func harm(_ port: UInt16) { harmed.insert(port) }
@@ -143,6 +148,8 @@ final class SoakFaults {
         ports[fd] = nil
         ended.remove(fd)
         failed.remove(fd)
+        // From now on the number may be another's.
+        if fd == listener { listener = -1 }
         let result = real.close(fd)
         // Linux has closed it all the same.
         return hits("close") ? -Int(dice.pick([EINTR, EIO])) : result
@@ -150,7 +157,7 @@ final class SoakFaults {
 
     private func troubleOfRegistering(_ fd: CInt, _ operation: CInt) -> Int? {
         // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop.
-        guard operation == 1, ports[fd] != nil || fd == mayLose, hits("epoll_ctl") else { return nil }
+        guard operation == 1, ports[fd] != nil || fd == listener, hits("epoll_ctl") else { return nil }
         harm(fd)
         return -Int(dice.pick([ENOMEM, ENOSPC]))
     }

@@ -49,7 +49,7 @@ final class SoakRound {
         let lines = try logged {
             try withNetwork(clock: isVirtual ? VirtualClock() : nil, turns: .max) { net in
                 let round = SoakRound(seed: seed, isVirtual: isVirtual, net)
-                try round.run()
+                do { try round.run() } catch { round.complain("the loop: \(error)") }
                 outcome.connections = round.peers.count + round.clients
                 outcome.faults = round.faults.counts
                 outcome.whole = round.wholeClients + round.peers.count { $0.isAnswered }
@@ -90,7 +90,7 @@ final class SoakRound {
 
     private func run() throws {
         let listener = try net.listen()
-        if dice.once(in: 30) { faults.mayLose = net.ledger.open.first! }
+        if dice.once(in: 30) { faults.mayLose(net.ledger.open.first!) }
         faults.isOn = true
         let service = serve(listener)
         startPeers(listener.localAddress)
