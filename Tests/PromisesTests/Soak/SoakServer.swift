@@ -3,8 +3,8 @@ import Promises
 import Reactor
 
 extension SoakRound {
-    /// How the server echoes.
-    enum Server: CaseIterable { case chain, chunks, lines, frames, pipe }
+    /// How the server echoes. The last hears all first, and then leaves the rest to `close`.
+    enum Server: CaseIterable { case chain, chunks, lines, frames, pipe, whole }
 
     /// Serves until the listener is ended; the promise is fulfilled when the last connection is done.
     func serve(_ listener: Listener) -> Promise<Void> {
@@ -102,6 +102,10 @@ extension SoakRound {
         case .chunks: return connection.forEachChunk { connection.write($0) }
         case .lines: return connection.forEachLine { connection.write($0 + "\n") }
         case .frames: return echoByFrames(connection, of: 1 + dice.below(dice.pick([3, 1000, 100_000])))
+        case .whole:
+            var all: [UInt8] = []
+            return connection.forEachChunk { chunk in chunk.withUnsafeBytes { all += $0 } }
+                .map { connection.write(all).ignoringErrors() }
         case .pipe: return pipe(from: connection, to: connection).asVoid()
         }
     }
