@@ -176,7 +176,10 @@ public final class EventLoop {
         counters.turns += 1
         if isParked { unpark() }
         mailbox.take(into: &ready)
+        // Mail, and what the budget of the turn before has left.
+        let early = measuresTurns && !ready.isEmpty ? now.nanoseconds : nil
         let worked = drain() || ranInline
+        if let early { noteTurn(since: early) }
         var limit = Int64.max
         if case .upTo(let duration) = wait { limit = now.advanced(by: duration).nanoseconds }
         // A nested turn first delivers what the outer one has fetched.
@@ -186,9 +189,7 @@ public final class EventLoop {
         deliverEvents()
         takeMail()
         _ = drain()
-        if let began {
-            counters.nanosecondsOfLongestTurn = max(counters.nanosecondsOfLongestTurn, now.nanoseconds - began)
-        }
+        if let began { noteTurn(since: began) }
         if isCarried && ready.isEmpty { try rest() }
     }
 

@@ -102,8 +102,8 @@ package struct FileWork: Sendable {
 
     private func openTemporary(_ mode: mode_t) throws -> (CInt, String) {
         while true {
-            let name = "\(folder)/.\(path.split(separator: "/").last ?? "")".prefix(4000)
-            let temporary = "\(name).\(String(UInt64.random(in: 0 ... .max), radix: 36))"
+            // Not made of the file's own name, which may be as long as a name can be.
+            let temporary = "\(folder)/.\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
             let result = calls.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode)
             if result == -Int(EINTR) || result == -Int(EEXIST) { continue }
             return (CInt(try result.orThrow(.open, temporary)), temporary)

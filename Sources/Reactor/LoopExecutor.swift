@@ -67,7 +67,12 @@ public final class LoopExecutor: SerialExecutor, TaskExecutor {
         if !hasReported.exchange(true, ordering: .relaxed) { LoopReport.send(.taskOfEndedLoop) }
         // Not one inside the other, and not here: whoever enqueues may hold anything.
         while true {
-            do { return try Self.afterlife.dispatch { self.run(job) } } catch { sched_yield() }
+            do {
+                return try Self.afterlife.dispatch { self.run(job) }
+            } catch DispatchError.poolIsForked {
+                // The task is the parent's.
+                return
+            } catch { sched_yield() }
         }
     }
 

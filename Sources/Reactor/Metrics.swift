@@ -20,7 +20,7 @@ public struct LoopMetrics: Sendable {
     /// Zero unless `measuresTurns` or `measuresHandlers` is on.
     public var timeWaiting: Duration { .nanoseconds(nanosecondsWaiting) }
     var nanosecondsWaiting: Int64 = 0
-    /// The longest time that the loop has not looked at its descriptors: from the end of a wait to the end of that turn. Zero
+    /// The longest time that the loop has not looked at its descriptors: in the part of a turn before it does, and in that after. Zero
     /// unless `measuresTurns` is on.
     public var longestTurn: Duration { .nanoseconds(nanosecondsOfLongestTurn) }
     var nanosecondsOfLongestTurn: Int64 = 0

@@ -28,6 +28,10 @@ extension EventLoop {
         if hasWaited && !hooks.after.isEmpty { callHooksAfterWaiting() }
     }
 
+    func noteTurn(since began: Int64) {
+        counters.nanosecondsOfLongestTurn = max(counters.nanosecondsOfLongestTurn, now.nanoseconds - began)
+    }
+
     /// Answers whether it has waited.
     private func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if case .virtual(let virtual) = clock { return try pollVirtually(virtual, mayBlock: mayBlock, limit) }
@@ -61,9 +65,14 @@ extension EventLoop {
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try fetch(0) }
         // Before the mailbox, as in `isAlive`.
-        let awaitsOutsideWork = awaitsOutsideWork
+        var awaitsOutsideWork = awaitsOutsideWork
         guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return false }
-        if !hooks.before.isEmpty && !isDue(nextMoment(limit)) && !callHooksBeforeWaiting() { return false }
+        if !hooks.before.isEmpty && !isDue(nextMoment(limit)) {
+            guard callHooksBeforeWaiting() else { return false }
+            // A hook may have given something to a pool.
+            awaitsOutsideWork = self.awaitsOutsideWork
+            guard mailbox.isEmpty else { return false }
+        }
         let deadline = nextMoment(limit)
         if deadline != .max && (!awaitsOutsideWork || deadline <= virtual.now.nanoseconds) {
             let isJump = deadline > virtual.now.nanoseconds

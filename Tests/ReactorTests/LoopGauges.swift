@@ -79,6 +79,10 @@ import Testing
             loop.schedule(after: .seconds(60)) { clock.advance(by: .seconds(1)) }
             try loop.run()
             #expect(loop.metrics.longestTurn == .seconds(6))
+            // What was ready before the turn looked holds it no less.
+            loop.enqueue { clock.advance(by: .seconds(8)) }
+            try loop.turn(.poll)
+            #expect(loop.metrics.longestTurn == .seconds(8))
             #expect(loop.metrics.timeWaiting == .seconds(3 + 51))
             #expect(loop.metrics.longestHandler == .zero)
         }

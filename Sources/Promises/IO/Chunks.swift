@@ -135,7 +135,7 @@ struct ChunkStep: Operation {
             return core.reject(SystemError(connection.readCall, ECANCELED, detail: "the connection was closed"))
         }
         if connection.hasInput {
-            let bytes = connection.takeInput(.max)
+            let bytes = connection.takeInput(65536)
             return bytes.withUnsafeBytes { hand($0, core) }
         }
         if connection.hasEnded { finish(core) } else { connection.demand(self, core) }
@@ -151,7 +151,8 @@ struct ChunkStep: Operation {
         }
         // It may have cancelled us.
         guard core.isOpen else { return inner.cancelUnlessWanted() }
-        if inner.settled?.kind == State.fulfilled { return goOn(core) }
+        // With more at hand the next chunk is the next job's: else the stack would be as deep as that is long.
+        if inner.settled?.kind == State.fulfilled && !chunks.connection.hasInput { return goOn(core) }
         core.retain()
         core.wait(for: inner, andRun: self)
     }

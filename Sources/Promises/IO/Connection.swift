@@ -66,9 +66,9 @@ public final class Connection: IOProducer {
         if traits.contains(.tcp) { socket.setNoDelay() }
     }
 
-    convenience init(_ socket: Socket, peer: SocketAddress?, on loop: EventLoop) {
+    convenience init(_ socket: Socket, peer: SocketAddress?, isUnix: Bool, on loop: EventLoop) {
         let traits: Traits = [.socket, .reads, .writes]
-        self.init(socket.fd, peer?.isUnix == true ? traits : traits.union(.tcp), peer: peer, on: loop)
+        self.init(socket.fd, isUnix ? traits : traits.union(.tcp), peer: peer, on: loop)
     }
 
     // Without a pending operation nobody waits for anything, and the poller does not hold us.

@@ -58,7 +58,7 @@ extension DatagramSocket {
         if let refusal = refusal(1) { return Promise(error: refusal) }
         let core = IOPromise(Void.self, self)
         reception = Reception(promise: core, limit: MessageBatch.capacity, body: body)
-        if !leftOver.isEmpty && !isDelivering { loop.enqueue { [self] in deliverLeftOver() } }
+        if !leftOver.isEmpty && !isDelivering { loop.enqueue(LeftOverJob(self)) }
         updateInterest()
         return Promise(core)
     }
@@ -117,7 +117,7 @@ extension DatagramSocket {
     }
 
     /// Those that were taken together with one at which an earlier reception ended.
-    private func deliverLeftOver() {
+    fileprivate func deliverLeftOver() {
         guard !isDelivering, !isClosed, let reception else { return }
         isDelivering = true
         if let body = reception.body {
@@ -139,6 +139,25 @@ extension DatagramSocket {
 
     /// Another reception may have begun within the body of the last.
     private func deliverLater() {
-        if !leftOver.isEmpty, reception != nil { loop.enqueue { [self] in deliverLeftOver() } }
+        if !leftOver.isEmpty, reception != nil { loop.enqueue(LeftOverJob(self)) }
+    }
+}
+
+/// A job, since a closure would not be told when the loop ends before: the poller does not know that somebody waits.
+private final class LeftOverJob: Job {
+    private let socket: DatagramSocket
+
+    init(_ socket: DatagramSocket) {
+        self.socket = socket
+        super.init()
+    }
+
+    override func run() { socket.deliverLeftOver() }
+
+    override var isReportedUndelivered: Bool { false }
+
+    override func discardAndRelease() {
+        socket.loopIsEnding()
+        super.discardAndRelease()
     }
 }

@@ -75,17 +75,22 @@ extension DatagramSocket {
 
     /// Sends what is left of `send`, and settles it. False if the kernel takes no more for now.
     private func advance(_ send: inout Outgoing) -> Bool {
-        while send.sent < send.packets.count {
+        // As with streams, at most 16 calls; then the others have their turn.
+        for _ in 0..<16 where send.sent < send.packets.count {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
             let result = MessageBatch.send(rest, socket.fd, loop.kernel)
             if result == -Int(EAGAIN) { return false }
             guard result > 0 else {
-                if send.sent > 0 { break }
+                if send.sent > 0 { return settle(send) }
                 send.promise.reject(error(result, send.packets[0].address))
                 return true
             }
             send.sent += result
         }
+        return send.sent < send.packets.count ? false : settle(send)
+    }
+
+    private func settle(_ send: Outgoing) -> Bool {
         if send.isCounted { send.promise.fulfill(send.sent) } else { send.promise.fulfill(()) }
         return true
     }

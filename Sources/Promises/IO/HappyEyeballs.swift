@@ -109,7 +109,7 @@ final class ConnectRace: IOProducer {
 
     func isWon(by attempt: ConnectAttempt, _ socket: Socket) {
         end()
-        let connection = Connection(socket, peer: attempt.address, on: loop)
+        let connection = Connection(socket, peer: attempt.address, isUnix: attempt.address.isUnix, on: loop)
         // A connection begins with this one as it thinks best.
         for option in options where option.isNoDelay { try? socket.apply(option) }
         promise.fulfill(connection)

@@ -96,7 +96,9 @@ public final class Listener {
         guard result < 0 else {
             isInTrouble = false
             loop.forget(CInt(result))
-            deliver(Connection(Socket(CInt(result), loop.kernel), peer: SocketAddress(storage), on: loop))
+            let socket = Socket(CInt(result), loop.kernel)
+            let isUnix = door.address.isUnix
+            deliver(Connection(socket, peer: SocketAddress(storage), isUnix: isUnix, on: loop))
             return true
         }
         switch CInt(-result) {
@@ -133,6 +135,7 @@ public final class Listener {
         if isNew { conf.log(.acceptPaused(error)) }
         // Who was told may have closed it.
         if isClosed { return }
+        backOff?.cancel()
         backOff = loop.schedule(after: Self.pause) { [self] in
             backOff = nil
             updateInterest()

@@ -108,6 +108,8 @@ package final class Child: ReadinessHandler {
         let fd = loop.kernel.pidfdOpen(process)
         if fd >= 0 {
             pidfd = CInt(fd)
+            // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
+            loop.forget(pidfd)
             do throws(SystemError) { return try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
                 loop.kernel.close(pidfd)
                 pidfd = -1
@@ -119,7 +121,7 @@ package final class Child: ReadinessHandler {
             signalWatch = try loop.onSignal(SIGCHLD) { keeper.child.check() }
         } catch {
             _ = loop.kernel.kill(-1, process, SIGKILL)
-            abandon()
+            // An orphan by now: the keeper has gone with the closure.
             throw error
         }
         // It may have ended before there was a watch.
