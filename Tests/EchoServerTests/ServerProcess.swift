@@ -81,26 +81,10 @@ final class ServerProcess {
     // MARK: What it says
 
     func readLine() throws -> String { try output.readLine() }
-    func readError() throws -> String {
-        while true {
-            let line = try errors.readLine()
-            if !isAboutTheMachine(line) { return line }
-        }
-    }
+    func readError() throws -> String { try errors.readLine() }
 
     /// Whether it has more to say about errors, as far as is known now.
-    var hasMoreErrors: Bool {
-        while errors.hasMore {
-            if let line = try? errors.readLine(), isAboutTheMachine(line) { continue }
-            return true
-        }
-        return false
-    }
-
-    /// Its handlers are short, but the machine may take its time over one.
-    private func isAboutTheMachine(_ line: some StringProtocol) -> Bool {
-        line.hasPrefix("swift-reactor: ") && line.contains(" held the loop for ")
-    }
+    var hasMoreErrors: Bool { errors.hasMore }
 
     /// How much it has said that nobody has read.
     var unreadBytes: Int { output.unreadBytes }
@@ -119,9 +103,7 @@ final class ServerProcess {
 
     /// All that is left to read until it has ended.
     func readToEnd() throws -> (output: String, errors: String) {
-        let (output, errors) = (try output.readToEnd(), try errors.readToEnd())
-        let lines = errors.split(separator: "\n", omittingEmptySubsequences: false)
-        return (output, lines.filter { !isAboutTheMachine($0) }.joined(separator: "\n"))
+        (try output.readToEnd(), try errors.readToEnd())
     }
 
     // MARK: Its end
