@@ -47,6 +47,22 @@ import Testing
         #expect(try SocketAddress(abstract: "name") != address)
     }
 
+    /// A peer may bind one without the zero that ends it; it could not be handed back to the kernel.
+    @Test(arguments: [
+        (String(repeating: "a", count: 107), true), (String(repeating: "a", count: 108), false),
+        ("@" + String(repeating: "a", count: 104), true), ("@" + String(repeating: "a", count: 105), false),
+    ])
+    func aNameThatFillsTheField(path: String, isTaken: Bool) {
+        var storage = sockaddr_storage()
+        storage.ss_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &storage) { bytes in
+            for (index, byte) in path.utf8.enumerated() { bytes[2 + index] = byte }
+        }
+        let address = SocketAddress(storage)
+        #expect((address != nil) == isTaken)
+        if let address { #expect(throughTheKernel(address) == address) }
+    }
+
     @Test func aPortMeansNothing() throws {
         var address = try SocketAddress("unix:/a")
         address.port = 80

@@ -114,6 +114,36 @@ import Testing
         #expect(each.flatMap { code($0) } == ECANCELED)
     }
 
+    /// The poller does not know of a reception that is to have what is there already.
+    @Test func theLoopEndsWhilePacketsAreLeftOver() throws {
+        var again: Promise<Void>?
+        try withNetwork { net in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            for number in UInt8(1)...3 { try hang(socket.send([number], to: socket.localAddress), timeout: patience) }
+            var seen = 0
+            var each: Promise<Void>?
+            each = socket.forEachPacket { _, _ in
+                seen += 1
+                each?.cancel()
+            }
+            net.settle()
+            #expect(seen == 1)
+            again = socket.forEachPacket { _, _ in }
+        }
+        #expect(again.flatMap { code($0) } == ECANCELED)
+    }
+
+    @Test func oneSendOfVeryManyLeavesTimeForOthers() throws {
+        try withNetwork { net in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            let packets = (0..<1000).map { Packet([UInt8($0 & 255)], to: socket.localAddress) }
+            let send = socket.send(packets)
+            #expect(net.calls(.sendMessages) <= 16 && send.isPending)
+            #expect(try hang(send, timeout: patience) == 1000)
+            socket.close()
+        }
+    }
+
     @Test func withoutARegistrationAReceptionFails() throws {
         try withNetwork { net in
             let socket = try DatagramSocket.bind("127.0.0.1:0")

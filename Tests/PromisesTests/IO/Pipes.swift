@@ -27,6 +27,17 @@ import Testing
         }
     }
 
+    /// Its number may be another's by then.
+    @Test func aWriterThatHasEndedHasNoOptions() throws {
+        try withNetwork { _ in
+            let (reader, writer) = try Connection.pipe()
+            try hang(writer.shutdownWrite(), timeout: patience)
+            #expect(throws: SystemError(.setSocketOption, EBADF)) { try writer.set(.receiveBuffer, to: 10_000) }
+            #expect(throws: SystemError(.getSocketOption, EBADF)) { try writer.value(of: .receiveBuffer) }
+            reader.abort()
+        }
+    }
+
     /// Where the signal is blocked, one that had been raised would show; where it is not, it would end the process.
     @Test(arguments: [false, true]) func aWriterWithoutAReaderFailsWithoutASignal(isBlocked: Bool) throws {
         var set = sigset_t()

@@ -31,6 +31,22 @@ import Testing
         }
     }
 
+    @Test func whatACancelledReadHasLeftComesInChunksOfTheUsualSize() throws {
+        try withNetwork(turns: 2000) { net in
+            let (a, b) = try Connection.pair()
+            let read = a.read(exactly: 1_000_000)
+            try hang(b.write(pattern(300_000)), timeout: patience)
+            net.settle()
+            read.cancel()
+            b.shutdownWrite().cauterize()
+            var sizes: [Int] = []
+            let all = a.forEachChunk { (chunk: RawSpan) in sizes.append(chunk.byteCount) }
+            try hang(all, timeout: patience)
+            #expect(sizes.reduce(0, +) == 300_000 && sizes.max()! <= 65536)
+            b.abort()
+        }
+    }
+
     @Test func aLargeTransferComesWholeThroughASlowPeer() throws {
         try withNetwork(turns: 4000) { net in
             let (a, b) = try Connection.pair()

@@ -79,6 +79,13 @@ import Testing
         check()
     }
 
+    @Test func aNameMayBeAsLongAsNamesCanBe() throws {
+        let name = String(repeating: "n", count: 255)
+        try EventLoop.withLoop { _ in try hang(write([1, 2], name, .atomically)) }
+        #expect(folder.names == [name])
+        check()
+    }
+
     @Test func aFifoIsRefusedAndHoldsNoThread() throws {
         #expect(mkfifo(folder / "fifo", 0o600) == 0)
         EventLoop.withLoop { _ in
