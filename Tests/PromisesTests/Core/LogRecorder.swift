@@ -1,6 +1,5 @@
 import Glibc
 import Promises
-import Synchronization
 
 /// Takes down what the library reports while it is in use.
 ///
@@ -8,7 +7,8 @@ import Synchronization
 /// them, and hands each event to the recorders that claim it; one that nobody claims goes where it went before.
 final class LogRecorder: Sendable {
     private let claims: @Sendable (LogEvent) -> Bool
-    private let events = Mutex<[LogEvent]>([])
+    // Locks that ThreadSanitizer sees.
+    private let events = Shared<[LogEvent]>([])
     private let reaction: @Sendable (LogEvent) -> Void
 
     /// Records the events that `claims` picks, on whatever thread they happen, and calls `reaction` for each.
@@ -19,25 +19,25 @@ final class LogRecorder: Sendable {
         self.claims = claims
         self.reaction = reaction
         Self.install
-        Self.all.withLock { $0.append(self) }
+        Self.all.change { $0.append(self) }
     }
 
-    func stop() { Self.all.withLock { $0.removeAll { $0 === self } } }
+    func stop() { Self.all.change { $0.removeAll { $0 === self } } }
 
     /// How much has been recorded.
-    var count: Int { events.withLock { $0.count } }
+    var count: Int { events.value.count }
 
     /// What has been recorded, as it would be printed.
-    var lines: [String] { events.withLock { $0.map(\.description) } }
+    var lines: [String] { events.value.map(\.description) }
 
-    private static let all = Mutex<[LogRecorder]>([])
+    private static let all = Shared<[LogRecorder]>([])
 
     private static let install: Void = {
         let before = conf.logHandler
         conf.logHandler = { event in
-            let takers = all.withLock { $0.filter { $0.claims(event) } }
+            let takers = all.value.filter { $0.claims(event) }
             for taker in takers {
-                taker.events.withLock { $0.append(event) }
+                taker.events.change { $0.append(event) }
                 taker.reaction(event)
             }
             if takers.isEmpty { before(event) }
