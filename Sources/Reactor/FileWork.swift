@@ -2,9 +2,6 @@ import Glibc
 
 /// Reading or writing one file, as calls that block: a job for a pool.
 package struct FileWork: Sendable {
-    /// What writing does with a file that is there already.
-    package enum Manner: Sendable { case replacing, appending, atomically }
-
     private let path: String
     private let calls: FileCalls
     /// Throws if nobody wants it any more. Asked between any two chunks.
@@ -51,13 +48,9 @@ package struct FileWork: Sendable {
 
     // MARK: Writing
 
-    package func write(_ bytes: [UInt8], mode: mode_t, _ manner: Manner) throws {
-        switch manner {
-        case .replacing: try writeInPlace(bytes, O_TRUNC, mode)
-        case .appending: try writeInPlace(bytes, O_APPEND, mode)
-        case .atomically: try writeBeside(bytes, mode)
-        }
-    }
+    package func overwrite(with bytes: [UInt8], mode: mode_t) throws { try writeInPlace(bytes, O_TRUNC, mode) }
+
+    package func append(_ bytes: [UInt8], mode: mode_t) throws { try writeInPlace(bytes, O_APPEND, mode) }
 
     private func writeInPlace(_ bytes: [UInt8], _ flag: CInt, _ mode: mode_t) throws {
         let fd = try open(O_WRONLY | O_CREAT | flag, mode)
@@ -68,7 +61,7 @@ package struct FileWork: Sendable {
     }
 
     /// In a file of its own in the same folder, which takes the other's name when all of it is on the disk.
-    private func writeBeside(_ bytes: [UInt8], _ mode: mode_t) throws {
+    package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
         let kept = try modeOfTarget()
         let (fd, temporary) = try openTemporary(mode)
         do {

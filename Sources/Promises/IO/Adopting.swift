@@ -10,7 +10,7 @@ extension Connection {
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
         let loop = EventLoop.ofThisThread
-        let ends = try twoEnds(.socketPair, loop.kernel.socketPair)
+        let ends = try loop.kernel.socketPair()
         let make = { (fd: CInt) in
             loop.forget(fd)
             return Connection(fd, [.socket, .reads, .writes], peer: nil, on: loop)
@@ -27,20 +27,11 @@ extension Connection {
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
         let loop = EventLoop.ofThisThread
-        let ends = try twoEnds(.pipe, loop.kernel.pipe)
+        let ends = try loop.kernel.pipe()
         for fd in [ends.0, ends.1] { loop.forget(fd) }
         return (
             Connection(ends.0, .reads, peer: nil, on: loop), Connection(ends.1, .writes, peer: nil, on: loop)
         )
-    }
-
-    private static func twoEnds(
-        _ call: SystemCall, _ make: (UnsafeMutablePointer<CInt>) -> Int
-    ) throws(SystemError) -> (CInt, CInt) {
-        var ends: (CInt, CInt) = (-1, -1)
-        let result = withUnsafeMutableBytes(of: &ends) { make($0.assumingMemoryBound(to: CInt.self).baseAddress!) }
-        _ = try result.orThrow(call)
-        return ends
     }
 
     /// Makes a connection of an open descriptor, which belongs to the connection from then on: a connected stream

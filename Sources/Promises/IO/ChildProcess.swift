@@ -115,11 +115,7 @@ public final class ChildProcess {
     private static func pipe(
         intoChild: Bool, _ loop: EventLoop
     ) throws(SystemError) -> (own: Connection, others: CInt) {
-        var ends: (CInt, CInt) = (-1, -1)
-        let result = withUnsafeMutableBytes(of: &ends) {
-            loop.kernel.pipe($0.assumingMemoryBound(to: CInt.self).baseAddress!)
-        }
-        _ = try result.orThrow(.pipe)
+        let ends = try loop.kernel.pipe()
         let (own, others) = intoChild ? (ends.1, ends.0) : (ends.0, ends.1)
         _ = loop.kernel.fileControl(others, F_SETFL, 0)
         loop.forget(own)

@@ -63,14 +63,13 @@ package func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting, on pool: ThreadPool,
     calls: FileCalls, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
-    let how: FileWork.Manner =
+    onPool(pool, "writeFile", file, line) {
+        let work = FileWork(path, calls, goOn: $0)
         switch manner {
-        case .replacing: .replacing
-        case .appending: .appending
-        case .atomically: .atomically
+        case .replacing: try work.overwrite(with: bytes, mode: mode)
+        case .appending: try work.append(bytes, mode: mode)
+        case .atomically: try work.replaceAtomically(with: bytes, mode: mode)
         }
-    return onPool(pool, "writeFile", file, line) {
-        try FileWork(path, calls, goOn: $0).write(bytes, mode: mode, how)
     }
 }
 

@@ -11,6 +11,8 @@ extension Connection {
     public var idleTimeout: Duration? {
         get { rare?.idleTimeout }
         set {
+            // A server that has no time-out says so for each connection; that is to cost nothing.
+            if newValue == nil && rare == nil { return }
             let rare = rarities
             rare.idleTimeout = newValue
             rare.idleTimer?.cancel()

@@ -34,7 +34,7 @@ extension EventLoop {
         if let flaw = plan.flaw { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(flaw)") }
         // Who could not be watched must not be started.
         try openPoller()
-        Orphans.reap(kernel)
+        Orphans.reap()
         var copies: [CInt] = []
         var temporary: [CInt] = []
         defer { for fd in temporary { kernel.close(fd) } }
@@ -136,15 +136,7 @@ package final class Child: ReadinessHandler {
 
     fileprivate func check() {
         guard status == nil else { return }
-        var code: CInt = 0
-        var value: CInt = 0
-        var result = -Int(EINVAL)
-        if pidfd >= 0 { result = loop.kernel.wait(true, pidfd, &code, &value) }
-        // Linux 5.3 has pidfds and does not wait for them.
-        if result == -Int(EINVAL) { result = loop.kernel.wait(false, process, &code, &value) }
-        if result == 0 { return }
-        if result < 0 { return end(.unknown) }
-        end(code == CLD_EXITED ? .exited(value) : .signaled(value))
+        if let status = loop.kernel.wait(process, pidfd) { end(status) }
     }
 
     private func end(_ status: ChildExitStatus) {
@@ -162,12 +154,9 @@ package final class Child: ReadinessHandler {
 
     package func loopIsEnding() {
         guard status == nil else { return }
-        abandon()
+        Orphans.add(process, pidfd: pidfd)
         end(.unknown)
     }
-
-    /// Somebody else must reap it.
-    private func abandon() { Orphans.add(process) }
 }
 
 /// The job that looks once whether a child has ended.
@@ -191,24 +180,4 @@ private final class ChildKeeper {
     init(_ child: Child) { self.child = child }
 
     deinit { child.loopIsEnding() }
-}
-
-/// Children whose loop has ended before them. They are reaped when the next child is started, on whatever loop, so that
-/// there are never more of them dead than were once alive.
-enum Orphans {
-    private static let processes = Mutex<[pid_t]>([])
-
-    static func add(_ process: pid_t) { processes.withLock { $0.append(process) } }
-
-    static func reap(_ kernel: Kernel) {
-        guard processes.withLock({ !$0.isEmpty }) else { return }
-        let candidates = processes.withLock { list in
-            defer { list = [] }
-            return list
-        }
-        var code: CInt = 0
-        var status: CInt = 0
-        let living = candidates.filter { kernel.wait(false, $0, &code, &status) == 0 }
-        processes.withLock { $0 += living }
-    }
 }

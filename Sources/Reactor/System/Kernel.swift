@@ -144,6 +144,22 @@ package final class Kernel {
     package func unlink(_ path: String) -> Int { retrying(.unlink) { table.unlink(path) } }
 }
 
+extension Kernel {
+    /// The reading end, and the writing one.
+    package func pipe() throws(SystemError) -> (CInt, CInt) { try twoEnds(.pipe, pipe) }
+
+    package func socketPair() throws(SystemError) -> (CInt, CInt) { try twoEnds(.socketPair, socketPair) }
+
+    private func twoEnds(
+        _ call: SystemCall, _ make: (UnsafeMutablePointer<CInt>) -> Int
+    ) throws(SystemError) -> (CInt, CInt) {
+        var ends: (CInt, CInt) = (-1, -1)
+        let result = withUnsafeMutableBytes(of: &ends) { make($0.assumingMemoryBound(to: CInt.self).baseAddress!) }
+        _ = try result.orThrow(call)
+        return ends
+    }
+}
+
 extension Int {
     /// This answer of the kernel as a count or a descriptor, or thrown as an error of `call`.
     package func orThrow(_ call: SystemCall, _ detail: @autoclosure () -> String? = nil) throws(SystemError) -> Int {

@@ -6,9 +6,9 @@ import Testing
 /// Listeners with several sockets, errors of handlers, and descriptors that others have opened.
 @Suite struct ListenerGroups {
     @Test func allSocketsAreServedUnderOneLimit() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
-            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0", "unix:\(folder["a"])"])
+            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0", "unix:\(folder / "a")"])
             #expect(listener.localAddresses.count == 3)
             #expect(listener.localAddress == listener.localAddresses[0])
             let served = listener.serve(maxConnections: 2) { echo($0) }
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func ifOneCannotBeHadNoneIsKept() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
             let taken = try net.listen()
             let open = net.ledger.open
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test func aListeningSocketIsTakenOver() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
             let fd = opened(net, folder.address("a"))
             _ = net.loop.kernel.listen(fd, 10)
@@ -203,7 +203,7 @@ import Testing
                 #expect(net.ledger.open.contains(fd))
                 net.loop.kernel.close(fd)
             }
-            let folder = SocketFolder()
+            let folder = Folder()
             let packets = opened(net, folder.address("a"), type: SOCK_SEQPACKET)
             _ = net.loop.kernel.listen(packets, 1)
             #expect(throws: SystemError(.listen, EINVAL)) { try Listener(adopting: packets) }

@@ -24,11 +24,11 @@ struct TestLookup: NameLookup {
 /// Connecting to names.
 @Suite struct LookingUp {
     @Test func whatIsNoNameIsNotLookedUp() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
             let listener = try net.listen()
             let six = try net.listen("[::1]:0")
-            let unix = try net.listen("unix:\(folder["a"])")
+            let unix = try net.listen("unix:\(folder / "a")")
             let port = listener.localAddress.port
             let targets = ["127.0.0.1:\(port)", "localhost:\(port)", "\(six.localAddress)", "\(unix.localAddress)"]
             for target in targets {

@@ -55,9 +55,9 @@ import Testing
     @Test func theFirstMayStillWinAfterTheSecondHasBegun() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
-            let folder = SocketFolder()
+            let folder = Folder()
             // A Unix backlog that is full is tried again by a timer, and so in virtual time.
-            let slow = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let slow = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: slow.localAddress)
             let (hole, second) = try blackHole(net)
             let attempt = connect(to: [slow.localAddress, hole.localAddress])

@@ -76,9 +76,9 @@ import Testing
     }
 
     @Test func anOptionOfAnotherKindOfSocketIsTheKernelsRefusal() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
-            let listener = try net.listen("unix:\(folder["a"])")
+            let listener = try net.listen("unix:\(folder / "a")")
             let connection = try hang(connect(to: listener.localAddress), timeout: patience)
             let error = #expect(throws: SystemError.self) { try connection.set(.keepAliveCount, to: 3) }
             #expect(error?.code == EOPNOTSUPP)

@@ -43,24 +43,15 @@ enum StreamKind: CaseIterable {
     }
 
     private func unixSockets(_ net: Network) throws -> (StreamEnd, StreamEnd) {
-        var folder = Array("/tmp/streams-XXXXXX".utf8CString)
-        let path = String(cString: mkdtemp(&folder)) + "/socket"
-        defer {
-            unlink(path)
-            rmdir(String(cString: folder.withUnsafeBufferPointer { $0.baseAddress! }))
-        }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let folder = Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let address = folder.address("socket")
         let listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
         let client = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(listener) }
-        withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                let results = [bind(listener, $0, length), listen(listener, 1), Glibc.connect(client, $0, length)]
-                #expect(results == [0, 0, 0])
-            }
+        address.withSocketAddress {
+            let results = [bind(listener, $0, $1), listen(listener, 1), Glibc.connect(client, $0, $1)]
+            #expect(results == [0, 0, 0])
         }
         let server = Glibc.accept(listener, nil, nil)
         net.ledger.adopt(client)

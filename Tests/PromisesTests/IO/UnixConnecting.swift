@@ -6,10 +6,10 @@ import Testing
 /// What is particular to connecting to a Unix socket: a full backlog is not waited for by the kernel.
 @Suite struct UnixConnecting {
     @Test func aFullBacklogIsTriedAgainUntilThereIsRoom() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
-            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: listener.localAddress)
             let attempt = connect(to: listener.localAddress, timeout: .seconds(10))
             net.settle(.milliseconds(500))
@@ -26,10 +26,10 @@ import Testing
     }
 
     @Test func withATimeOutItEndsThere() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
-            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: listener.localAddress)
             let begin = clock.now
             #expect(throws: PromiseError.timedOut) {
@@ -45,10 +45,10 @@ import Testing
     }
 
     @Test func withoutOneItEndsAfterTwoMinutes() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         let clock = VirtualClock()
         try withNetwork(clock: clock, turns: 10_000) { net in
-            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: listener.localAddress)
             #expect(throws: SystemError(.connect, EAGAIN)) { try hang(connect(to: listener.localAddress)) }
             #expect(clock.now >= EventLoop.Instant(nanoseconds: 120_000_000_000))
@@ -57,9 +57,9 @@ import Testing
     }
 
     @Test func cancelledWhileItWaitsItIsTriedNoMore() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: listener.localAddress)
             let attempt = connect(to: listener.localAddress)
             net.settle(.milliseconds(10))
@@ -74,10 +74,10 @@ import Testing
     }
 
     @Test func theLoopEndsWhileItWaits() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         var attempt: Promise<Connection>?
         try withNetwork(clock: VirtualClock()) { net in
-            let listener = try net.listen("unix:\(folder["a"])", backlog: 0)
+            let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: listener.localAddress)
             attempt = connect(to: listener.localAddress, timeout: .seconds(3))
             net.settle(.milliseconds(10))
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func nobodyListens() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         folder.leaveStaleSocket("stale")
         try withNetwork { net in
             #expect(code(connect(to: folder.address("stale"))) == ECONNREFUSED)

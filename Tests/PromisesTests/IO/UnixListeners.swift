@@ -18,9 +18,9 @@ import Testing
     }
 
     @Test func aPath() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
-            let listener = try net.listen("unix:\(folder["a"])")
+            let listener = try net.listen("unix:\(folder / "a")")
             #expect(listener.localAddress == folder.address("a"))
             try exchange(net, listener)
             listener.close()
@@ -38,9 +38,9 @@ import Testing
     }
 
     @Test func itServes() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
-            let listener = try net.listen("unix:\(folder["a"])")
+            let listener = try net.listen("unix:\(folder / "a")")
             let served = listener.serve { echo($0) }
             let client = try Peer(to: folder.address("a"))
             try client.send("x")
@@ -53,9 +53,9 @@ import Testing
     }
 
     @Test func lettingGoOfItRemovesTheFileToo() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
-            var listener: Listener? = try net.listen("unix:\(folder["a"])")
+            var listener: Listener? = try net.listen("unix:\(folder / "a")")
             #expect(folder.names == ["a"])
             withExtendedLifetime(listener) {}
             listener = nil
@@ -66,19 +66,19 @@ import Testing
     // MARK: What is there already
 
     @Test func whatADeadProcessLeftIsReplaced() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         folder.leaveStaleSocket("a")
         try withNetwork { net in
-            let listener = try net.listen("unix:\(folder["a"])")
+            let listener = try net.listen("unix:\(folder / "a")")
             try exchange(net, listener)
         }
         #expect(folder.names.isEmpty)
     }
 
     @Test(arguments: [4096, 0]) func whereSomebodyListensNothingIsTouched(backlog: Int) throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
-            let first = try net.listen("unix:\(folder["a"])", backlog: backlog)
+            let first = try net.listen("unix:\(folder / "a")", backlog: backlog)
             // With a backlog of 0 this fills it, and the probe is answered EAGAIN.
             let filler = try Peer(to: first.localAddress)
             let before = folder.status("a")
@@ -95,12 +95,12 @@ import Testing
     }
 
     @Test func aFileThatIsNoSocketIsNeverRemoved() throws {
-        let folder = SocketFolder()
-        close(creat(folder["file"], 0o600))
-        symlink("/nowhere", folder["link"])
+        let folder = Folder()
+        close(creat(folder / "file", 0o600))
+        symlink("/nowhere", folder / "link")
         try withNetwork { net in
             for name in ["file", "link"] {
-                let error = #expect(throws: SystemError.self) { try net.listen("unix:\(folder[name])") }
+                let error = #expect(throws: SystemError.self) { try net.listen("unix:\(folder / name)") }
                 #expect(error == SystemError(.bind, EADDRINUSE))
             }
             #expect(net.calls(.unlink) == 0)
@@ -109,27 +109,27 @@ import Testing
     }
 
     @Test func aSocketThatWasReplacedWhileItWasAskedIsKept() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         folder.leaveStaleSocket("a")
         try withNetwork { net in
             let real = net.kernel.startConnect
             net.kernel.startConnect = {
                 let answer = real($0, $1, $2)
                 // Its number stays taken, so that the next file cannot have it.
-                rename(folder["a"], folder["old"])
+                rename(folder / "a", folder / "old")
                 folder.leaveStaleSocket("a")
                 return answer
             }
-            #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder["a"])") }
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
         }
         #expect(folder.names == ["a", "old"])
     }
 
     @Test func aFileOfAnotherIsNotRemovedAtTheEnd() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
-            let listener = try net.listen("unix:\(folder["a"])")
-            rename(folder["a"], folder["old"])
+            let listener = try net.listen("unix:\(folder / "a")")
+            rename(folder / "a", folder / "old")
             folder.leaveStaleSocket("a")
             listener.close()
         }
@@ -139,7 +139,7 @@ import Testing
     // MARK: Permissions and errors
 
     @Test(arguments: [0o600, 0o666, 0o777] as [UInt32]) func theModeIsThatOfTheFile(mode: UInt32) throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         try withNetwork { net in
             let real = net.kernel.listen
             var modeAtListen: UInt32?
@@ -147,7 +147,7 @@ import Testing
                 modeAtListen = folder.status("a").map { $0.st_mode & 0o7777 }
                 return real($0, $1)
             }
-            let listener = try Listener.bind("unix:\(folder["a"])", mode: mode)
+            let listener = try Listener.bind("unix:\(folder / "a")", mode: mode)
             #expect(modeAtListen == mode)
             listener.close()
         }
@@ -160,23 +160,23 @@ import Testing
                 #expect(error == SystemError(.changeMode, EINVAL))
                 #expect(error?.detail?.contains(address) == true)
             }
-            let folder = SocketFolder()
+            let folder = Folder()
             #expect(throws: SystemError(.changeMode, EINVAL)) {
-                try Listener.bind("unix:\(folder["a"])", mode: 0o10000)
+                try Listener.bind("unix:\(folder / "a")", mode: 0o10000)
             }
             #expect(net.calls(.socket) == 0)
         }
     }
 
     @Test func everyStepThatFailsLeavesNothing() throws {
-        let folder = SocketFolder()
+        let folder = Folder()
         let refuse: [(inout Syscalls) -> Void] = [
             { $0.changeMode = { _, _ in -Int(EPERM) } }, { $0.listen = { _, _ in -Int(ENOBUFS) } },
         ]
         for refuse in refuse {
             try withNetwork { net in
                 refuse(&net.kernel)
-                #expect(throws: SystemError.self) { try Listener.bind("unix:\(folder["a"])", mode: 0o600) }
+                #expect(throws: SystemError.self) { try Listener.bind("unix:\(folder / "a")", mode: 0o600) }
                 #expect(net.ledger.open.isEmpty && folder.names.isEmpty)
             }
         }

@@ -3,37 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-/// A folder of the test's own, which goes with this object.
-final class Folder {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/reactor-files-XXXXXX".utf8CString)
-        precondition(mkdtemp(&template) != nil)
-        path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-    }
-
-    deinit {
-        for name in names { _ = unlink(self / name) }
-        rmdir(path)
-    }
-
-    static func / (folder: Folder, name: String) -> String { folder.path + "/" + name }
-
-    /// What is in it, sorted.
-    var names: [String] {
-        guard let handle = opendir(path) else { return [] }
-        defer { closedir(handle) }
-        var names: [String] = []
-        while let entry = readdir(handle) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names.sorted()
-    }
-
+extension Folder {
     func contents(_ name: String) -> [UInt8]? {
         let fd = open(self / name, O_RDONLY)
         guard fd >= 0 else { return nil }

@@ -1,0 +1,36 @@
+import Glibc
+
+/// A folder of one test, which goes with this object and the files in it.
+final class Folder {
+    let path: String
+
+    init() {
+        // mkdtemp(3) puts letters of its own in the place of the last six.
+        var template = Array("/tmp/reactor-tests-XXXXXX".utf8CString)
+        path = template.withUnsafeMutableBufferPointer { buffer in
+            guard let made = mkdtemp(buffer.baseAddress!) else { fatalError("no folder for a test: errno \(errno)") }
+            return String(cString: made)
+        }
+    }
+
+    deinit {
+        for name in names { unlink(self / name) }
+        rmdir(path)
+    }
+
+    static func / (folder: Folder, name: String) -> String { "\(folder.path)/\(name)" }
+
+    /// What is in it, sorted.
+    var names: [String] {
+        guard let folder = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+}

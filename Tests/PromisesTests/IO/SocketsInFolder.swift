@@ -1,0 +1,22 @@
+import Glibc
+import Reactor
+
+// Unix sockets in a folder of the test's own.
+
+extension Folder {
+    func address(_ name: String) -> SocketAddress { try! SocketAddress(unixPath: self / name) }
+
+    /// What lstat(2) says of a file in it.
+    func status(_ name: String) -> stat? {
+        var status = stat()
+        return lstat(self / name, &status) == 0 ? status : nil
+    }
+
+    /// What a process that was killed leaves behind.
+    func leaveStaleSocket(_ name: String, type: __socket_type = SOCK_STREAM) {
+        let fd = socket(AF_UNIX, CInt(type.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        _ = address(name).withSocketAddress { bind(fd, $0, $1) }
+        listen(fd, 1)
+        close(fd)
+    }
+}
