@@ -9,8 +9,9 @@ import Synchronization
 /// all others. Its descriptors are opened when they are first needed; jobs alone need none.
 ///
 /// One turn: jobs that are ready; then descriptors are asked, waiting only if there was nothing to do; then due
-/// timers; then the events that came; then the jobs that all of these made ready. Within a turn jobs run in the
-/// order in which they were queued, timers in the order of their deadlines, events in the kernel's order.
+/// timers; then the events that came, each with the jobs that are ready after it; then whatever jobs are left. Within
+/// a turn jobs run in the order in which they were queued, timers in the order of their deadlines, events in the
+/// kernel's order.
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
     // checks for these few fields cost a quarter of the instructions of a promise's hop.

@@ -32,15 +32,16 @@ final class EchoServer {
     /// Serves every address; fulfilled when all of them are closed and the last connection is done.
     func serve() -> Promise<Void> {
         let listeners = [inherited, bound].compactMap(\.self)
-        return when(fulfilled: listeners.map { $0.serve(maxConnections: maxConnections, serve) })
+        return when(
+            fulfilled: listeners.map { listener in
+                listener.serve(maxConnections: maxConnections, onError: { _, _ in self.finished.noteFailure() }, serve)
+            })
     }
 
-    /// One connection from its first byte to its last.
+    /// One connection from its first byte to its last. The listener closes it then.
     private func serve(_ connection: Connection) -> Promise<Void> {
         begin(connection)
-        return echo(connection)
-            .tap { result in self.end(connection, result) }
-            .ensure { connection.close() }
+        return echo(connection).ensure { self.end(connection) }
     }
 
     private func begin(_ connection: Connection) {
@@ -49,9 +50,9 @@ final class EchoServer {
         finished.begin()
     }
 
-    private func end(_ connection: Connection, _ result: Result<Void, any Error>) {
+    private func end(_ connection: Connection) {
         connections[ObjectIdentifier(connection)] = nil
-        finished.end(connection.bytesReceived, result)
+        finished.end(connection.bytesReceived)
     }
 
     /// Stops accepting, lets connections finish for as long as the drain timeout, and resets those that are left.

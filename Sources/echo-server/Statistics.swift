@@ -17,11 +17,12 @@ struct Statistics {
         peak = max(peak, open)
     }
 
-    mutating func end(_ received: Int, _ result: Result<Void, any Error>) {
+    mutating func end(_ received: Int) {
         open -= 1
         bytes += received
-        if case .failure = result { failures += 1 }
     }
+
+    mutating func noteFailure() { failures += 1 }
 
     /// One line about the server as it stands.
     func line(_ title: String, _ metrics: EventLoop.Metrics) -> String {

@@ -117,12 +117,11 @@ public final class Listener {
     private func deliver(_ connection: Connection) {
         guard let service = claims.service else { return claims.waiting.removeFirst().fulfill(connection) }
         let place = running.insert(connection)
-        let work = service.start(connection)
+        let work = service.start(self, connection, place)
         running[place]?.work = work
-        _ = work.core.derive(ServiceIsDone(listener: self, place: place))
     }
 
-    fileprivate func isDone(_ place: Int) {
+    func isDone(_ place: Int) {
         let entry = running.remove(place)
         if let entry { drain?.isDone(entry.connection, left: running.count) }
         updateInterest()
@@ -186,18 +185,5 @@ public final class Listener {
             loop.forget(door.socket.fd)
             door.close()
         }
-    }
-}
-
-/// The end of a connection that was served, whichever it is. Fits into the core that waits for it.
-private struct ServiceIsDone: Operation {
-    typealias Input = Void
-    typealias Output = Void
-    let listener: Listener
-    let place: Int
-
-    func run(_ source: Source<Void>, _ core: Core) {
-        listener.isDone(place)
-        core.finish(())
     }
 }

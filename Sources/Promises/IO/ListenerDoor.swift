@@ -32,7 +32,8 @@ final class ListenerClaims: IOProducer {
 
     struct Service {
         let limit: Int
-        let start: (Connection) -> Promise<Void>
+        /// Calls the handler; what it answers settles when the handler's promise has, and then the connection is being closed.
+        let start: (Listener, Connection, Int) -> Core
         let promise: Core
     }
 
@@ -60,8 +61,8 @@ final class ListenerClaims: IOProducer {
 struct RunningConnections {
     struct Entry {
         let connection: Connection
-        /// What its handler returned.
-        var work: Promise<Void>?
+        /// What waits for its handler.
+        var work: Core?
     }
 
     private var entries: ContiguousArray<Entry?> = []

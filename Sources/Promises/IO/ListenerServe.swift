@@ -56,22 +56,70 @@ extension Listener {
             return Promise(error: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
         }
         let core = IOPromise(Void.self, claims)
-        let start: (Connection) -> Promise<Void>
-        if let onError {
-            start = { [weak self] connection in
-                firstly { try handler(connection) }.asVoid()
-                    .tapError(policy: .allErrorsExceptCancellation) { error in
-                        if self?.drain?.hasEnded(connection) != true { onError(error, connection) }
-                    }
-                    .ensureThen { connection.close() }
+        let start = { (listener: Listener, connection: Connection, place: Int) -> Core in
+            let work = firstly { try handler(connection) }.core
+            guard let onError else {
+                return work.derive(Served(listener: listener, place: place), role: .runsWhenCancelled)
             }
-        } else {
-            start = { connection in
-                firstly { try handler(connection) }.asVoid().ensureThen { connection.close() }
-            }
+            let reported = ServedAndReported(listener: listener, place: place, onError: onError)
+            return work.derive(reported, role: .runsWhenCancelled)
         }
         claims.service = ListenerClaims.Service(limit: maxConnections, start: start, promise: core)
         updateInterest()
         return Promise(core)
+    }
+}
+
+// One core a connection, and not a chain of operators: it is there for as long as the connection.
+
+/// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done its place
+/// is free. Fits into the core that waits for it; does not ask for the value, and so need not know its type.
+private struct Served: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let listener: Listener
+    let place: Int
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        close()
+        core.finish(())
+    }
+
+    func close() {
+        guard let closing = listener.running[place]?.connection.close().core else { return }
+        _ = closing.derive(ServiceIsDone(listener: listener, place: place))
+    }
+}
+
+/// The same with somebody to tell of an error.
+private struct ServedAndReported: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let listener: Listener
+    let place: Int
+    let onError: (any Error, Connection) -> Void
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        if !source.isFulfilled { report(source.error) }
+        Served(listener: listener, place: place).close()
+        core.finish(())
+    }
+
+    private func report(_ error: any Error) {
+        guard !error.isCancelled, let connection = listener.running[place]?.connection else { return }
+        if listener.drain?.hasEnded(connection) != true { onError(error, connection) }
+    }
+}
+
+/// The descriptor of a connection that was served is closed.
+private struct ServiceIsDone: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let listener: Listener
+    let place: Int
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        listener.isDone(place)
+        core.finish(())
     }
 }

@@ -103,7 +103,9 @@ struct TestLookup: NameLookup {
                 let expected = [SocketAddress.loopback(port: UInt16(index + 1))]
                 #expect(try hang(each, timeout: patience) == expected)
             }
-            #expect(found[10].error?.isCancelled == true)
+            // Unless the thread was as quick as that.
+            let isFound = found[10].value == [SocketAddress.loopback(port: 11)]
+            #expect(found[10].error?.isCancelled ?? isFound)
         }
     }
 
