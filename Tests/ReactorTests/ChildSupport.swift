@@ -45,3 +45,33 @@ func isUnreaped(_ process: pid_t) -> Bool {
     var info = siginfo_t()
     return waitid(P_PID, id_t(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0
 }
+
+/// Waits until a child has ended; nobody has taken its status then.
+func awaitDeath(of process: pid_t, place: SourceLocation = #_sourceLocation) {
+    var info = siginfo_t()
+    #expect(waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) == 0, sourceLocation: place)
+}
+
+/// How a loop watches its children: the ways there are.
+enum WayToWatch: CaseIterable {
+    case pidfd, oldPidfd, signal, forbidden
+
+    func withLoop(_ body: (EventLoop) throws -> Void) throws {
+        // The way by SIGCHLD needs a thread that takes signals.
+        var all = sigset_t()
+        var found = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_UNBLOCK, &all, &found)
+        defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
+        var calls = Syscalls()
+        let real = calls
+        switch self {
+        case .pidfd: break
+        case .oldPidfd:
+            calls.wait = { $0 ? -Int(EINVAL) : real.wait($0, $1, &$2, &$3) }
+        case .signal: calls.pidfdOpen = { _ in -Int(ENOSYS) }
+        case .forbidden: calls.pidfdOpen = { _ in -Int(EPERM) }
+        }
+        try EventLoop.withLoop(syscalls: calls, body)
+    }
+}

@@ -6,29 +6,8 @@ import Testing
 extension ProcessWide {
     /// How a loop learns that a child has ended, by each of the ways there are.
     @Suite struct ChildrenEnd {
-        enum Way: CaseIterable { case pidfd, oldPidfd, signal, forbidden }
-
-        private func withLoop(_ way: Way, _ body: (EventLoop) throws -> Void) throws {
-            // The way by SIGCHLD needs a thread that takes signals.
-            var all = sigset_t()
-            var found = sigset_t()
-            sigfillset(&all)
-            pthread_sigmask(SIG_UNBLOCK, &all, &found)
-            defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
-            var calls = Syscalls()
-            let real = calls
-            switch way {
-            case .pidfd: break
-            case .oldPidfd:
-                calls.wait = { $0 ? -Int(EINVAL) : real.wait($0, $1, &$2, &$3) }
-            case .signal: calls.pidfdOpen = { _ in -Int(ENOSYS) }
-            case .forbidden: calls.pidfdOpen = { _ in -Int(EPERM) }
-            }
-            try EventLoop.withLoop(syscalls: calls, body)
-        }
-
-        @Test(arguments: Way.allCases) func theCodeOrTheSignalIsToldOnce(way: Way) throws {
-            try withLoop(way) { loop in
+        @Test(arguments: WayToWatch.allCases) func theCodeOrTheSignalIsToldOnce(way: WayToWatch) throws {
+            try way.withLoop { loop in
                 let exits = try Offspring(loop, shell("exit 7"))
                 let dies = try Offspring(loop, shell("kill -TERM $$"))
                 let succeeds = try Offspring(loop, ChildPlan("/bin/true"))
@@ -44,20 +23,18 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: Way.allCases) func oneThatHasEndedBeforeTheLoopLooks(way: Way) throws {
-            try withLoop(way) { loop in
+        @Test(arguments: WayToWatch.allCases) func oneThatHasEndedBeforeTheLoopLooks(way: WayToWatch) throws {
+            try way.withLoop { loop in
                 let offspring = try Offspring(loop, shell("exit 3"))
-                // Dead, and not reaped.
-                var info = siginfo_t()
-                #expect(waitid(P_PID, id_t(offspring.child.process), &info, WEXITED | WNOWAIT) == 0)
+                awaitDeath(of: offspring.child.process)
                 #expect(offspring.reports.isEmpty)
                 try loop.run()
                 #expect(offspring.reports == [.exited(3)])
             }
         }
 
-        @Test(arguments: Way.allCases) func childrenOfTheHostAreLeftToTheHost(way: Way) throws {
-            try withLoop(way) { loop in
+        @Test(arguments: WayToWatch.allCases) func childrenOfTheHostAreLeftToTheHost(way: WayToWatch) throws {
+            try way.withLoop { loop in
                 var foreign = pid_t()
                 var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]
                 #expect(posix_spawn(&foreign, "/bin/true", nil, nil, &arguments, nil) == 0)
@@ -71,8 +48,8 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: Way.allCases) func oneThatSomebodyElseHasReapedEndsUnknown(way: Way) throws {
-            try withLoop(way) { loop in
+        @Test(arguments: WayToWatch.allCases) func oneThatSomebodyElseHasReapedEndsUnknown(way: WayToWatch) throws {
+            try way.withLoop { loop in
                 let offspring = try Offspring(loop, shell("exit 1"))
                 var status: CInt = -1
                 #expect(waitpid(offspring.child.process, &status, 0) == offspring.child.process)
@@ -84,8 +61,8 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: Way.allCases) func itCanBeKilledUntilItHasEnded(way: Way) throws {
-            try withLoop(way) { loop in
+        @Test(arguments: WayToWatch.allCases) func itCanBeKilledUntilItHasEnded(way: WayToWatch) throws {
+            try way.withLoop { loop in
                 let offspring = try Offspring(loop, ChildPlan("/bin/sleep", arguments: ["1000"]))
                 try offspring.child.kill(SIGKILL, wholeGroup: false)
                 try loop.run()
@@ -98,8 +75,8 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: Way.allCases) func anUnreferencedOneDoesNotKeepTheLoop(way: Way) throws {
-            try withLoop(way) { loop in
+        @Test(arguments: WayToWatch.allCases) func anUnreferencedOneDoesNotKeepTheLoop(way: WayToWatch) throws {
+            try way.withLoop { loop in
                 let offspring = try Offspring(loop, ChildPlan("/bin/sleep", arguments: ["1000"]))
                 try loop.turn(.poll)
                 offspring.child.setReferenced(false)
@@ -114,27 +91,31 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: Way.allCases) func oneThatOutlivesItsLoopIsReapedLater(way: Way) throws {
-            var process: pid_t = 0
+        /// The kernel has dropped its registration with the descriptor, and the loop has not been told.
+        @Test func aWatchOfAClosedDescriptorDoesNotHideTheEnd() throws {
+            let real = Syscalls()
+            let number = CInt(real.eventCreate())
+            var calls = real
+            // Closes what is watched and gives its number to the pidfd, in one step that no other thread breaks into.
+            calls.pidfdOpen = {
+                let fd = CInt(real.pidfdOpen($0))
+                dup2(fd, number)
+                close(fd)
+                return Int(number)
+            }
             var offspring: Offspring?
-            try withLoop(way) { loop in
-                offspring = try Offspring(loop, ChildPlan("/bin/sleep", arguments: ["1000"]))
-                process = offspring!.child.process
+            try EventLoop.withLoop(syscalls: calls) { loop in
+                let stale = try loop.watch(number, for: .reading) { _ in Issue.record("its descriptor is closed") }
+                offspring = try Offspring(loop, shell("exit 5"))
+                stale.cancel()
+                awaitDeath(of: offspring!.child.process)
+                try loop.turn(.poll)
             }
-            #expect(offspring?.reports == [.unknown])
-            #expect(kill(process, SIGKILL) == 0)
-            var info = siginfo_t()
-            #expect(waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) == 0)
-            try withLoop(way) { loop in
-                let next = try Offspring(loop, ChildPlan("/bin/true"))
-                #expect(next.reports.isEmpty)
-                #expect(!isUnreaped(process))
-                try loop.run()
-            }
+            #expect(offspring?.reports == [.exited(5)])
         }
 
-        @Test(arguments: Way.allCases) func lettingGoOfItLeavesNoZombie(way: Way) throws {
-            try withLoop(way) { loop in
+        @Test(arguments: WayToWatch.allCases) func lettingGoOfItLeavesNoZombie(way: WayToWatch) throws {
+            try way.withLoop { loop in
                 let process = try loop.spawn(ChildPlan("/bin/true")).process
                 try loop.run()
                 #expect(!isUnreaped(process))

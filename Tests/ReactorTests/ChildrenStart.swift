@@ -121,31 +121,6 @@ extension ProcessWide {
             #expect(ledger.open.isEmpty)
         }
 
-        @Test func oneThatCannotBeWatchedIsNotLeftRunning() throws {
-            var calls = Syscalls()
-            let real = calls
-            var process: pid_t = 0
-            calls.spawn = {
-                let result = real.spawn($0)
-                process = pid_t(result)
-                return result
-            }
-            calls.pidfdOpen = { _ in -Int(EMFILE) }
-            calls.eventCreate = { -Int(EMFILE) }
-            EventLoop.withLoop(syscalls: calls) { loop in
-                #expect(throws: SystemError(.eventCreate, EMFILE)) {
-                    _ = try loop.spawn(ChildPlan("/bin/sleep", arguments: ["1000"]))
-                }
-                var info = siginfo_t()
-                #expect(waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) == 0, "it has been killed")
-            }
-            try EventLoop.withLoop { loop throws in
-                _ = try loop.spawn(ChildPlan("/bin/true"))
-                #expect(!isUnreaped(process))
-                try loop.run()
-            }
-        }
-
         @Test func descriptorsMayChangePlaces() throws {
             try EventLoop.withLoop { loop throws in
                 let pipe = Ends.pipe()

@@ -1,0 +1,157 @@
+import CLinux
+import Glibc
+import Reactor
+import Testing
+
+/// Children that outlive their loops. Each test has a process of its own: elsewhere another test might start a child, and
+/// so reap the orphans first.
+@Suite struct OrphanedChildren {
+    /// By whichever way the loop has watched it.
+    @Test func oneThatOutlivesItsLoopIsReapedLater() async {
+        await #expect(processExitsWith: .success) {
+            for way in WayToWatch.allCases {
+                let orphan = try orphan(way)
+                try startAnother(way)
+                #expect(isUnreaped(orphan), "it lives")
+                end(orphan)
+                try startAnother(way)
+                #expect(!isUnreaped(orphan))
+            }
+        }
+    }
+
+    @Test func aCopyOfItsPidfdIsKeptUntilThen() async {
+        await #expect(processExitsWith: .success) {
+            let orphan = try orphan()
+            let copies = pidfds()
+            #expect(copies.count == 1)
+            for copy in copies { #expect(fcntl(copy, F_GETFD) & FD_CLOEXEC != 0) }
+            try startAnother()
+            #expect(pidfds() == copies, "it lives")
+            end(orphan)
+            try startAnother()
+            #expect(pidfds().isEmpty)
+        }
+    }
+
+    /// Should somebody else take its status, its number may come to be that of a child of theirs. Here the two differ: the
+    /// copy stands for one child, and the number for another.
+    @Test func itIsTheOneOfThePidfdAndNotOfTheNumber() async {
+        await #expect(processExitsWith: .success) {
+            let namesake = try orphan()
+            let copy = try #require(pidfds().first)
+            let other = try hostsChild()
+            let pidfd = clinux_pidfd_open(other)
+            dup2(pidfd, copy)
+            close(pidfd)
+            for child in [namesake, other] { end(child) }
+            try startAnother()
+            #expect(isUnreaped(namesake))
+            #expect(!isUnreaped(other))
+            #expect(pidfds().isEmpty)
+            try startAnother()
+            #expect(isUnreaped(namesake), "it is looked for no more")
+        }
+    }
+
+    /// Somebody may have waited for whatever child there is.
+    @Test func oneThatSomebodyElseHasReapedIsForgotten() async {
+        await #expect(processExitsWith: .success) {
+            let orphan = try orphan()
+            end(orphan)
+            var status: CInt = 0
+            #expect(waitpid(-1, &status, 0) == orphan)
+            try startAnother()
+            #expect(pidfds().isEmpty)
+        }
+    }
+
+    @Test func oneThatCannotBeWatchedIsNotLeftRunning() async {
+        await #expect(processExitsWith: .success) {
+            var calls = Syscalls()
+            let real = calls
+            var process: pid_t = 0
+            calls.spawn = {
+                let result = real.spawn($0)
+                process = pid_t(result)
+                return result
+            }
+            calls.pidfdOpen = { _ in -Int(EMFILE) }
+            calls.eventCreate = { -Int(EMFILE) }
+            EventLoop.withLoop(syscalls: calls) { loop in
+                #expect(throws: SystemError(.eventCreate, EMFILE)) {
+                    _ = try loop.spawn(ChildPlan("/bin/sleep", arguments: ["1000"]))
+                }
+            }
+            // It has been killed.
+            awaitDeath(of: process)
+            try startAnother()
+            #expect(!isUnreaped(process))
+        }
+    }
+
+    /// With a full table there is none.
+    @Test func withoutACopyItIsTheOneOfTheNumber() async {
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit()
+            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+            getrlimit(resource, &limit)
+            let orphan = try orphan {
+                var none = limit
+                none.rlim_cur = 0
+                setrlimit(resource, &none)
+            }
+            setrlimit(resource, &limit)
+            #expect(pidfds().isEmpty)
+            end(orphan)
+            try startAnother()
+            #expect(!isUnreaped(orphan))
+        }
+    }
+}
+
+/// A child that lives on when its loop has ended. `last` is called at the very end of the loop.
+private func orphan(_ way: WayToWatch = .pidfd, _ last: () -> Void = {}) throws -> pid_t {
+    var offspring: Offspring?
+    try way.withLoop {
+        offspring = try Offspring($0, ChildPlan("/bin/sleep", arguments: ["1000"]))
+        last()
+    }
+    let orphan = try #require(offspring)
+    #expect(orphan.reports == [.unknown])
+    return orphan.child.process
+}
+
+/// A child that no loop knows of.
+private func hostsChild() throws -> pid_t {
+    var process = pid_t()
+    var arguments = [strdup("sleep"), strdup("1000"), nil]
+    defer { for argument in arguments { free(argument) } }
+    #expect(posix_spawn(&process, "/bin/sleep", nil, nil, &arguments, nil) == 0)
+    return process
+}
+
+private func startAnother(_ way: WayToWatch = .pidfd) throws {
+    try way.withLoop { loop in
+        _ = try loop.spawn(ChildPlan("/bin/true"))
+        try loop.run()
+    }
+}
+
+private func end(_ process: pid_t) {
+    #expect(kill(process, SIGKILL) == 0)
+    awaitDeath(of: process)
+}
+
+/// The descriptors of this process that are pidfds, whose fdinfo says of what process. See pidfd_open(2).
+private func pidfds() -> Set<CInt> { Set((0..<256).filter(isPidfd)) }
+
+private func isPidfd(_ descriptor: CInt) -> Bool {
+    let info = open("/proc/self/fdinfo/\(descriptor)", O_RDONLY | O_CLOEXEC)
+    guard info >= 0 else { return false }
+    defer { close(info) }
+    let text = [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
+        count = max(read(info, buffer.baseAddress!, buffer.count), 0)
+    }
+    return String(decoding: text, as: UTF8.self).split(separator: "\n").contains { $0.hasPrefix("Pid:") }
+}
