@@ -64,13 +64,15 @@ public final class LoopExecutor: SerialExecutor, TaskExecutor {
 
     /// The loop has ended.
     fileprivate func rescue(_ job: UnownedJob) {
+        // In a forked child the task is the parent's.
+        if remote.loop.isForked { return }
         if !hasReported.exchange(true, ordering: .relaxed) { LoopReport.send(.taskOfEndedLoop) }
         // Not one inside the other, and not here: whoever enqueues may hold anything.
         while true {
             do {
                 return try Self.afterlife.dispatch { self.run(job) }
             } catch DispatchError.poolIsForked {
-                // The task is the parent's.
+                // The thread is the parent's; there is none to wait for.
                 return
             } catch { sched_yield() }
         }

@@ -100,10 +100,22 @@ final class MainThread: XCTestCase {
         XCTAssertGreaterThan(Self.alarms.load(ordering: .relaxed), 50)
     }
 
-    func testAForkedChildIsRefusedAndTheParentsWatchesSurvive() throws {
-        // Swift hides fork(2), since little is safe in a child that shares a process of many threads.
+    /// Swift hides it, since little is safe in a child that shares a process of many threads.
+    private func fork() throws -> pid_t {
         let symbol = try XCTUnwrap(dlsym(nil, "fork"))
-        let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
+        return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+    }
+
+    /// How many there are in a directory. It does not throw: in a forked child that would go on with the tests.
+    private func entries(of path: String) -> Int {
+        guard let directory = opendir(path) else { fatalError("\(path): errno \(errno)") }
+        defer { closedir(directory) }
+        var entries = 0
+        while readdir(directory) != nil { entries += 1 }
+        return entries
+    }
+
+    func testAForkedChildIsRefusedAndTheParentsWatchesSurvive() throws {
         try EventLoop.withLoop { loop in
             let pipe = Ends.pipe()
             var reads = 0
@@ -112,7 +124,7 @@ final class MainThread: XCTestCase {
                 reads += 1
             }
             try loop.turn(.poll)
-            let child = fork()
+            let child = try fork()
             if child == 0 {
                 // Should anything here wait for ever, the parent sees the signal.
                 alarm(20)
@@ -134,12 +146,10 @@ final class MainThread: XCTestCase {
     }
 
     func testAForkedChildAddsNothingToTheParentsEpoll() throws {
-        let symbol = try XCTUnwrap(dlsym(nil, "fork"))
-        let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
         try EventLoop.withLoop { loop in
             let pipe = Ends.pipe()
             let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
-            let child = fork()
+            let child = try fork()
             if child == 0 {
                 alarm(20)
                 let calls: [() throws -> Void] = [
@@ -168,12 +178,10 @@ final class MainThread: XCTestCase {
     }
 
     func testAForkedChildHasNoneOfAPoolsThreads() throws {
-        let symbol = try XCTUnwrap(dlsym(nil, "fork"))
-        let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
         var pool: ThreadPool? = try ThreadPool(name: "parental", threads: 1)
         let latch = Latch()
         try pool?.block(by: latch)
-        let child = fork()
+        let child = try fork()
         if child == 0 {
             alarm(20)
             let error = refusal { try pool?.dispatch {} }
@@ -189,17 +197,42 @@ final class MainThread: XCTestCase {
         pool?.shutDown()
     }
 
+    /// Before there is a thread for such tasks, which the child would have to start, and after, when it lacks that one.
+    func testAForkedChildRunsNoTasksOfEndedLoops() throws {
+        for hasThread in [false, true] {
+            let ran = Counter()
+            var threads = 0
+            let (child, executor) = try EventLoop.withLoop { loop in
+                let executor = loop.remote.executor
+                Task(executorPreference: executor) { ran.add() }
+                XCTAssertEqual(loop.metrics.readyJobs, 1)
+                let child = try fork()
+                if child == 0 {
+                    alarm(20)
+                    threads = entries(of: "/proc/self/task")
+                }
+                return (child, executor)
+            }
+            if child == 0 {
+                // The loop has ended in this process too, and with it what it has left behind.
+                Task(executorPreference: executor) { ran.add() }
+                if hasThread {
+                    let own = EventLoop.withLoop { $0.remote.executor }
+                    Task(executorPreference: own) { ran.add() }
+                }
+                _exit(entries(of: "/proc/self/task") == threads && ran.value == 0 ? 42 : 2)
+            }
+            var status: CInt = 0
+            XCTAssertEqual(waitpid(child, &status, 0), child)
+            XCTAssertEqual(status, 42 << 8)
+            spin { ran.value == 1 }
+        }
+    }
+
     /// Nothing else runs in this process meanwhile, so its descriptors can be counted.
     func testLoopsOfAllKindsLeaveNoDescriptorsBehind() throws {
-        func count() throws -> Int {
-            let directory = try XCTUnwrap(opendir("/proc/self/fd"))
-            defer { closedir(directory) }
-            var entries = 0
-            while readdir(directory) != nil { entries += 1 }
-            return entries
-        }
         _ = EventLoop.current
-        let before = try count()
+        let before = entries(of: "/proc/self/fd")
         for _ in 0..<20 {
             try EventLoop.withLoop { loop in
                 let pipe = Ends.pipe()
@@ -213,6 +246,6 @@ final class MainThread: XCTestCase {
                 try! EventLoop.current.turn(.upTo(.microseconds(1)))
             }.join()
         }
-        XCTAssertEqual(try count(), before)
+        XCTAssertEqual(entries(of: "/proc/self/fd"), before)
     }
 }
