@@ -142,6 +142,43 @@ import Testing
         }
     }
 
+    @Test func workThatAHookGivesOutTakesNoVirtualTime() throws {
+        let clock = VirtualClock()
+        let latch = Latch()
+        let real = Syscalls()
+        var calls = real
+        // The work is done when the loop really waits for it; if it does not, when it has jumped.
+        calls.epollWait = { epoll, events, count, timeout in
+            if timeout < 0 { latch.open() }
+            return real.epollWait(epoll, events, count, timeout)
+        }
+        try EventLoop.withLoop(clock: clock, syscalls: calls) { loop in
+            let remote = loop.remote
+            let log = SharedList<String>()
+            var helper: HelperThread?
+            loop.schedule(after: .seconds(1)) {
+                log.append("timer at \(loop.now)")
+                latch.open()
+            }
+            loop.afterWaiting { log.append("after") }
+            loop.beforeWaiting {
+                log.append("before")
+                guard helper == nil else { return }
+                remote.beginOutsideWork()
+                helper = HelperThread {
+                    latch.pass()
+                    remote.submit {
+                        log.append("work at \(EventLoop.current.now)")
+                        remote.endOutsideWork()
+                    }
+                }
+            }
+            try loop.run()
+            helper?.join()
+            #expect(log.value == ["before", "after", "work at 0.0 s", "before", "after", "timer at 1.0 s"])
+        }
+    }
+
     @Test func aHookKeepsNoLoopAliveAndGoesWithIt() throws {
         let fate = Fate()
         try EventLoop.withLoop { loop in
