@@ -119,6 +119,59 @@ import Testing
         }
     }
 
+    /// A handler may turn the loop, which then finds the next client while the last one is still being delivered.
+    @Test func aPauseThatBeginsAnewIsOnePauseAndItIsTheLaterOne() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let real = net.kernel.accept
+            var isExhausted = false
+            net.kernel.accept = { isExhausted ? -Int(EMFILE) : real($0, $1) }
+            let served = listener.serve { connection -> Promise<Void> in
+                if listener.activeConnections == 1 {
+                    isExhausted = true
+                    try net.loop.turn(.poll)
+                    clock.advance(by: .milliseconds(50))
+                }
+                return echo(connection)
+            }
+            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+            let lines = try logged { try net.loop.turn(.poll) }
+            #expect(net.calls(.accept) == 3)
+            #expect(lines.count == 1)
+            #expect(net.loop.whatKeepsItAlive.timers == 1)
+            // The first would have been over at 100.
+            net.settle(.milliseconds(80))
+            #expect(net.calls(.accept) == 3)
+            isExhausted = false
+            try net.loop.run(until: { listener.activeConnections == 2 })
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 150_000_000))
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served)
+        }
+    }
+
+    @Test func closingWithTheBacklogLeavesNoPauseBehind() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])
+            net.kernel.accept = { _, _ in -Int(EMFILE) }
+            let served = listener.serve { echo($0) }
+            let client = try Peer(to: listener.localAddress)
+            let lines = try logged {
+                try net.loop.run(until: { net.calls(.accept) == 1 })
+                listener.close(drain: true)
+            }
+            #expect(net.calls(.accept) == 3, "each door was asked once more")
+            #expect(lines.count == 1)
+            #expect(net.loop.nextDeadline == nil)
+            try hang(served)
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+            client.close()
+        }
+    }
+
     @Test func aListenerThatIsClosedInItsPauseLetsTheLoopEnd() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

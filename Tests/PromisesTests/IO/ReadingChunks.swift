@@ -40,9 +40,16 @@ import Testing
             read.cancel()
             b.shutdownWrite().cauterize()
             var sizes: [Int] = []
-            let all = a.forEachChunk { (chunk: RawSpan) in sizes.append(chunk.byteCount) }
+            var (jobs, most) = (0, 0)
+            let all = a.forEachChunk { (chunk: RawSpan) -> Void in
+                sizes.append(chunk.byteCount)
+                jobs += 1
+                most = max(most, jobs)
+                net.loop.enqueue { jobs -= 1 }
+            }
             try hang(all, timeout: patience)
             #expect(sizes.reduce(0, +) == 300_000 && sizes.max()! <= 65536)
+            #expect(most == 1, "each has a job of its own, so that the stack does not grow")
             b.abort()
         }
     }

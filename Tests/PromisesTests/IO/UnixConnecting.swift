@@ -87,6 +87,19 @@ import Testing
         #expect(attempt.flatMap { code($0) } == ECANCELED)
     }
 
+    @Test func whatItMakesIsNotTakenForTCP() throws {
+        let folder = Folder()
+        try withNetwork { net in
+            let listeners = [try net.listen("unix:\(folder / "a")"), try net.listen()]
+            for (listener, expected) in zip(listeners, [0, 1]) {
+                let calls = net.calls(.setSocketOption)
+                let client = try hang(connect(to: listener.localAddress), timeout: patience)
+                #expect(net.calls(.setSocketOption) - calls == expected, "\(listener.localAddress)")
+                #expect(client.peerAddress == listener.localAddress)
+            }
+        }
+    }
+
     @Test func nobodyListens() throws {
         let folder = Folder()
         folder.leaveStaleSocket("stale")

@@ -52,6 +52,23 @@ import Testing
         }
     }
 
+    /// Who connects has no name as a rule; what kind of connection it is only the listener knows.
+    @Test func itsConnectionsAreNotTakenForTCP() throws {
+        let folder = Folder()
+        try withNetwork { net in
+            let address = try SocketAddress(abstract: "reactor-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
+            let listener = try Listener.bind([folder.address("a"), address, .loopback(port: 0)])
+            for (local, expected) in zip(listener.localAddresses, [0, 0, 1]) {
+                let client = try Peer(to: local)
+                let calls = net.calls(.setSocketOption)
+                let server = try net.accept(from: listener)
+                #expect(net.calls(.setSocketOption) - calls == expected, "\(local)")
+                #expect((server.peerAddress == nil) == (expected == 0))
+                client.close()
+            }
+        }
+    }
+
     @Test func lettingGoOfItRemovesTheFileToo() throws {
         let folder = Folder()
         try withNetwork { net in
