@@ -24,7 +24,7 @@ extension Connection {
     public func forEachChunk<Done: Thenable>(
         _ body: @escaping (RawSpan) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Done.T == Void {
-        let core = startChunks { try body($0).asPromise() }.core
+        let core = startChunks(isReadAhead: false) { try body($0).asPromise() }.core
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
@@ -35,7 +35,7 @@ extension Connection {
     public func forEachChunk(
         _ body: @escaping (RawSpan) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startChunks {
+        let core = startChunks(isReadAhead: true) {
             try body($0)
             return .value
         }.core
@@ -43,8 +43,11 @@ extension Connection {
     }
 
     @usableFromInline
-    func startChunks(_ body: @escaping (RawSpan) throws -> Promise<Void>) -> Promise<Void> {
+    func startChunks(
+        isReadAhead: Bool, _ body: @escaping (RawSpan) throws -> Promise<Void>
+    ) -> Promise<Void> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
+        if isReadAhead { self.isReadAhead = true }
         isReadTaken = true
         let core = IOPromise(running: ChunkStep.self, self)
         // It begins with a job: bytes that are here already are no reason to call the body inside this call.

@@ -46,6 +46,11 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var isCorked = false
     /// The queue has reached the high watermark, and has not sunk to the low one since.
     @exclusivity(unchecked) var isCongested = false
+    /// It is, or was, read by somebody who goes on without waiting for what becomes of it: what the peer is owed is not
+    /// known here.
+    @exclusivity(unchecked) var isReadAhead = false
+    /// How much is under way for the peer, of what `busy` was told.
+    @exclusivity(unchecked) var work: Int32 = 0
     @exclusivity(unchecked) var lastActivity = EventLoop.Instant(nanoseconds: 0)
     /// The turn of the loop in which bytes were last sent at once.
     @exclusivity(unchecked) var turnOfLastSend = -1
@@ -93,9 +98,12 @@ public final class Connection: IOProducer {
     /// Whether `close` or `abort` has been called.
     public var isClosed: Bool { phase != .open && phase != .shutDown }
 
-    /// Whether it waits for its peer and owes it nothing: a read waits, and nothing is queued. A listener that is drained
-    /// closes such a connection.
-    var isIdle: Bool { phase == .open && (pendingRead != nil || demandsInput) && outgoing == nil }
+    /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has come yet, nothing is
+    /// queued, and nobody may be at work. A listener that is drained closes such a connection.
+    var isIdle: Bool {
+        let isWaiting = phase == .open && (pendingRead != nil || demandsInput) && !hasInput
+        return isWaiting && outgoing == nil && !isReadAhead && work == 0
+    }
 
     /// Bytes of writes that the kernel has not taken yet.
     public var queuedBytes: Int { outgoing?.count ?? 0 }

@@ -17,10 +17,12 @@ extension Listener {
     /// Ends it all in order, within `deadline`: stops listening at once, closes the connections of `serve` that are idle, lets
     /// the busy ones finish, and aborts at the deadline what is still there.
     ///
-    /// *Idle* is a connection that waits in a read and has nothing queued: its peer has been answered as far as can be
-    /// seen from here. It is closed at once, or within 20 ms of becoming so; the waiting read fails with `ECANCELED`. At the
-    /// deadline the rest are aborted and what their handlers wait for is cancelled. Clients in the backlog are
-    /// reset; to take them, call `close(drain: true)` before.
+    /// *Idle* is a connection that waits in a read, of which no part of a frame has come, and that has nothing queued: its
+    /// peer has been answered as far as can be seen from here. It is closed at once, or within 20 ms of becoming so; the
+    /// waiting read fails with `ECANCELED`. A connection is never idle whose handler reads on while answers are under way: in
+    /// a `pipe`, or by the forms of `forEachLine` and `forEachChunk` that wait for nothing; nor one that is `busy`. At the
+    /// deadline the rest are aborted and what their handlers wait for is cancelled. Clients in the backlog
+    /// are reset; to take them, call `close(drain: true)` before.
     ///
     /// Connections that were taken with `accept` are not the listener's. Again: the same guarantee, and the first deadline
     /// stands.
@@ -102,5 +104,31 @@ final class ListenerDrain {
         for timer in timers { timer.cancel() }
         timers = []
         resolve(result)
+    }
+}
+
+extension Connection {
+    /// Says that something is under way for the peer, which neither a read nor the queue of writes shows: until `work` has
+    /// settled, whichever way, `Listener.drain` does not take this connection for idle. Nothing else changes; a rejection
+    /// of `work` is as unhandled as before.
+    /// - Returns: `work`.
+    @discardableResult
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public func busy<Work: Thenable>(until work: Work) -> Work {
+        self.work += 1
+        _ = work.asPromise().core.derive(WorkIsDone(connection: self), role: .watching)
+        return work
+    }
+}
+
+/// An answer that was under way has been given, or will never be.
+private struct WorkIsDone: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let connection: Connection
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        connection.work -= 1
+        core.finish(())
     }
 }

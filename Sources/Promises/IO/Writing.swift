@@ -76,6 +76,9 @@ public func pipe(
     from source: Connection, to sink: Connection, endingSink: Bool = false, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<Int> {
+    // What goes through is not answered here, so nobody knows whether the peers are waiting.
+    source.isReadAhead = true
+    sink.isReadAhead = true
     var count = 0
     let all = source.forEachChunk(
         { chunk -> Promise<Void> in

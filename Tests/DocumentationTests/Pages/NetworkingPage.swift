@@ -64,6 +64,19 @@ extension Snippets {
 // docs/networking.md: Draining
 extension Snippets {
     static func networking5() throws {
+        func session(_ connection: Connection) -> Promise<Void> {
+            connection.forEachLine { line -> Promise<Void> in
+                let answer = after(.milliseconds(20)).then { connection.write("answer to \(line)\n") }
+                connection.busy(until: answer).catch { error in print(error) }
+                return .value                                  // the next line need not wait
+            }
+        }
+    }
+}
+
+// docs/networking.md: Draining
+extension Snippets {
+    static func networking6() throws {
         let listener = try Listener.bind("127.0.0.1:0")
         let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
         let client = try hang(connect(to: listener.localAddress))
@@ -81,7 +94,7 @@ extension Snippets {
 
 // docs/networking.md: Reading
 extension Snippets {
-    static func networking6() throws {
+    static func networking7() throws {
         let (here, there) = try Connection.pair()
         there.write("3\nabcrest").cauterize()
         let length = here.readLine(limit: 20).map { line in Int(line ?? "") ?? 0 }
@@ -101,7 +114,7 @@ extension Snippets {
 
 // docs/networking.md: Writing
 extension Snippets {
-    static func networking7() throws {
+    static func networking8() throws {
         let (here, there) = try Connection.pair()
         here.writeWatermarks = (low: 1_000, high: 1_000_000)
         let write = here.write([UInt8](repeating: 0, count: 3_000_000))
@@ -133,7 +146,7 @@ extension Snippets {
 
 // docs/networking.md: Options
 extension Snippets {
-    static func networking8() throws {
+    static func networking9() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -149,7 +162,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking9() throws {
+    static func networking10() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -162,7 +175,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking10() throws {
+    static func networking11() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -213,7 +226,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking11() throws {
+    static func networking12() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -248,7 +261,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking12() throws {
+    static func networking13() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -275,7 +288,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking13() throws {
+    static func networking14() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -328,7 +341,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking14() throws {
+    static func networking15() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)

@@ -65,6 +65,51 @@ import Testing
         }
     }
 
+    /// What a handler may have under way that no read shows.
+    @Test(arguments: ["lines", "chunks", "pipe", "half a line", "by its own word"])
+    func whoMayBeOwedSomethingIsNotIdle(kind: String) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            var others: [Connection] = []
+            let served = listener.serve { connection -> Promise<Void> in
+                func answerLater() {
+                    after(.milliseconds(100)).then { connection.write("done") }.ensure { connection.abort() }
+                        .cauterize()
+                }
+                switch kind {
+                case "lines": return connection.forEachLine { _ in answerLater() }
+                case "chunks": return connection.forEachChunk { _ in answerLater() }
+                case "pipe":
+                    let (near, far) = try Connection.pair()
+                    others = [near, far]
+                    far.receive().then { _ in after(.milliseconds(100)) }.then { far.write("done") }
+                        .done { others = [] }.cauterize()
+                    return when(fulfilled: pipe(from: connection, to: near), pipe(from: near, to: connection)).asVoid()
+                case "half a line": return connection.forEachLine { _ in connection.write("done") }
+                default:
+                    return connection.forEachChunk { _ -> Promise<Void> in
+                        connection.busy(until: after(.milliseconds(100)).then { connection.write("done") }).cauterize()
+                        return .value
+                    }
+                }
+            }
+            let client = try Peer(to: listener.localAddress)
+            try client.send(kind == "half a line" ? "question" : "question\n")
+            try net.loop.run(until: { net.calls(.receive) > 0 })
+            try net.loop.turn(.poll)
+            let drained = listener.drain(deadline: .seconds(10))
+            hang(after(.milliseconds(50)))
+            #expect(listener.activeConnections == 1)
+            if kind == "half a line" { try client.send("\n") }
+            hang(after(.milliseconds(60)))
+            #expect(try client.receive(upTo: 4) == Array("done".utf8))
+            client.close()
+            _ = hang(drained)
+            try? hang(served)
+            withExtendedLifetime(others) {}
+        }
+    }
+
     @Test func itIsOverWhenTheLastConnectionIs() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
