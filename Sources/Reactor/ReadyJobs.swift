@@ -13,6 +13,17 @@ extension EventLoop {
         ready.append(.passRetained(job))
     }
 
+    /// Queues `job` behind what all events of this turn make ready; outside of their delivery as `enqueue`. Among the jobs of
+    /// each event it would come after that event alone.
+    package func enqueueAfterEvents(_ job: Job) {
+        assertOwner()
+        if isDeliveringEvents { heldJobs.append(.passRetained(job)) } else { ready.append(.passRetained(job)) }
+    }
+
+    func admitHeldJobs() {
+        while let job = heldJobs.popFirst() { ready.append(job) }
+    }
+
     /// Runs ready jobs, at most a budget of them. True if there was one.
     func drain() -> Bool {
         guard !ready.isEmpty else { return false }
@@ -21,11 +32,11 @@ extension EventLoop {
         return true
     }
 
-    /// Runs ready jobs, at most what is left of `budget`.
-    func drain(_ budget: inout JobBudget) {
+    /// Runs ready jobs, at most `limit` of them and what is left of `budget`.
+    func drain(_ budget: inout JobBudget, atMost limit: Int = .max) {
         let before = budget.jobs
         if isTiming { beginTiming() }
-        while !budget.isSpent, let job = ready.popFirst() {
+        while !budget.isSpent, budget.jobs - before < limit, let job = ready.popFirst() {
             budget.jobs += 1
             if isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
             if budget.jobs & 31 == 0 { budget.look(at: clock) }
@@ -41,6 +52,7 @@ extension EventLoop {
             runInlineJobs()
             inlineJobs.resume()
         }
+        admitHeldJobs()
         takeMail()
         _ = drain()
     }

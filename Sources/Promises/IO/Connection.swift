@@ -49,8 +49,8 @@ public final class Connection: IOProducer {
     /// It is, or was, read by somebody who goes on without waiting for what becomes of it: what the peer is owed is not
     /// known here.
     @exclusivity(unchecked) var isReadAhead = false
-    /// How much is under way for the peer, of what `busy` was told.
-    @exclusivity(unchecked) var work: Int32 = 0
+    /// Of those that `busy` was told of.
+    @exclusivity(unchecked) var answersUnderWay: Int32 = 0
     @exclusivity(unchecked) var lastActivity = EventLoop.Instant(nanoseconds: 0)
     /// The turn of the loop in which bytes were last sent at once.
     @exclusivity(unchecked) var turnOfLastSend = -1
@@ -102,7 +102,7 @@ public final class Connection: IOProducer {
     /// queued, and nobody may be at work. A listener that is drained closes such a connection.
     var isIdle: Bool {
         let isWaiting = phase == .open && (pendingRead != nil || demandsInput) && !hasInput
-        return isWaiting && outgoing == nil && !isReadAhead && work == 0
+        return isWaiting && outgoing == nil && !isReadAhead && answersUnderWay == 0
     }
 
     /// Bytes of writes that the kernel has not taken yet.

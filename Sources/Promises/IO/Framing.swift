@@ -63,7 +63,7 @@ extension Connection {
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        isReadAhead = true
+        if refusalToRead == nil { isReadAhead = true }
         let series = eachLine(limit) {
             try body($0)
             return Core.void

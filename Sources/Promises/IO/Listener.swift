@@ -117,8 +117,8 @@ public final class Listener {
     private func deliver(_ connection: Connection) {
         guard let service = claims.service else { return claims.waiting.removeFirst().fulfill(connection) }
         let place = running.insert(connection)
-        let work = service.start(self, connection, place)
-        running[place]?.work = work
+        let waiter = service.start(self, connection, place)
+        running[place]?.waiter = waiter
     }
 
     func isDone(_ place: Int) {

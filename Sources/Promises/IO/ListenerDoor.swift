@@ -61,8 +61,8 @@ final class ListenerClaims: IOProducer {
 struct RunningConnections {
     struct Entry {
         let connection: Connection
-        /// What waits for its handler.
-        var work: Core?
+        /// What waits for its handler's promise.
+        var waiter: Core?
     }
 
     private var entries: ContiguousArray<Entry?> = []
@@ -75,10 +75,10 @@ struct RunningConnections {
 
     mutating func insert(_ connection: Connection) -> Int {
         if let place = free.popLast() {
-            entries[place] = Entry(connection: connection, work: nil)
+            entries[place] = Entry(connection: connection)
             return place
         }
-        entries.append(Entry(connection: connection, work: nil))
+        entries.append(Entry(connection: connection))
         return entries.count - 1
     }
 

@@ -57,7 +57,7 @@ extension Listener {
         drain.finish()
         for entry in rest {
             entry.connection.abort()
-            entry.work?.cancel()
+            entry.waiter?.cancel()
         }
     }
 }
@@ -108,27 +108,48 @@ final class ListenerDrain {
 }
 
 extension Connection {
-    /// Says that something is under way for the peer, which neither a read nor the queue of writes shows: until `work` has
-    /// settled, whichever way, `Listener.drain` does not take this connection for idle. Nothing else changes; a rejection
-    /// of `work` is as unhandled as before.
-    /// - Returns: `work`.
+    /// Says that something is under way for the peer, which neither a read nor the queue of writes shows: until `answer`
+    /// has settled, whichever way, `Listener.drain` does not take this connection for idle. So long it is also kept: letting
+    /// go of the last reference does not close it. A rejection of `answer` is as unhandled as before.
+    /// - Returns: `answer`.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
-    public func busy<Work: Thenable>(until work: Work) -> Work {
-        self.work += 1
-        _ = work.asPromise().core.derive(WorkIsDone(connection: self), role: .watching)
-        return work
+    public func busy<T>(until answer: Promise<T>) -> Promise<T> {
+        watch(answer.core)
+        return answer
+    }
+
+    /// The same for what cannot fail.
+    @discardableResult
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public func busy<T>(until answer: Guarantee<T>) -> Guarantee<T> {
+        watch(answer.core)
+        return answer
+    }
+
+    private func watch(_ answer: Core) {
+        loop.assertOwner()
+        _ = answer.derive(AnswerEnds(answer: AnswerUnderWay(self)), role: .watching)
     }
 }
 
-/// An answer that was under way has been given, or will never be.
-private struct WorkIsDone: Operation {
+/// Something that a connection owes its peer, for as long as this lives.
+private final class AnswerUnderWay {
+    private let connection: Connection
+
+    init(_ connection: Connection) {
+        self.connection = connection
+        connection.answersUnderWay += 1
+    }
+
+    deinit { connection.answersUnderWay -= 1 }
+}
+
+/// An answer has been given, or will never be: in the latter case this is let go without being run.
+private struct AnswerEnds: Operation {
     typealias Input = Void
     typealias Output = Void
-    let connection: Connection
+    let answer: AnswerUnderWay
 
-    func run(_ source: Source<Void>, _ core: Core) {
-        connection.work -= 1
-        core.finish(())
-    }
+    func run(_ source: Source<Void>, _ core: Core) { core.finish(()) }
 }

@@ -91,7 +91,7 @@ private struct Served: Operation {
     }
 }
 
-/// The same with somebody to tell of an error.
+/// The same with somebody to tell of an error, in a block of its own.
 private struct ServedAndReported: Operation {
     typealias Input = Void
     typealias Output = Void

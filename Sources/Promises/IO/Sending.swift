@@ -13,8 +13,9 @@ extension Connection {
         set { rarities.writeQueueLimit = newValue }
     }
 
-    /// A small write that follows one of the same turn waits for the jobs that are ready, and leaves with those that
-    /// come meanwhile: a thousand in one handler are two calls.
+    /// A small write that follows one of the same turn waits for the jobs that are ready, and for the events of the turn,
+    /// and leaves with those that come meanwhile: a thousand in one handler are two calls, and so are those of a hundred
+    /// connections to one.
     private static var corkedSize: Int { 4096 }
 
     @usableFromInline
@@ -152,7 +153,7 @@ extension Connection {
     private func cork() {
         if isCorked { return }
         isCorked = true
-        loop.enqueue(FlushJob(self))
+        loop.enqueueAfterEvents(FlushJob(self))
     }
 
     fileprivate func uncork() {

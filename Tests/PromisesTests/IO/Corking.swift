@@ -43,6 +43,43 @@ import Testing
         }
     }
 
+    @Test func whatManyConnectionsPassOnToOneLeavesTogether() throws {
+        try withNetwork { net in
+            net.ledger.sendsPiecesSingly = false
+            let (sink, reader) = try Connection.pair()
+            let sources = try (0..<50).map { _ in try Connection.pair() }
+            for (source, _) in sources { source.forEachChunk { sink.write($0).cauterize() }.cauterize() }
+            try net.loop.turn(.poll)
+            for (_, client) in sources { try hang(client.write("8 bytes."), timeout: patience) }
+            let before = sends(net)
+            #expect(try hang(reader.read(exactly: 400), timeout: patience).count == 400)
+            #expect(sends(net) - before <= 2)
+            for (source, client) in sources {
+                source.abort()
+                client.abort()
+            }
+        }
+    }
+
+    @Test func whatIsHeldBackUntilTheLastEventGoesWhenAHandlerWaitsForIt() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let (c, d) = try Connection.pair()
+            var order: [String] = []
+            let done = [a, c].map { connection in
+                connection.read().asPromise().done { _ in
+                    connection.write("1").cauterize()
+                    try hang(connection.write("2"), timeout: patience)
+                    order.append("sent")
+                }
+            }
+            for peer in [b, d] { try hang(peer.write("x"), timeout: patience) }
+            try hang(when(fulfilled: done), timeout: patience)
+            #expect(order == ["sent", "sent"])
+            for peer in [b, d] { #expect(try hang(peer.read(exactly: 2), timeout: patience) == Array("12".utf8)) }
+        }
+    }
+
     @Test func theFirstOfATurnDoesNotWait() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

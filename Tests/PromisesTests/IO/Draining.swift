@@ -110,6 +110,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func anAnswerThatWillNeverBeIsNotWaitedFor(isAbandoned: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            var resolver: Resolver<Void>?
+            let served = listener.serve { connection -> Promise<Void> in
+                let answer = Promise<Void>.pending()
+                resolver = answer.resolver
+                connection.busy(until: answer.promise).catch(policy: .allErrors) { _ in }
+                return connection.forEachChunk { _ -> Promise<Void> in .value }
+            }
+            let client = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            try net.loop.turn(.poll)
+            let drained = listener.drain(deadline: .seconds(10))
+            hang(after(.seconds(1)))
+            #expect(listener.activeConnections == 1)
+            if !isAbandoned { resolver?.reject(PromiseError.cancelled) }
+            resolver = nil
+            hang(after(.milliseconds(50)))
+            #expect(try client.receive() == [])
+            client.close()
+            #expect(hang(drained).idle == 1)
+            try hang(served)
+        }
+    }
+
     @Test func itIsOverWhenTheLastConnectionIs() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

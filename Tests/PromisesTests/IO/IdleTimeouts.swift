@@ -104,6 +104,24 @@ import Testing
         }
     }
 
+    @Test func whatATurnHasFetchedIsReadBeforeAnotherInItsMidstLooksAtTheTime() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (first, firstPeer) = try net.pair()
+            let (second, secondPeer) = try net.pair()
+            second.idleTimeout = .milliseconds(100)
+            let read = second.read()
+            let nested = first.read().done { _ in hang(after(.zero)) }
+            try net.loop.turn(.poll)
+            try firstPeer.send("x")
+            try secondPeer.send("y")
+            for fd in net.ledger.accepted { awaitArrival(of: POLLIN, at: fd) }
+            clock.advance(by: .milliseconds(150))
+            #expect(try hang(read, timeout: patience) == .bytes([0x79]))
+            hang(nested)
+        }
+    }
+
     @Test func aClosedConnectionHasNone() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
