@@ -37,6 +37,30 @@ public struct LoopMetrics: Sendable {
     /// Handlers that were slower than the `slowHandlerThreshold`, reported or not.
     public internal(set) var slowHandlers = 0
 
+    // MARK: What was measured
+
+    /// What of a loop's time is taken. Nothing is by default, since it costs readings of the clock.
+    public struct Measurements: OptionSet, Hashable, Sendable {
+        /// One bit for each.
+        public let rawValue: UInt8
+
+        /// Those of a raw value.
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Its waits, for `timeWaiting`: with `measuresTurns` or `measuresHandlers`.
+        public static let waits = Measurements(rawValue: 1)
+        /// Its turns, for `longestTurn`: with `measuresTurns`.
+        public static let turns = Measurements(rawValue: 2)
+        /// Its handlers, for `longestHandler`: with `measuresHandlers` or a `slowHandlerThreshold`.
+        public static let handlers = Measurements(rawValue: 4)
+        /// Handlers beyond a limit, for `slowHandlers`: with a `slowHandlerThreshold`.
+        public static let slowHandlers = Measurements(rawValue: 8)
+    }
+
+    /// What was being measured at this moment. The numbers of the rest stand still, at zero if it was never measured, and
+    /// are left out of `prometheusText`: there they would look like a loop that never waits.
+    public internal(set) var measured: Measurements = []
+
     // MARK: What it has before it, at this moment
 
     /// Jobs that are ready, also those that other threads have submitted.
@@ -64,6 +88,7 @@ extension EventLoop {
         snapshot.longestHandlerKind = meter.longestIdentity?.kind
         snapshot.longestHandlerOrigin = meter.longestIdentity?.origin
         snapshot.slowHandlers = meter.slow
+        snapshot.measured = measurements
         snapshot.readyJobs = ready.count + mailbox.count
         // Those that the mailbox has refused at the end take it below zero.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
@@ -73,5 +98,14 @@ extension EventLoop {
         snapshot.holds = holds.count
         snapshot.outsideWork = outsideWork.load(ordering: .relaxed)
         return snapshot
+    }
+
+    private var measurements: LoopMetrics.Measurements {
+        var measured: LoopMetrics.Measurements = []
+        if measuresTurns || measuresHandlers { measured.insert(.waits) }
+        if measuresTurns { measured.insert(.turns) }
+        if isTiming { measured.insert(.handlers) }
+        if slowHandlerThreshold != nil { measured.insert(.slowHandlers) }
+        return measured
     }
 }

@@ -8,6 +8,8 @@ extension LoopMetrics {
     /// # TYPE reactor_turns_total counter
     /// reactor_turns_total{loop="main"} 42
     /// ```
+    ///
+    /// What was not measured is left out: see `measured`.
     /// - Parameters:
     ///   - prefix: what all names begin with. Characters that no name may have become underscores.
     ///   - labels: what tells this loop from others. Names are treated like the prefix; values may be any text.
@@ -18,14 +20,14 @@ extension LoopMetrics {
         text.add("events_total", .counter, "Events that epoll has reported.", events)
         text.add("timers_fired_total", .counter, "Timers that have fired.", timersFired)
         text.add("wakeups_total", .counter, "How often another thread had to wake the loop.", wakeups)
-        text.add("slow_handlers_total", .counter, "Handlers that took longer than the threshold.", slowHandlers)
+        if measured.contains(.slowHandlers) {
+            text.add("slow_handlers_total", .counter, "Handlers that took longer than the threshold.", slowHandlers)
+        }
         text.addFamily("system_calls_total", .counter, "System calls of the loop's thread.")
         for (call, count) in systemCalls.sorted(by: { $0.key.description < $1.key.description }) {
             text.addSample("system_calls_total", "\(count)", ["call": call.description])
         }
-        text.add("waiting_seconds_total", .counter, "Time that the loop has waited.", timeWaiting)
-        text.add("longest_turn_seconds", .gauge, "The longest time between two looks at the descriptors.", longestTurn)
-        text.add("longest_handler_seconds", .gauge, "The longest time that one handler held the loop.", longestHandler)
+        addTimes(to: &text)
         text.add("ready_jobs", .gauge, "Jobs that are ready.", readyJobs)
         text.add("waiting_handlers", .gauge, "Handlers of promises that are pending.", waitingHandlers)
         text.add("timers", .gauge, "Timers that are to fire.", timers)
@@ -34,6 +36,20 @@ extension LoopMetrics {
         text.add("holds", .gauge, "Holds that have not been released.", holds)
         text.add("outside_work", .gauge, "Jobs of pools and tasks that the loop waits for.", outsideWork)
         return text.text
+    }
+
+    private func addTimes(to text: inout PrometheusText) {
+        if measured.contains(.waits) {
+            text.add("waiting_seconds_total", .counter, "Time that the loop has waited.", timeWaiting)
+        }
+        if measured.contains(.turns) {
+            let help = "The longest time between two looks at the descriptors."
+            text.add("longest_turn_seconds", .gauge, help, longestTurn)
+        }
+        if measured.contains(.handlers) {
+            let help = "The longest time that one handler held the loop."
+            text.add("longest_handler_seconds", .gauge, help, longestHandler)
+        }
     }
 }
 

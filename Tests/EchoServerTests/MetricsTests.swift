@@ -21,6 +21,11 @@ import Testing
         let before = try scrape(address)
         #expect(before["echo_info{version=\"0.1.0\"}"] == 1)
         #expect(before["echo_connections_limit"] == 10_000)
+        // The times of turns, which the server takes, and not those of handlers, which it does not.
+        for name in ["waiting_seconds_total", "longest_turn_seconds"] { #expect(before["echo_loop_\(name)"] != nil) }
+        for name in ["longest_handler_seconds", "slow_handlers_total"] {
+            #expect(before["echo_loop_\(name)"] == nil)
+        }
         for name in ["open_connections", "connections_total", "received_bytes_total", "draining"] {
             #expect(before["echo_\(name)"] == 0)
         }

@@ -14,6 +14,8 @@ import Testing
 
     @Test func everyFamilyHasItsHelpAndItsTypeOnceBeforeItsSamples() throws {
         let text = try metrics { loop in
+            loop.measuresTurns = true
+            loop.slowHandlerThreshold = .seconds(1)
             loop.enqueue {}
             loop.schedule(after: .seconds(1)) {}
             let pipe = Ends.pipe()
@@ -39,7 +41,7 @@ import Testing
                 #expect(Double(line.split(separator: " ").last!) != nil, "\(line)")
             }
         }
-        #expect(declared.count >= 15)
+        #expect(declared.count == 17)
         #expect(text.contains("reactor_jobs_total 1\n"))
         #expect(text.contains("reactor_timers 1\n"))
         #expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 2\n"))
@@ -55,7 +57,50 @@ import Testing
             #expect(text.contains("\nreactor_waiting_seconds_total 3.00000007\n"))
             #expect(text.contains("\nreactor_longest_handler_seconds 0.25\n"))
         }
-        #expect(fresh.prometheusText().contains("\nreactor_longest_handler_seconds 0.0\n"))
+        let unheld = metrics { loop in loop.measuresHandlers = true }
+        #expect(unheld.prometheusText().contains("\nreactor_longest_handler_seconds 0.0\n"))
+    }
+
+    private static let timed = ["waiting_seconds_total", "longest_turn_seconds", "longest_handler_seconds"]
+
+    /// A time that stands at zero because nobody takes it would be a loop that never waits, and an alarm for ever.
+    @Test(
+        arguments: [
+            (false, false, false, [], []),
+            (true, false, false, ["waiting_seconds_total", "longest_turn_seconds"], [.waits, .turns]),
+            (false, true, false, ["waiting_seconds_total", "longest_handler_seconds"], [.waits, .handlers]),
+            (false, false, true, ["longest_handler_seconds", "slow_handlers_total"], [.handlers, .slowHandlers]),
+            (true, true, true, timed + ["slow_handlers_total"], [.waits, .turns, .handlers, .slowHandlers]),
+        ] as [(Bool, Bool, Bool, [String], Reactor.LoopMetrics.Measurements)])
+    func whatIsNotMeasuredIsLeftOut(
+        turns: Bool, handlers: Bool, slowOnes: Bool, there: [String], measured: Reactor.LoopMetrics.Measurements
+    ) throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            loop.measuresTurns = turns
+            loop.measuresHandlers = handlers
+            loop.slowHandlerThreshold = slowOnes ? .seconds(1) : nil
+            loop.schedule(after: .seconds(1)) {}
+            try loop.run()
+            let metrics = loop.metrics
+            #expect(metrics.measured == measured)
+            let text = metrics.prometheusText()
+            for name in Self.timed + ["slow_handlers_total"] {
+                let mentions = text.contains(" reactor_\(name) ")
+                #expect(mentions == there.contains(name), "\(name)")
+            }
+        }
+    }
+
+    @Test func whatIsNoLongerMeasuredGoesFromThePage() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            loop.measuresTurns = true
+            loop.schedule(after: .seconds(1)) {}
+            try loop.run()
+            #expect(loop.metrics.prometheusText().contains("\nreactor_waiting_seconds_total 1.0\n"))
+            loop.measuresTurns = false
+            #expect(!loop.metrics.prometheusText().contains("reactor_waiting_seconds_total"))
+            #expect(loop.metrics.timeWaiting == .seconds(1))
+        }
     }
 
     @Test func labelsAreEscapedAndSortedAndNamesMended() {
