@@ -23,8 +23,18 @@ extension DatagramSocket {
     public func send<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {
-        let core = sendOne(bytes as? [UInt8] ?? Array(bytes), address).core
-        return Promise(core.traced(root: "send", Promise<Void>.self, file, line))
+        let array = bytes as? [UInt8] ?? Array(bytes)
+        let promise = array.withUnsafeBytes { sendOne($0, address) }
+        return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
+    }
+
+    /// Sends bytes that are only lent, such as those of `forEachPacket`; see the form with bytes. What the kernel does not
+    /// take at once is copied.
+    public func send(
+        _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let promise = span.withUnsafeBytes { sendOne($0, address) }
+        return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
     /// Sends several datagrams, 32 with one system call, and waits while the kernel takes no more.
@@ -43,10 +53,10 @@ extension DatagramSocket {
         return SystemError(.sendMessages, ENOBUFS, detail: "\(outgoing.count) sends are waiting")
     }
 
-    private func sendOne(_ bytes: [UInt8], _ address: SocketAddress?) -> Promise<Void> {
+    private func sendOne(_ bytes: UnsafeRawBufferPointer, _ address: SocketAddress?) -> Promise<Void> {
         if let refusal { return Promise(error: refusal) }
         if outgoing.isEmpty {
-            let result = bytes.withUnsafeBytes { MessageBatch.send($0, to: address, socket.fd, loop.kernel) }
+            let result = MessageBatch.send(bytes, to: address, socket.fd, loop.kernel)
             if result > 0 { return .value }
             if result != -Int(EAGAIN) { return Promise(error: error(result, address)) }
         }

@@ -14,7 +14,8 @@ import Reactor
 /// connected socket learns that nobody listened for an earlier one. A pending operation keeps the socket alive; without one,
 /// letting go of the last reference closes it.
 public final class DatagramSocket: IOProducer {
-    /// The address of this side, with the real port where 0 was asked for.
+    /// The address of this side, with the real port where 0 was asked for; `nil` only if the kernel refuses to say, which it
+    /// does not for a socket that is bound or connected.
     public let localAddress: SocketAddress?
     /// The peer, if the socket is connected: it then receives from that one only.
     public let peerAddress: SocketAddress?
@@ -80,6 +81,14 @@ public final class DatagramSocket: IOProducer {
         options: [SocketSetting] = []
     ) throws(SystemError) -> DatagramSocket {
         try make(from: source, to: peer, packetSize, options)
+    }
+
+    /// The same for `127.0.0.1:5353` or `[::1]:5353`. Names are not looked up. Also throws `SocketAddress.ParseError`.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public static func connect(
+        to peer: String, from source: SocketAddress? = nil, packetSize: Int = 2048, options: [SocketSetting] = []
+    ) throws -> DatagramSocket {
+        try connect(to: try SocketAddress(peer), from: source, packetSize: packetSize, options: options)
     }
 
     private static func make(

@@ -10,6 +10,8 @@ import Testing
             #expect(throws: SystemError(.bind, EADDRNOTAVAIL)) { try DatagramSocket.bind("198.51.100.1:0") }
             #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.bind("unix:/tmp/a") }
             #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.bind("example.com:80") }
+            #expect(throws: SocketAddress.ParseError.self) { try DatagramSocket.connect(to: "example.com:80") }
+            #expect(throws: SystemError(.bind, EAFNOSUPPORT)) { try DatagramSocket.connect(to: "unix:/tmp/a") }
             for size in [0, -1, 65536, .max] {
                 let error = #expect(throws: SystemError.self) {
                     try DatagramSocket.bind("127.0.0.1:0", packetSize: size)

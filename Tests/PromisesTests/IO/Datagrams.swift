@@ -47,6 +47,25 @@ import Testing
         }
     }
 
+    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func thePeerMayBeGivenAsText(address: String) throws {
+        try withNetwork { _ in
+            let server = try DatagramSocket.bind(address)
+            let text = "\(server.localAddress!)"
+            let client = try DatagramSocket.connect(to: text, packetSize: 9, options: [.set(.broadcast, to: true)])
+            #expect(client.peerAddress == server.localAddress)
+            #expect(client.packetSize == 9)
+            #expect(try client.value(of: .broadcast))
+            try hang(client.send([1, 2]), timeout: patience)
+            #expect(try receive(1, from: server)[0].address == client.localAddress)
+            let source = client.localAddress!
+            client.close()
+            let other = try DatagramSocket.connect(to: text, from: source)
+            #expect(other.localAddress == source)
+            other.close()
+            server.close()
+        }
+    }
+
     @Test func manyComeWithOneCall() throws {
         try withNetwork { net in
             let (server, client) = try pair()
@@ -237,6 +256,49 @@ import Testing
                 try hang(client.send([Packet(pattern(100)), Packet(pattern(100, from: 7))]), timeout: patience) == 2)
             #expect(throws: Flaw()) { try hang(done, timeout: patience) }
             #expect(seen == [pattern(100), pattern(100, from: 7), pattern(100, from: 50)])
+            server.close()
+            client.close()
+        }
+    }
+
+    @Test func whatIsLentMayBeSentAsItIs() throws {
+        try withNetwork { _ in
+            let (server, client) = try pair()
+            let echoing = server.forEachPacket { bytes, origin in
+                server.send(bytes, to: origin.address).cauterize()
+            }
+            let packets = [pattern(1500), [], pattern(20, from: 3)]
+            #expect(try hang(client.send(packets.map { Packet($0) }), timeout: patience) == 3)
+            #expect(try receive(3, from: client).map(\.bytes) == packets)
+            echoing.cancel()
+            let long = pattern(70_000)
+            let tooLong = client.send(long.span.bytes)
+            #expect(code(tooLong) == EMSGSIZE)
+            server.close()
+            let late = server.send(long.span.bytes, to: client.localAddress)
+            #expect(code(late) == EBADF)
+            client.close()
+        }
+    }
+
+    @Test func whatIsLentIsCopiedIfItHasToWait() throws {
+        try withNetwork { net in
+            let (server, client) = try pair()
+            // More than one call brings: the second call's take the place of the first's.
+            let expected = (1...40).map { pattern($0) }
+            #expect(try hang(client.send(expected.map { Packet($0) }), timeout: patience) == 40)
+            let real = net.kernel.sendMessages
+            net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
+            var sends: [Promise<Void>] = []
+            let waiting = server.forEachPacket { bytes, origin in
+                sends.append(server.send(bytes, to: origin.address))
+            }
+            try net.loop.run(until: { sends.count == expected.count })
+            #expect(sends.filter(\.isPending).count == 40)
+            net.kernel.sendMessages = real
+            #expect(try receive(40, from: client).map(\.bytes) == expected)
+            #expect(sends.filter(\.isFulfilled).count == 40)
+            waiting.cancel()
             server.close()
             client.close()
         }
