@@ -41,7 +41,7 @@ struct Options: Equatable {
           --help, --version
 
         ADDRESS is HOST:PORT, where port 0 picks a free one, unix:/PATH, or unix:@NAME for an abstract name.
-        TIME is 250ms, 1.5s, 2m, or a plain number of seconds.
+        TIME is 250ms, 1.5s, 2m, or a plain number of seconds; at most a year.
         Sockets that systemd passes are served as well; then there is no default address.
         SIGUSR1 prints statistics; SIGINT and SIGTERM drain and exit, a second one exits at once.
         """
@@ -53,6 +53,7 @@ struct Options: Equatable {
         while let argument = rest.popFirst() {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = parts[0]
+            if parts.count == 2 && isSwitch(name) { throw UsageError(description: "\(name) takes no value") }
             func value() throws(UsageError) -> String {
                 if parts.count == 2 { return parts[1] }
                 guard let next = rest.popFirst() else { throw UsageError(description: "\(name) needs a value") }
@@ -70,14 +71,16 @@ struct Options: Equatable {
                 let interval = try duration(name, try value())
                 guard interval > .zero else { throw UsageError(description: "--stats must be more than 0") }
                 options.statisticsInterval = interval
-            case "--quiet" where parts.count == 1: options.isQuiet = true
-            case "--help" where parts.count == 1, "-h" where parts.count == 1: return .help
-            case "--version" where parts.count == 1: return .version
+            case "--quiet": options.isQuiet = true
+            case "--help", "-h": return .help
+            case "--version": return .version
             default: throw UsageError(description: "unknown option '\(argument)'")
             }
         }
         return .serve(options)
     }
+
+    private static func isSwitch(_ name: String) -> Bool { ["--quiet", "--help", "-h", "--version"].contains(name) }
 
     private static func address(_ name: String, _ text: String) throws(UsageError) -> SocketAddress {
         do throws(SocketAddress.ParseError) { return try SocketAddress(text) } catch {
@@ -96,12 +99,13 @@ struct Options: Equatable {
         let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60)]
         let unit = units.first { text.hasSuffix($0.suffix) } ?? ("", 1)
         let digits = text.dropLast(unit.suffix.count)
-        // A year is as good as for ever, and a sum of two of them is still far from an overflow.
         let isPlain = digits.first?.isNumber == true && digits.allSatisfy { $0.isASCII && $0.isNumber || $0 == "." }
-        guard isPlain, let number = Double(digits),
-            (0...31_536_000).contains(number * unit.seconds)
-        else {
+        guard isPlain, let number = Double(digits) else {
             throw UsageError(description: "\(name): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds")
+        }
+        // A year is as good as for ever, and a sum of two of them is still far from an overflow.
+        guard number * unit.seconds <= 31_536_000 else {
+            throw UsageError(description: "\(name): '\(text)' is too long; the most is a year, 31536000 seconds")
         }
         return .seconds(number * unit.seconds)
     }

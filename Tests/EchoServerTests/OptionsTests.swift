@@ -90,11 +90,20 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "s", "ms", "-1", "+1", "1h", "1 s", "abc", "nan", "inf", "1e400", "31536001", "1s2", ".5", "1,5", "٣",
+        "", "s", "ms", "-1", "+1", "1h", "1 s", "abc", "nan", "inf", "1e400", "1s2", ".5", "1,5", "٣",
     ])
     func whatIsNoTime(text: String) {
         for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
             let expected = "\(option): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds"
+            #expect(complaint([option, text]) == expected)
+            #expect(complaint(["\(option)=\(text)"]) == expected)
+        }
+    }
+
+    @Test(arguments: ["31536001", "400000000", "525600.1m", "31536000001ms", String(repeating: "9", count: 400)])
+    func whatIsLongerThanAYear(text: String) {
+        for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
+            let expected = "\(option): '\(text)' is too long; the most is a year, 31536000 seconds"
             #expect(complaint([option, text]) == expected)
             #expect(complaint(["\(option)=\(text)"]) == expected)
         }
@@ -132,10 +141,17 @@ import Testing
         #expect(complaint(["--quiet", option]) == "\(option) needs a value")
     }
 
-    @Test(arguments: ["--nonsense", "-x", "7000", "", "--quiet=yes", "--help=1", "--version=", "--Listen", "--", "="])
+    @Test(arguments: ["--nonsense", "--nonsense=1", "-x", "7000", "", "--Listen", "--", "="])
     func whatIsUnknown(argument: String) {
         #expect(complaint([argument]) == "unknown option '\(argument)'")
         #expect(complaint(["--quiet", argument]) == "unknown option '\(argument)'")
+    }
+
+    @Test(arguments: ["--quiet", "--help", "-h", "--version"]) func whatTakesNoValue(option: String) {
+        for value in ["1", "", "yes", "=", "a=b"] {
+            #expect(complaint(["\(option)=\(value)"]) == "\(option) takes no value")
+            #expect(complaint(["--quiet", "\(option)=\(value)", "--help"]) == "\(option) takes no value")
+        }
     }
 
     @Test func helpAndVersion() throws {

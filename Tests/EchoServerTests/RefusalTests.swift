@@ -15,7 +15,7 @@ import Testing
 
     @Test(arguments: [
         ["--nonsense"], ["--listen", "nowhere"], ["--max-connections", "none"], ["--idle-timeout=soon"],
-        ["--quiet", "--drain-timeout", "-1"], ["--stats", "1h"],
+        ["--quiet", "--drain-timeout", "-1"], ["--stats", "1h"], ["--idle-timeout", "400000000"],
     ])
     func aBadOptionIsNamed(arguments: [String]) throws {
         let (line, exit) = try refusal(arguments)
