@@ -12,7 +12,7 @@ import Reactor
 ///
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
 /// - Throws: the promise's error; `PromiseError.timedOut`; `SystemError` if the loop cannot open its descriptors.
-@available(*, noasync, message: "an async function must not block its thread; observe the promise with pipe")
+@available(*, noasync, message: "an async function must not block its thread; write try await promise.async()")
 @inlinable
 @discardableResult
 public func hang<T>(
@@ -32,7 +32,7 @@ public func hang<T>(
 ///
 /// Traps if the loop cannot open its descriptors, or the guarantee is abandoned or cancelled, since it has no error to
 /// say so with.
-@available(*, noasync, message: "an async function must not block its thread; observe the guarantee with pipe")
+@available(*, noasync, message: "an async function must not block its thread; write await guarantee.async()")
 @inlinable
 @discardableResult
 public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _ line: UInt = #line) -> T {
@@ -42,7 +42,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled or the time-out has passed; see the form for promises.
-@available(*, noasync, message: "an async function must not block its thread; observe the guarantee with pipe")
+@available(*, noasync, message: "an async function must not block its thread; write await guarantee.async()")
 @inlinable
 @discardableResult
 public func hang<T>(
@@ -53,7 +53,7 @@ public func hang<T>(
 
 extension Thenable {
     /// The same as `hang(self)`: there is no blocking here that does not drive the loop.
-    @available(*, noasync, message: "an async function must not block its thread; observe the promise with pipe")
+    @available(*, noasync, message: "an async function must not block its thread; write try await promise.async()")
     @inlinable
     @discardableResult
     public func wait(_ file: StaticString = #fileID, _ line: UInt = #line) throws -> T {
