@@ -21,9 +21,10 @@ extension ChildProcess {
     /// ChildProcess.run("git", ["rev-parse", "HEAD"], timeout: .seconds(5)).done { print($0.text) }
     /// ```
     ///
-    /// Rejected with a `SystemError` as `spawn`, with `EFBIG` of `read` if it writes more than `limit` bytes to one of its streams,
-    /// and with `PromiseError.timedOut`. Then, and also when it is cancelled, the program is killed, with its group if it
-    /// has one of its own. Otherwise it waits for the end of the program and of both its streams: a process that the program
+    /// Rejected with a `SystemError` as `spawn`, with `EFBIG` of `read` if it writes more than `limit` bytes to one of
+    /// its streams, and with `PromiseError.timedOut`. Then, and also when it is cancelled, the program is killed, with
+    /// its group if it has one of its own, and what it has written is lost: who wants that reads the streams of
+    /// `spawn`. Otherwise it waits for the end of the program and of both its streams: a process that the program
     /// leaves behind with these streams open is waited for too.
     /// - Parameters:
     ///   - name: a name along `PATH`, or a path, which has a slash in it.

@@ -7,6 +7,9 @@ import Reactor
 /// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
 /// ```
 ///
+/// It hears of one signal: then the process's own action is back, so that a second SIGTERM ends the process, unless it
+/// is called again or an `onSignal` stands.
+///
 /// It keeps the loop alive until the signal has come, or until it is cancelled: then the watch ends.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own")

@@ -144,9 +144,22 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Options
+// docs/networking.md: Idle time-outs
 extension Snippets {
     static func networking9() throws {
+        /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
+        func converse(_ connection: Connection) -> Promise<Void> {
+            connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
+                guard let line else { return .value }
+                return connection.write("\(line)\n").then { converse(connection) }
+            }
+        }
+    }
+}
+
+// docs/networking.md: Options
+extension Snippets {
+    static func networking10() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -162,7 +175,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking10() throws {
+    static func networking11() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -175,7 +188,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking11() throws {
+    static func networking12() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -226,13 +239,18 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking12() throws {
+    static func networking13() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
                 let there = pipe(from: client, to: server, endingSink: true)
                 let back = pipe(from: server, to: client, endingSink: true)
-                return when(fulfilled: there, back).asVoid().ensure { server.close() }
+                return when(fulfilled: there, back).asVoid()
+                    .tapError { _ in
+                        client.abort()
+                        server.abort()
+                    }
+                    .ensure { server.close() }
             }
         }
 
@@ -261,7 +279,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking13() throws {
+    static func networking14() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -288,12 +306,15 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking14() throws {
+    static func networking15() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
             case let error as SystemError:
                 [ECONNREFUSED, ECONNRESET, ENOENT, EPIPE, ETIMEDOUT].contains(error.code)
+            case let error as ConnectError:                        // a name's addresses, each with its error
+                error.failures.contains { mayPass($0.error) }
+            case let error as NameLookupError: error.isTemporary
             case PromiseError.timedOut: true
             default: false
             }
@@ -302,7 +323,7 @@ extension Snippets {
         struct NoAnswer: Error {}
 
         /// One line there and one back, within half a minute in all.
-        func query(_ question: String, at address: SocketAddress) -> Promise<String> {
+        func query(_ question: String, at address: String) -> Promise<String> {
             let answer = retry(maxAttempts: 8, delay: .exponential(from: .milliseconds(200)), while: mayPass) { _ in
                 connect(to: address, timeout: .seconds(2)).then { connection in
                     connection.write(question + "\n")
@@ -316,7 +337,7 @@ extension Snippets {
                 return line
             }
         }
-        let address = try SocketAddress(unixPath: temporaryFolder + "/query.sock")
+        let address = "unix:" + temporaryFolder + "/query.sock"
         let reply = query("Who is there?", at: address)         // nobody as yet
         let server = after(.milliseconds(150)).map {
             let listener = try Listener.bind(address, mode: 0o600)
@@ -341,7 +362,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking15() throws {
+    static func networking16() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)

@@ -16,9 +16,26 @@ extension Snippets {
     }
 }
 
-// docs/operating.md: Tuning
+// docs/operating.md: Draining and rolling restarts
 extension Snippets {
     static func operating2() throws {
+        let listener = try Listener.bind("127.0.0.1:7000")
+        var isDraining = false
+        for signal in [SIGINT, SIGTERM] {
+            try EventLoop.current.onSignal(signal) {
+                if isDraining { exit(128 + signal) }           // the second means now; exit(3) runs what atexit(3) was given
+                isDraining = true
+                listener.drain(deadline: .seconds(30))
+            }.unref()
+        }
+        _ = listener
+        _ = isDraining
+    }
+}
+
+// docs/operating.md: Tuning
+extension Snippets {
+    static func operating3() throws {
         let tuned = try Listener.bind(
             "127.0.0.1:0", backlog: 16384,
             options: [.set(.sendBuffer, to: 256 << 10), .set(.userTimeout, to: .seconds(30))])
@@ -28,7 +45,7 @@ extension Snippets {
 
 // docs/operating.md: Diagnosis
 extension Snippets {
-    static func operating3() throws {
+    static func operating4() throws {
         try EventLoop.current.onSignal(SIGUSR2) {
             print(EventLoop.current.whatKeepsItAlive)
             print(EventLoop.pendingPromisesReport)

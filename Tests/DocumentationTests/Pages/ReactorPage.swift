@@ -115,9 +115,26 @@ extension Snippets {
 // docs/reactor.md: Other threads
 extension Snippets {
     static func reactor7() throws {
+        final class ThreadBody: Sendable {
+            let run: @Sendable () -> Void
+            init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+        }
+
+        func startThread(_ body: @escaping @Sendable () -> Void) {
+            let box = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
+            var thread = pthread_t()
+            let code = pthread_create(
+                &thread, nil,
+                {
+                    Unmanaged<ThreadBody>.fromOpaque($0!).takeRetainedValue().run()
+                    return nil
+                }, box)
+            precondition(code == 0, "pthread_create: \(code)")
+            pthread_detach(thread)
+        }
         let waiting = EventLoop.current.hold()                 // else hang would report that nothing here can end it
         let (ready, resolver) = Promise<EventLoop.Remote>.pending()
-        startThread {                                          // pthread_create(3)
+        startThread {
             let loop = EventLoop.current
             let hold = loop.hold()
             resolver.fulfill(loop.remote)
@@ -246,7 +263,7 @@ extension Snippets {
 extension Snippets {
     static func reactor14() throws {
         let loop = EventLoop.current
-        loop.measuresHandlers = true                           // for longestHandler and timeWaiting
+        loop.measuresTurns = true                              // for timeWaiting and longestTurn
         loop.schedule(after: .seconds(1)) { loop.enqueue {} }
         try loop.run()
         let metrics = loop.metrics
@@ -254,6 +271,7 @@ extension Snippets {
         assert(metrics.timeWaiting == .seconds(1))
         let page = metrics.prometheusText(labels: ["loop": "main"])
         assert(page.contains("reactor_timers_fired_total{loop=\"main\"} 1"))
+        assert(metrics.measured == [.waits, .turns])           // no longest_handler_seconds
         _ = loop
         _ = metrics
         _ = page

@@ -61,6 +61,22 @@ extension Snippets {
 // README.md: A server
 extension Snippets {
     static func readme4() throws {
+        func main() throws {
+            let listener = try Listener.bind("127.0.0.1:7000")
+            let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
+            try hang(served)
+        }
+
+        do { try main() } catch {
+            print(error)                                          // bind 127.0.0.1:7000: Address already in use (EADDRINUSE)
+            exit(1)
+        }
+    }
+}
+
+// README.md: A server
+extension Snippets {
+    static func readme5() throws {
         func greet(_ address: String) -> Promise<String?> {
             connect(to: address, timeout: .seconds(5)).then { connection in
                 connection.write("hello\n")

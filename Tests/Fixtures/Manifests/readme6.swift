@@ -5,7 +5,8 @@ import PackageDescription
 
 let package = Package(
     name: "my-server",
-    dependencies: [.package(path: "../swift-reactor")],   // or .package(url: …, branch: …)
+    // Or .package(url: …, branch: …). A path needs the name if its folder has another.
+    dependencies: [.package(name: "swift-reactor", path: "../swift-reactor")],
     targets: [
         .executableTarget(
             name: "my-server",
