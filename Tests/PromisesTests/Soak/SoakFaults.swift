@@ -28,6 +28,7 @@ final class SoakFaults {
     private var ports: [CInt: UInt16] = [:]
     private var harmed: Set<UInt16> = []
     private var listener: CInt = -1
+    /// Descriptors of which nothing more comes, and those that take nothing more.
     private var ended: Set<CInt> = []
     private var failed: Set<CInt> = []
 
@@ -70,21 +71,18 @@ final class SoakFaults {
         }
         table.getSocketName = { self.hits("getsockname") ? -Int(ENOBUFS) : self.real.getSocketName($0, $1) }
         table.getSocketOption = { self.getSocketOption($0, $1, $2, $3) }
-        table.receive = { self.noted(self.receive($0, $1, $2)) }
-        table.send = { fd, bytes, count in
-            self.noted(self.send(fd, count) { self.real.send(fd, bytes, $0) })
-        }
+        table.receive = { fd, buffer, count in self.receive(fd, count) { self.real.receive(fd, buffer, $0) } }
+        table.send = { fd, bytes, count in self.send(fd, count) { self.real.send(fd, bytes, $0) } }
         table.sendVector = { fd, pieces, count in
             let all = UnsafeBufferPointer(start: pieces, count: count)
-            return self.noted(
-                self.send(fd, all.reduce(0) { $0 + $1.iov_len }) { most in
-                    var (first, left) = ([iovec](), most)
-                    for piece in all where left > 0 {
-                        first.append(iovec(iov_base: piece.iov_base, iov_len: min(piece.iov_len, left)))
-                        left -= first.last!.iov_len
-                    }
-                    return self.real.sendVector(fd, first, first.count)
-                })
+            return self.send(fd, all.reduce(0) { $0 + $1.iov_len }) { most in
+                var (first, left) = ([iovec](), most)
+                for piece in all where left > 0 {
+                    first.append(iovec(iov_base: piece.iov_base, iov_len: min(piece.iov_len, left)))
+                    left -= first.last!.iov_len
+                }
+                return self.real.sendVector(fd, first, first.count)
+            }
         }
         table.setSocketOption = {
             self.hits("setsockopt") ? -Int(ENOBUFS) : self.real.setSocketOption($0, $1, $2, $3, $4)
@@ -169,43 +167,35 @@ final class SoakFaults {
         return 0
     }
 
-    private func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
-        if ended.contains(fd) { complaints.append("recv(\(fd)) after the end") }
-        if count < 1 { complaints.append("recv(\(fd)) of \(count) bytes") }
-        var count = min(count, most)
-        if hits("recv") {
-            switch dice.below(8) {
-            case 0, 1: return -Int(EAGAIN)
-            case 2: return -Int(EINTR)
-            case 3, 4, 5: count = 1 + dice.below(count)
-            default:
-                harm(fd)
-                ended.insert(fd)
-                return -Int(dice.pick([ECONNRESET, ETIMEDOUT, ENOMEM]))
-            }
-        }
-        let result = real.receive(fd, buffer, count)
-        if result <= 0 && result != -Int(EAGAIN) { ended.insert(fd) }
-        return result
+    private func receive(_ fd: CInt, _ count: Int, _ call: (Int) -> Int) -> Int {
+        move("recv", fd, count, failingWith: [ECONNRESET, ETIMEDOUT, ENOMEM], over: &ended, call)
     }
 
-    private func send(_ fd: CInt, _ count: Int, _ send: (Int) -> Int) -> Int {
-        if failed.contains(fd) { complaints.append("send(\(fd)) after a failure") }
-        if count < 1 { complaints.append("send(\(fd)) of nothing") }
+    private func send(_ fd: CInt, _ count: Int, _ call: (Int) -> Int) -> Int {
+        move("send", fd, count, failingWith: [EPIPE, ECONNRESET, ENOBUFS, ETIMEDOUT], over: &failed, call)
+    }
+
+    /// Makes `call` for so many bytes or fewer, or has it fail. `over` are those that it must not be made for again.
+    private func move(
+        _ name: String, _ fd: CInt, _ count: Int, failingWith errors: [CInt], over: inout Set<CInt>,
+        _ call: (Int) -> Int
+    ) -> Int {
+        if over.contains(fd) { complaints.append("\(name)(\(fd)) after the end") }
+        if count < 1 { complaints.append("\(name)(\(fd)) of \(count) bytes") }
         var count = min(count, most)
-        if hits("send") {
+        if hits(name) {
             switch dice.below(8) {
             case 0, 1: return -Int(EAGAIN)
             case 2: return -Int(EINTR)
             case 3, 4, 5: count = 1 + dice.below(count)
             default:
                 harm(fd)
-                failed.insert(fd)
-                return -Int(dice.pick([EPIPE, ECONNRESET, ENOBUFS, ETIMEDOUT]))
+                over.insert(fd)
+                return -Int(dice.pick(errors))
             }
         }
-        let result = send(count)
-        if result < 0 && result != -Int(EAGAIN) { failed.insert(fd) }
+        let result = noted(call(count))
+        if result <= 0 && result != -Int(EAGAIN) { over.insert(fd) }
         return result
     }
 
