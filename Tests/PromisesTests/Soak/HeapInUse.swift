@@ -1,6 +1,7 @@
 import Glibc
 
-/// The bytes that malloc(3) has given out and not got back, in all arenas; `nil` where the allocator does not tell.
+/// The bytes that malloc(3) has given out and not got back, in all arenas; `nil` where the allocator does not tell. What a
+/// thread has freed and malloc keeps for it, some hundred KiB, is among them until the thread ends.
 func heapInUse() -> Int? {
     typealias Info = @convention(c) (CInt, UnsafeMutablePointer<FILE>) -> CInt
     // mallinfo2(3) says it shorter, but returns a struct, which a symbol that is looked up by name cannot.

@@ -43,22 +43,32 @@ final class SoakRound {
     }
 
     /// Runs it on a loop of its own.
-    static func run(seed: UInt64, isVirtual: Bool) throws -> Outcome {
+    static func outcome(seed: UInt64, isVirtual: Bool) -> Outcome {
         var outcome = Outcome()
-        var complaints: [String] = []
-        let lines = try logged {
-            try withNetwork(clock: isVirtual ? VirtualClock() : nil, turns: .max) { net in
-                let round = SoakRound(seed: seed, isVirtual: isVirtual, net)
-                do { try round.run() } catch { round.complain("the loop: \(error)") }
-                outcome.connections = round.peers.count + round.clients
-                outcome.faults = round.faults.counts
-                outcome.whole = round.wholeClients + round.peers.count { $0.isAnswered }
-                outcome.bytes = round.peers.reduce(0) { $0 + $1.received } + round.bytesOfClients
-                complaints = round.complaints + round.faults.complaints
+        var lines: [String] = []
+        var ledger = Ledger()
+        do {
+            lines = try logged {
+                try withNetwork(clock: isVirtual ? VirtualClock() : nil, turns: .max) { net in
+                    let round = SoakRound(seed: seed, isVirtual: isVirtual, net)
+                    do { try round.run() } catch { round.complain("the loop: \(error)") }
+                    outcome = round.outcome
+                    ledger = net.ledger
+                }
             }
-        }
-        outcome.complaints = complaints + lines.filter { !$0.hasPrefix("cannot accept connections for now") }
+        } catch { outcome.complaints.append("\(error)") }
+        outcome.complaints += lines.filter { !$0.hasPrefix("cannot accept connections for now") }
+        outcome.complaints += ledger.open.map { "descriptor \($0) was left open" } + ledger.strays
+        let name = "SOAK_SEED=\(seed), in \(isVirtual ? "virtual" : "real") time: "
+        outcome.complaints = outcome.complaints.map { name + $0 }
         return outcome
+    }
+
+    private var outcome: Outcome {
+        Outcome(
+            complaints: complaints + faults.complaints, connections: peers.count + clients, faults: faults.counts,
+            whole: wholeClients + peers.count { $0.isAnswered },
+            bytes: bytesOfClients + peers.reduce(0) { $0 + $1.received })
     }
 
     var wholeClients = 0

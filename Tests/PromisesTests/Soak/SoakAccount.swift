@@ -1,0 +1,60 @@
+import Glibc
+
+/// What a long soak has come to: its rounds, taken together, and how the process stood before each slice of them.
+struct SoakAccount {
+    private(set) var rounds = 0
+    private(set) var sum = SoakRound.Outcome()
+    private var heaps: [Int?] = []
+    private var descriptors: [Int] = []
+    private let firstSeed = UInt64(time(nil)) << 20
+
+    /// Each run has rounds of its own.
+    var seed: UInt64 { firstSeed + UInt64(rounds) }
+
+    mutating func beginSlice() {
+        heaps.append(heapInUse())
+        descriptors.append(openDescriptors())
+    }
+
+    mutating func add(_ outcome: SoakRound.Outcome) {
+        rounds += 1
+        sum.complaints += outcome.complaints
+        sum.connections += outcome.connections
+        sum.faults.merge(outcome.faults, uniquingKeysWith: +)
+        sum.whole += outcome.whole
+        sum.bytes += outcome.bytes
+    }
+
+    // MARK: In the end
+
+    /// From the second third of the slices, when all is there that is made once, to the last third. The least of each: now
+    /// and then something is measured along that is on its way out in another thread.
+    var growth: Int? {
+        let third = heaps.count / 3
+        guard let before = heaps[third..<2 * third].compactMap({ $0 }).min() else { return nil }
+        return heaps[(2 * third)...].compactMap { $0 }.min().map { $0 - before }
+    }
+
+    /// The same of descriptors.
+    var descriptorGrowth: Int {
+        let third = descriptors.count / 3
+        return descriptors[(2 * third)...].min()! - descriptors[third..<2 * third].min()!
+    }
+
+    var text: String {
+        let faults = sum.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        return """
+            \(rounds) rounds, \(sum.connections) connections, \(sum.whole) of them to the end, \(sum.bytes) bytes
+            faults: \(faults)
+            the heap has grown by \(growth.map { "\($0) bytes" } ?? "an unknown amount")
+            """
+    }
+}
+
+private func openDescriptors() -> Int {
+    guard let folder = opendir("/proc/self/fd") else { return 0 }
+    defer { closedir(folder) }
+    var count = 0
+    while readdir(folder) != nil { count += 1 }
+    return count
+}
