@@ -3,7 +3,8 @@ import Promises
 import Reactor
 import Testing
 
-/// Servers and clients on real sockets, while system calls fail by dice and half of the clients misbehave.
+/// Servers and clients on real sockets, socket pairs and pipes, while system calls fail by dice and half of the clients
+/// misbehave.
 ///
 /// A few rounds in each run. `SOAK_SECONDS=900` goes on for so long, and then also looks at the memory and at the
 /// descriptors of the process, so let it run alone: `swift test --filter Soak`. `SOAK_SEED=17` repeats one round.

@@ -19,7 +19,7 @@ struct SoakAccount {
     mutating func add(_ outcome: SoakRound.Outcome) {
         rounds += 1
         sum.complaints += outcome.complaints
-        sum.connections += outcome.connections
+        sum.connections.merge(outcome.connections, uniquingKeysWith: +)
         sum.faults.merge(outcome.faults, uniquingKeysWith: +)
         sum.whole += outcome.whole
         sum.bytes += outcome.bytes
@@ -42,10 +42,13 @@ struct SoakAccount {
     }
 
     var text: String {
-        let faults = sum.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        func list(_ counts: [String: Int]) -> String {
+            counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        }
         return """
-            \(rounds) rounds, \(sum.connections) connections, \(sum.whole) of them to the end, \(sum.bytes) bytes
-            faults: \(faults)
+            \(rounds) rounds, \(sum.whole) conversations to the end, \(sum.bytes) bytes
+            connections: \(list(sum.connections))
+            faults: \(list(sum.faults))
             the heap has grown by \(growth.map { "\($0) bytes" } ?? "an unknown amount")
             """
     }

@@ -6,24 +6,53 @@ extension SoakRound {
     /// A client of the library: it says its text and hears it again. Settles when it is done, and is never rejected.
     func client(_ address: SocketAddress) -> Promise<Void> {
         let text = text()
-        let timeout = dice.once(in: 8) ? time(20) : nil
         let isStopped = dice.once(in: 4)
-        let beginning = after(time(20)).then { connect(to: address, timeout: timeout) }
-        let connected = watch(beginning, "connect").tapError { [self] error in
-            let isOurs = timeout != nil || faults.total > 0 || faults.allAreHarmed
-            if !isOurs { complain("connect: \(error)") }
-        }
-        let work = connected.then { [self] in converse($0, text) }
+        let isInside = dice.once(in: 4)
+        let work = isInside ? converseInside(text) : converse(with: address, text)
         var timer: EventLoop.Timer?
         if isStopped { timer = net.loop.schedule(after: time(40)) { work.cancel() } }
         return watch(work, "a client").ensure { timer?.cancel() }.recover(policy: .allErrors) { _ in }
     }
 
-    private func converse(_ connection: Connection, _ text: SoakText) -> Promise<Void> {
-        let port = connection.localAddress?.port
-        let isHarmed = { [faults] in port.map { faults.isHarmed($0) } ?? true }
-        let writing = watch(say(text, connection).then { connection.shutdownWrite() }, "writing")
-        let reading = watch(hear(text, connection), "reading").done { [self] count in
+    private func converse(with address: SocketAddress, _ text: SoakText) -> Promise<Void> {
+        connections[stream.rawValue, default: 0] += 1
+        let source = clientAddress()
+        let timeout = dice.once(in: 8) ? time(20) : nil
+        let beginning = after(time(20)).then { connect(to: address, timeout: timeout, from: source) }
+        let connected = watch(beginning, "connect").tapError { [self] error in
+            let isOurs = timeout != nil || faults.total > 0 || faults.allAreHarmed || isCrowded
+            if !isOurs { complain("connect: \(error)") }
+        }
+        return connected.then { [self] connection in
+            var conversation = connection.localAddress.map(SoakConversation.client)
+            if address.isUnix && !namesClients { conversation = .nameless }
+            return converse(StreamEnd(connection), conversation, text)
+        }
+    }
+
+    /// The same without the listener: the other end is given to the server.
+    private func converseInside(_ text: SoakText) -> Promise<Void> {
+        let stream = dice.pick(Stream.inside)
+        connections[stream.rawValue, default: 0] += 1
+        insides += 1
+        let conversation = SoakConversation.inside(insides)
+        let beginning = after(time(20)).map { [self] in try makeInside(stream, conversation) }
+        let made = beginning.tapError { [self] error in
+            if faults.total == 0 { complain("\(stream): \(error)") }
+        }
+        return made.then { [self] one, other in
+            handle(other, conversation).ensureThen { other.close() }.ignoringErrors()
+            return converse(one, conversation, text)
+        }
+    }
+
+    /// One whose conversation is not known may be anybody's, so nothing can be said against it.
+    private func converse(
+        _ end: StreamEnd, _ conversation: SoakConversation?, _ text: SoakText
+    ) -> Promise<Void> {
+        let isHarmed = { [faults] in conversation.map { faults.isHarmed($0) } ?? true }
+        let writing = watch(say(text, end.output).then { end.output.shutdownWrite() }, "writing")
+        let reading = watch(hear(text, end.input), "reading").done { [self] count in
             bytesOfClients += count
             if count == text.count { wholeClients += 1 }
             if count != text.count && !isHarmed() { complain("a client got \(count) of \(text.count) bytes") }
@@ -31,15 +60,15 @@ extension SoakRound {
         var work = watch(when(fulfilled: writing, reading).asVoid(), "a conversation")
         var timer: EventLoop.Timer?
         if dice.once(in: 5) {
-            harm(port)
-            work = trouble(connection, work, &timer)
+            faults.harm(conversation)
+            work = trouble(end, work, &timer)
         }
         return work.tapError(policy: .allErrors) { [self] error in
             if !isHarmed() && !error.isCancelled { complain("a conversation: \(error)") }
             // The server, which cannot know, may take a cancelled one's reset for its own trouble.
-            harm(port)
-            connection.abort()
-        }.ensure { timer?.cancel() }.ensureThen { connection.close() }
+            faults.harm(conversation)
+            end.abort()
+        }.ensure { timer?.cancel() }.ensureThen { end.close() }
     }
 
     // MARK: Saying

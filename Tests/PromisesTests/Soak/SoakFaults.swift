@@ -3,8 +3,6 @@ import Promises
 import Reactor
 
 /// Stands between a loop and the kernel, lets errors and short counts happen by dice, and knows whom they have hit.
-///
-/// A conversation goes by the port of its client, which both of its ends know.
 final class SoakFaults {
     /// Whether faults happen.
     var isOn = false
@@ -25,8 +23,10 @@ final class SoakFaults {
     /// The most bytes that one call moves.
     let most: Int
     private let real = Syscalls()
-    private var ports: [CInt: UInt16] = [:]
-    private var harmed: Set<UInt16> = []
+    private var conversations: [CInt: SoakConversation] = [:]
+    private var harmed: Set<SoakConversation> = []
+    /// Whose pairs and pipes are being made.
+    private var made: SoakConversation?
     private var listener: CInt = -1
     /// Descriptors of which nothing more comes, and those that take nothing more.
     private var ended: Set<CInt> = []
@@ -43,8 +43,19 @@ final class SoakFaults {
         self.listener = listener
     }
 
-    func harm(_ port: UInt16) { harmed.insert(port) }
-    func isHarmed(_ port: UInt16) -> Bool { allAreHarmed || harmed.contains(port) }
+    /// Without a name it may have been any of them.
+    func harm(_ conversation: SoakConversation?) {
+        if let conversation, conversation != .nameless { harmed.insert(conversation) } else { allAreHarmed = true }
+    }
+
+    func isHarmed(_ conversation: SoakConversation) -> Bool { allAreHarmed || harmed.contains(conversation) }
+
+    /// The pairs and pipes that are made meanwhile belong to one conversation.
+    func making<Result>(_ conversation: SoakConversation, _ body: () throws -> Result) rethrows -> Result {
+        made = conversation
+        defer { made = nil }
+        return try body()
+    }
 
     var total: Int { counts.values.reduce(0, +) }
 
@@ -52,6 +63,7 @@ final class SoakFaults {
     func syscalls() -> Syscalls {
         var table = real
         table.accept = { self.noted(self.accept($0, $1)) }
+        table.bind = { self.hits("bind") ? -Int(self.dice.pick([EADDRINUSE, ENOMEM])) : self.real.bind($0, $1, $2) }
         table.close = { self.close($0) }
         // Closures, since the type of an event is not known by name here.
         table.epollControl = { epoll, operation, fd, event in
@@ -71,16 +83,14 @@ final class SoakFaults {
         }
         table.getSocketName = { self.hits("getsockname") ? -Int(ENOBUFS) : self.real.getSocketName($0, $1) }
         table.getSocketOption = { self.getSocketOption($0, $1, $2, $3) }
+        table.pipe = { ends in self.opened("pipe2", ends) { self.real.pipe(ends) } }
+        table.read = { fd, buffer, count in self.read(fd, count) { self.real.read(fd, buffer, $0) } }
         table.receive = { fd, buffer, count in self.receive(fd, count) { self.real.receive(fd, buffer, $0) } }
         table.send = { fd, bytes, count in self.send(fd, count) { self.real.send(fd, bytes, $0) } }
         table.sendVector = { fd, pieces, count in
             let all = UnsafeBufferPointer(start: pieces, count: count)
-            return self.send(fd, all.reduce(0) { $0 + $1.iov_len }) { most in
-                var (first, left) = ([iovec](), most)
-                for piece in all where left > 0 {
-                    first.append(iovec(iov_base: piece.iov_base, iov_len: min(piece.iov_len, left)))
-                    left -= first.last!.iov_len
-                }
+            return self.send(fd, all.byteCount) { most in
+                let first = all.prefix(ofBytes: most)
                 return self.real.sendVector(fd, first, first.count)
             }
         }
@@ -91,10 +101,19 @@ final class SoakFaults {
             if !self.hits("socket") { return self.real.socket(family, type) }
             return -Int(self.dice.pick([EMFILE, ENFILE, ENOBUFS, ENOMEM, EACCES]))
         }
+        table.socketPair = { ends in self.opened("socketpair", ends) { self.real.socketPair(ends) } }
         table.startConnect = { self.startConnect($0, $1, $2) }
         table.timerCreate = {
             if !self.hits("timerfd_create") { return self.real.timerCreate() }
             return -Int(self.dice.pick([EMFILE, ENFILE, ENOMEM]))
+        }
+        table.write = { fd, bytes, count in self.write(fd, count) { self.real.write(fd, bytes, $0) } }
+        table.writeVector = { fd, pieces, count in
+            let all = UnsafeBufferPointer(start: pieces, count: count)
+            return self.write(fd, all.byteCount) { most in
+                let first = all.prefix(ofBytes: most)
+                return self.real.writeVector(fd, first, first.count)
+            }
         }
         return table
     }
@@ -113,11 +132,9 @@ final class SoakFaults {
         return result
     }
 
-    private func harm(_ fd: CInt) {
-        if let port = ports[fd] { harmed.insert(port) } else { allAreHarmed = true }
-    }
+    private func harm(_ fd: CInt) { harm(conversations[fd]) }
 
-    // MARK: The calls
+    // MARK: Descriptors that come and go
 
     private func accept(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
         let isHit = hits("accept4")
@@ -133,17 +150,17 @@ final class SoakFaults {
         let result = real.accept(fd, address)
         guard result >= 0 else { return result }
         let client = CInt(result)
-        ports[client] = SocketAddress(address.pointee)?.port
+        conversations[client] = SoakConversation(client: SocketAddress(address.pointee))
         guard isHit else { return result }
         // The client is gone before it could be had.
         harm(client)
-        ports[client] = nil
+        conversations[client] = nil
         _ = Glibc.close(client)
         return -Int(ECONNABORTED)
     }
 
     private func close(_ fd: CInt) -> Int {
-        ports[fd] = nil
+        conversations[fd] = nil
         ended.remove(fd)
         failed.remove(fd)
         // From now on the number may be another's.
@@ -155,7 +172,7 @@ final class SoakFaults {
 
     private func troubleOfRegistering(_ fd: CInt, _ operation: CInt) -> Int? {
         // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop.
-        guard operation == 1, ports[fd] != nil || fd == listener, hits("epoll_ctl") else { return nil }
+        guard operation == 1, conversations[fd] != nil || fd == listener, hits("epoll_ctl") else { return nil }
         harm(fd)
         return -Int(dice.pick([ENOMEM, ENOSPC]))
     }
@@ -167,12 +184,44 @@ final class SoakFaults {
         return 0
     }
 
+    private func startConnect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
+        let isHit = hits("connect")
+        if isHit && dice.once(in: 2) { return -Int(dice.pick(Self.connectErrors)) }
+        let result = noted(real.startConnect(fd, address, length))
+        var storage = sockaddr_storage()
+        if real.getSocketName(fd, &storage) >= 0 {
+            conversations[fd] = SoakConversation(client: SocketAddress(storage))
+        }
+        return isHit && result == -Int(EINPROGRESS) ? -Int(EINTR) : result
+    }
+
+    // EAGAIN is of a Unix listener whose backlog is full: it is asked again.
+    private static var connectErrors: [CInt] { [ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL, ETIMEDOUT, EAGAIN] }
+
+    /// A call that makes a pair or a pipe.
+    private func opened(_ call: String, _ ends: UnsafeMutablePointer<CInt>, _ make: () -> Int) -> Int {
+        if hits(call) { return -Int(dice.pick([EMFILE, ENFILE, ENOMEM])) }
+        let result = make()
+        if result >= 0 { for end in 0..<2 { conversations[ends[end]] = made ?? .nameless } }
+        return result
+    }
+
+    // MARK: Bytes that come and go
+
     private func receive(_ fd: CInt, _ count: Int, _ call: (Int) -> Int) -> Int {
         move("recv", fd, count, failingWith: [ECONNRESET, ETIMEDOUT, ENOMEM], over: &ended, call)
     }
 
+    private func read(_ fd: CInt, _ count: Int, _ call: (Int) -> Int) -> Int {
+        move("read", fd, count, failingWith: [EIO, ENOMEM], over: &ended, call)
+    }
+
     private func send(_ fd: CInt, _ count: Int, _ call: (Int) -> Int) -> Int {
         move("send", fd, count, failingWith: [EPIPE, ECONNRESET, ENOBUFS, ETIMEDOUT], over: &failed, call)
+    }
+
+    private func write(_ fd: CInt, _ count: Int, _ call: (Int) -> Int) -> Int {
+        move("write", fd, count, failingWith: [EPIPE, EIO, ENOMEM], over: &failed, call)
     }
 
     /// Makes `call` for so many bytes or fewer, or has it fail. `over` are those that it must not be made for again.
@@ -198,13 +247,18 @@ final class SoakFaults {
         if result <= 0 && result != -Int(EAGAIN) { over.insert(fd) }
         return result
     }
+}
 
-    private func startConnect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
-        let isHit = hits("connect")
-        if isHit && dice.once(in: 2) { return -Int(dice.pick([ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL, ETIMEDOUT])) }
-        let result = noted(real.startConnect(fd, address, length))
-        var storage = sockaddr_storage()
-        if real.getSocketName(fd, &storage) >= 0 { ports[fd] = SocketAddress(storage)?.port }
-        return isHit && result == -Int(EINPROGRESS) ? -Int(EINTR) : result
+extension UnsafeBufferPointer<iovec> {
+    fileprivate var byteCount: Int { reduce(0) { $0 + $1.iov_len } }
+
+    /// The pieces of no more than the first `count` bytes.
+    fileprivate func prefix(ofBytes count: Int) -> [iovec] {
+        var (first, left) = ([iovec](), count)
+        for piece in self where left > 0 {
+            first.append(iovec(iov_base: piece.iov_base, iov_len: Swift.min(piece.iov_len, left)))
+            left -= first.last!.iov_len
+        }
+        return first
     }
 }

@@ -23,7 +23,8 @@ final class SoakPeer {
     private let complain: (String) -> Void
     private var dice: SplitMix64
     private var fd: CInt = -1
-    private var port: UInt16 = 0
+    private var conversation = SoakConversation.nameless
+    private var isConnected = false
     private var sent = 0
     private var hasEnded = false
     private var isStalled = false
@@ -45,33 +46,41 @@ final class SoakPeer {
     }
 
     /// Takes part from now on, until it is over.
-    func start(to address: SocketAddress, on loop: EventLoop) {
+    func start(to address: SocketAddress, from source: SocketAddress?, on loop: EventLoop) {
         loop.schedule(after: .microseconds(dice.below(pause * 20))) { [self] in
+            open(address, source)
             connect(to: address)
-            goOn(loop)
+            goOn(address, loop)
         }
     }
 
-    private func goOn(_ loop: EventLoop) {
+    private func goOn(_ address: SocketAddress, _ loop: EventLoop) {
         if isOver { return }
         loop.schedule(after: .microseconds(dice.below(isStalled ? pause * 50 : pause))) { [self] in
-            step()
-            goOn(loop)
+            if isConnected { step() } else { connect(to: address) }
+            goOn(address, loop)
         }
+    }
+
+    private func open(_ address: SocketAddress, _ source: SocketAddress?) {
+        let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+        fd = socket(address.family, CInt(type), 0)
+        if let source, source.withSocketAddress({ bind(fd, $0, $1) }) < 0 { complain("\(SystemError(.bind, errno))") }
     }
 
     private func connect(to address: SocketAddress) {
-        let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-        fd = socket(address.family, CInt(type), 0)
         let result = address.withSocketAddress { Glibc.connect(fd, $0, $1) }
+        // The backlog of a Unix listener is full; TCP would go on trying by itself.
+        if result < 0 && errno == EAGAIN { return }
         if result < 0 && errno != EINPROGRESS { return fail("connect", errno) }
+        isConnected = true
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         withUnsafeMutableBytes(of: &storage) {
             _ = getsockname(fd, $0.assumingMemoryBound(to: sockaddr.self).baseAddress!, &length)
         }
-        port = SocketAddress(storage)?.port ?? 0
-        if ![.polite, .byteByByte, .stalling].contains(manner) { faults.harm(port) }
+        conversation = SoakConversation(client: SocketAddress(storage))
+        if ![.polite, .byteByByte, .stalling].contains(manner) { faults.harm(conversation) }
     }
 
     private func step() {
@@ -124,14 +133,14 @@ final class SoakPeer {
 
     private func end() {
         isAnswered = received == text.count
-        if !isAnswered && !faults.isHarmed(port) {
+        if !isAnswered && !faults.isHarmed(conversation) {
             complain("\(manner) got \(received) of \(text.count) bytes and the end")
         }
         finish()
     }
 
     private func fail(_ call: String, _ code: CInt) {
-        if !faults.isHarmed(port) {
+        if !faults.isHarmed(conversation) {
             complain("\(manner): \(SystemError(.socket, code)) of \(call) after \(received) bytes")
         }
         finish()

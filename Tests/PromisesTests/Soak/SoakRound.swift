@@ -9,13 +9,27 @@ final class SoakRound {
     let net: Network
     let faults: SoakFaults
     let server: Server
+    /// The listener's. Some clients do without a listener.
+    let stream: Stream
+    /// Where the file of a Unix path is.
+    let folder: Folder?
+    /// Whether clients of a Unix listener have addresses, by which a conversation is known.
+    let namesClients: Bool
+    let backlog: Int
+    /// Whether a client may find no place for so long that it gives up.
+    var isCrowded: Bool { backlog < Self.wideBacklog }
+    private static let wideBacklog = 4096
     var dice: SplitMix64
     private let isVirtual: Bool
     private(set) var complaints: [String] = []
     /// The unit of all times, in microseconds.
     let pause: Int
     private(set) var peers: [SoakPeer] = []
-    private(set) var clients = 0
+    /// Clients of all sorts, by their streams.
+    var connections: [String: Int] = [:]
+    /// How many have been named, and how many are inside.
+    var names = 0
+    var insides = 0
     /// Promises that are watched, and those of them that have settled.
     private var begun = 0
     private var settled = 0
@@ -23,7 +37,7 @@ final class SoakRound {
     /// What became of a round.
     struct Outcome {
         var complaints: [String] = []
-        var connections = 0
+        var connections: [String: Int] = [:]
         var faults: [String: Int] = [:]
         /// Conversations that nothing has hit, and that came to their end.
         var whole = 0
@@ -37,6 +51,14 @@ final class SoakRound {
         faults = SoakFaults(seed: seed)
         dice = SplitMix64(seed &+ 1 << 40)
         server = dice.pick(Server.allCases)
+        stream = dice.pick(Stream.listening)
+        folder = stream == .path ? Folder() : nil
+        if stream == .tcp {
+            (namesClients, backlog) = (false, Self.wideBacklog)
+        } else {
+            namesClients = !dice.once(in: 4)
+            backlog = dice.once(in: 4) ? 1 + dice.below(3) : Self.wideBacklog
+        }
         pause = isVirtual ? 2000 : 300
         net.ledger.sendsPiecesSingly = false
         net.kernel = faults.syscalls()
@@ -66,7 +88,7 @@ final class SoakRound {
 
     private var outcome: Outcome {
         Outcome(
-            complaints: complaints + faults.complaints, connections: peers.count + clients, faults: faults.counts,
+            complaints: complaints + faults.complaints, connections: connections, faults: faults.counts,
             whole: wholeClients + peers.count { $0.isAnswered },
             bytes: bytesOfClients + peers.reduce(0) { $0 + $1.received })
     }
@@ -99,13 +121,12 @@ final class SoakRound {
     // MARK: The round
 
     private func run() throws {
-        let listener = try net.listen()
+        let listener = try listen()
         if dice.once(in: 30) { faults.mayLose(net.ledger.open.first!) }
         faults.isOn = true
         let service = serve(listener)
         startPeers(listener.localAddress)
         let work = (0..<dice.below(6)).map { _ in client(listener.localAddress) }
-        clients = work.count
         if dice.once(in: 6) {
             net.loop.schedule(after: time(60)) { [self] in
                 faults.allAreHarmed = true
@@ -130,8 +151,9 @@ final class SoakRound {
             default: text = self.text()
             }
             let peer = SoakPeer(manner, text, pause: pause, faults, &dice) { [unowned self] in complain($0) }
-            peer.start(to: address, on: net.loop)
+            peer.start(to: address, from: clientAddress(), on: net.loop)
             peers.append(peer)
+            connections[stream.rawValue, default: 0] += 1
         }
     }
 
@@ -157,6 +179,7 @@ final class SoakRound {
         if metrics.waitingHandlers != 0 { complain("\(metrics.waitingHandlers) handlers wait") }
         if metrics.timers != 0 { complain("\(metrics.timers) timers are left") }
         if metrics.descriptors != 0 || net.loop.isAlive { complain("left: \(net.loop.whatKeepsItAlive)") }
+        if let folder, !folder.names.isEmpty { complain("files are left: \(folder.names)") }
         // Those of the loop.
         if net.ledger.open.count > 3 { complain("\(net.ledger.open.count) descriptors are open") }
         let bound = 100 + 3 * (faults.progress + metrics.timersFired)

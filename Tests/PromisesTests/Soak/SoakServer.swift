@@ -59,70 +59,69 @@ extension SoakRound {
     // MARK: One connection
 
     private func handle(_ connection: Connection) -> Promise<Void> {
-        let port = connection.peerAddress?.port
-        if dice.once(in: 4) { connection.writeWatermarks = (low: dice.below(1000), high: dice.below(3000)) }
-        var work = watch(echo(connection), "the echo")
+        handle(StreamEnd(connection), SoakConversation(client: connection.peerAddress))
+    }
+
+    func handle(_ end: StreamEnd, _ conversation: SoakConversation) -> Promise<Void> {
+        if dice.once(in: 4) { end.output.writeWatermarks = (low: dice.below(1000), high: dice.below(3000)) }
+        var work = watch(echo(end), "the echo")
         var timer: EventLoop.Timer?
         if dice.once(in: 5) {
-            harm(port)
-            work = trouble(connection, work, &timer)
+            faults.harm(conversation)
+            work = trouble(end, work, &timer)
         }
         return work.tapError(policy: .allErrors) { [self] error in
-            if let port, faults.isHarmed(port) { return }
-            complain("the server at \(connection): \(error) after \(connection.bytesReceived) bytes")
+            if faults.isHarmed(conversation) { return }
+            complain("the server at \(end.input): \(error) after \(end.input.bytesReceived) bytes")
         }.ensure { timer?.cancel() }
     }
 
-    /// Whoever has no port that is known may be anybody.
-    func harm(_ port: UInt16?) {
-        if let port { faults.harm(port) } else { faults.allAreHarmed = true }
-    }
-
     /// Something of our own that may come in between.
-    func trouble(_ connection: Connection, _ work: Promise<Void>, _ timer: inout EventLoop.Timer?) -> Promise<Void> {
+    func trouble(_ end: StreamEnd, _ work: Promise<Void>, _ timer: inout EventLoop.Timer?) -> Promise<Void> {
         let act: () -> Void
         switch dice.below(8) {
         case 0:
-            connection.idleTimeout = time(30)
+            dice.pick([end.input, end.output]).idleTimeout = time(30)
             return work
         case 1: return watch(work.timeout(time(30)), "a timeout")
-        case 2: act = { connection.abort() }
-        case 3: act = { connection.close().asPromise().cauterize() }
-        case 4: act = { connection.close(linger: .zero) }
-        case 5: act = { connection.shutdownWrite().ignoringErrors() }
+        case 2: act = { end.abort() }
+        case 3: act = { end.close().asPromise().cauterize() }
+        case 4: act = { for connection in [end.output, end.input] { connection.close(linger: .zero) } }
+        case 5: act = { end.output.shutdownWrite().ignoringErrors() }
         default: act = { work.cancel() }
         }
         timer = net.loop.schedule(after: time(30), act)
         return work
     }
 
-    private func echo(_ connection: Connection) -> Promise<Void> {
+    private func echo(_ end: StreamEnd) -> Promise<Void> {
+        let (input, output) = (end.input, end.output)
         switch server {
-        case .chain: return echoByChain(connection, upTo: 1 + dice.below(dice.pick([3, 1000, 65536])))
-        case .chunks: return connection.forEachChunk { connection.write($0) }
-        case .lines: return connection.forEachLine { connection.write($0 + "\n") }
-        case .frames: return echoByFrames(connection, of: 1 + dice.below(dice.pick([3, 1000, 100_000])))
+        case .chain: return echoByChain(end, upTo: 1 + dice.below(dice.pick([3, 1000, 65536])))
+        case .chunks: return input.forEachChunk { output.write($0) }
+        case .lines: return input.forEachLine { output.write($0 + "\n") }
+        case .frames: return echoByFrames(end, of: 1 + dice.below(dice.pick([3, 1000, 100_000])))
         case .whole:
             var all: [UInt8] = []
-            return connection.forEachChunk { chunk in chunk.withUnsafeBytes { all += $0 } }
-                .map { connection.write(all).ignoringErrors() }
-        case .pipe: return pipe(from: connection, to: connection).asVoid()
+            return input.forEachChunk { chunk in chunk.withUnsafeBytes { all += $0 } }
+                .map { output.write(all).ignoringErrors() }
+        case .pipe: return pipe(from: input, to: output).asVoid()
         }
     }
 
-    private func echoByChain(_ connection: Connection, upTo limit: Int) -> Promise<Void> {
-        connection.receive(upTo: limit).then { bytes -> Promise<Void> in
-            bytes.isEmpty ? .value : connection.write(bytes).then { self.echoByChain(connection, upTo: limit) }
+    private func echoByChain(_ end: StreamEnd, upTo limit: Int) -> Promise<Void> {
+        end.input.receive(upTo: limit).then { bytes -> Promise<Void> in
+            bytes.isEmpty ? .value : end.output.write(bytes).then { self.echoByChain(end, upTo: limit) }
         }
     }
 
-    private func echoByFrames(_ connection: Connection, of count: Int) -> Promise<Void> {
+    private func echoByFrames(_ end: StreamEnd, of count: Int) -> Promise<Void> {
         func next() -> Promise<Void> {
-            connection.read(exactly: count).then { connection.write($0) }.then { next() }
+            end.input.read(exactly: count).then { end.output.write($0) }.then { next() }
         }
         return next().recover(policy: .allErrors) { error -> Promise<Void> in
             guard case StreamError.endedEarly(_, let got) = error else { throw error }
-            return got == 0 ? .value : connection.read(exactly: got).then { connection.write($0) }
+            return got == 0 ? .value : end.input.read(exactly: got).then { end.output.write($0) }
         }
     }
 }
