@@ -27,6 +27,8 @@ final class SoakFaults {
     private var harmed: Set<SoakConversation> = []
     /// Whose pairs and pipes are being made.
     private var made: SoakConversation?
+    /// Clients that have not ended their side.
+    private var speaking: Set<CInt> = []
     private var listener: CInt = -1
     /// Descriptors of which nothing more comes, and those that take nothing more.
     private var ended: Set<CInt> = []
@@ -97,6 +99,10 @@ final class SoakFaults {
         table.setSocketOption = {
             self.hits("setsockopt") ? -Int(ENOBUFS) : self.real.setSocketOption($0, $1, $2, $3, $4)
         }
+        table.shutdown = { fd, how in
+            self.speaking.remove(fd)
+            return self.real.shutdown(fd, how)
+        }
         table.socket = { family, type in
             if !self.hits("socket") { return self.real.socket(family, type) }
             return -Int(self.dice.pick([EMFILE, ENFILE, ENOBUFS, ENOMEM, EACCES]))
@@ -160,6 +166,8 @@ final class SoakFaults {
     }
 
     private func close(_ fd: CInt) -> Int {
+        // Such as one that gives up its connect: the server may have it already, and be ended while it waits for a word.
+        if speaking.remove(fd) != nil { harm(fd) }
         conversations[fd] = nil
         ended.remove(fd)
         failed.remove(fd)
@@ -192,6 +200,7 @@ final class SoakFaults {
         if real.getSocketName(fd, &storage) >= 0 {
             conversations[fd] = SoakConversation(client: SocketAddress(storage))
         }
+        speaking.insert(fd)
         return isHit && result == -Int(EINPROGRESS) ? -Int(EINTR) : result
     }
 
