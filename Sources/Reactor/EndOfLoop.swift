@@ -8,7 +8,6 @@ extension EventLoop {
     func close() {
         hasEnded = true
         if isParked { unpark() }
-        admitHeldJobs()
         mailbox.close(into: &ready)
         var undelivered = 0
         // Letting go of one thing may make another ready, or start a timer: until nothing is left.

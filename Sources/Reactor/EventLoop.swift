@@ -9,17 +9,13 @@ import Synchronization
 /// all others. Its descriptors are opened when they are first needed; jobs alone need none.
 ///
 /// One turn: jobs that are ready; then descriptors are asked, waiting only if there was nothing to do; then due
-/// timers; then the events that came, each with the jobs that are ready after it; then whatever jobs are left. Within
-/// a turn jobs run in the order in which they were queued, timers in the order of their deadlines, events in the
-/// kernel's order.
+/// timers; then the events that came; then the jobs that all of these made ready. Within a turn jobs run in the
+/// order in which they were queued, timers in the order of their deadlines, events in the kernel's order.
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
     // checks for these few fields cost a quarter of the instructions of a promise's hop.
     @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
     @exclusivity(unchecked) @usableFromInline package internal(set) var waitingHandlers = 0
-    /// Jobs that wait for the last event of this turn; empty outside of the delivery.
-    @exclusivity(unchecked) var heldJobs = ReadyQueue()
-    @exclusivity(unchecked) var isDeliveringEvents = false
     @exclusivity(unchecked) var inlineJobs = Trampoline()
     @exclusivity(unchecked) var discardedJobs = Trampoline()
     @usableFromInline let mailbox = Mailbox()
@@ -178,11 +174,6 @@ public final class EventLoop {
             if let interrupted { meter.started = clock.now.nanoseconds - interrupted }
         }
         counters.turns += 1
-        // In the midst of another turn's events nothing waits for the last of those.
-        let wasDelivering = isDeliveringEvents
-        isDeliveringEvents = false
-        defer { isDeliveringEvents = wasDelivering }
-        admitHeldJobs()
         if isParked { unpark() }
         mailbox.take(into: &ready)
         // Mail, and what the budget of the turn before has left.
@@ -191,19 +182,18 @@ public final class EventLoop {
         if let early { noteTurn(since: early) }
         var limit = Int64.max
         if case .upTo(let duration) = wait { limit = now.advanced(by: duration).nanoseconds }
-        var budget = JobBudget()
         if poller.hasUndelivered {
-            // A nested turn delivers what the outer one has fetched; and before its timers, which would come after that in the
-            // outer one too and may ask what has arrived.
-            deliverEvents(&budget)
+            // A nested turn first delivers what the outer one has fetched; before its timers, which would come after that in
+            // the outer one too and may ask what has arrived.
+            deliverEvents()
         } else {
             try pollAndMeasure(mayBlock: !worked && ready.isEmpty && wait != .poll, limit)
         }
         let began = measuresTurns ? now.nanoseconds : nil
         fireTimers()
-        deliverEvents(&budget)
+        deliverEvents()
         takeMail()
-        if !ready.isEmpty { drain(&budget) }
+        _ = drain()
         if let began { noteTurn(since: began) }
         if isCarried && ready.isEmpty { try rest() }
     }
@@ -211,8 +201,7 @@ public final class EventLoop {
     /// Whether anything is left that the loop waits for.
     public var isAlive: Bool {
         // First: what such work has posted to us before it ended must be seen in the mailbox then.
-        awaitsOutsideWork || !ready.isEmpty || !heldJobs.isEmpty || !mailbox.isEmpty || timers.referenced > 0
-            || poller.referenced > 0
+        awaitsOutsideWork || !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0
             || poller.hasUndelivered || !holds.isEmpty || signals.hasReferenced
     }
 

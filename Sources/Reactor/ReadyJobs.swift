@@ -1,6 +1,12 @@
 // What a loop does with the jobs that are ready.
 
 extension EventLoop {
+    /// How many jobs run before descriptors and timers are looked at again, so that a chain of jobs that feeds
+    /// itself starves neither. Each is some 100 ns of work, which makes a batch 0.1 ms.
+    private static var jobBudget: Int { 1024 }
+    /// The same in nanoseconds, for jobs that are long; looked at every 32 jobs.
+    private static var timeBudget: Int64 { 2_000_000 }
+
     /// Runs `body` on this loop after all jobs that are ready already: in this turn if one is under way, otherwise in
     /// the next.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
@@ -13,35 +19,22 @@ extension EventLoop {
         ready.append(.passRetained(job))
     }
 
-    /// Queues `job` behind what all events of this turn make ready; outside of their delivery as `enqueue`. Among the jobs of
-    /// each event it would come after that event alone.
-    package func enqueueAfterEvents(_ job: Job) {
-        assertOwner()
-        if isDeliveringEvents { heldJobs.append(.passRetained(job)) } else { ready.append(.passRetained(job)) }
-    }
-
-    func admitHeldJobs() {
-        while let job = heldJobs.popFirst() { ready.append(job) }
-    }
-
     /// Runs ready jobs, at most a budget of them. True if there was one.
     func drain() -> Bool {
         guard !ready.isEmpty else { return false }
-        var budget = JobBudget()
-        drain(&budget)
-        return true
-    }
-
-    /// Runs ready jobs, at most `limit` of them and what is left of `budget`.
-    func drain(_ budget: inout JobBudget, atMost limit: Int = .max) {
-        let before = budget.jobs
+        var left = Self.jobBudget
         if isTiming { beginTiming() }
-        while !budget.isSpent, budget.jobs - before < limit, let job = ready.popFirst() {
-            budget.jobs += 1
+        var deadline = Int64.max
+        while left > 0, let job = ready.popFirst() {
+            left -= 1
             if isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
-            if budget.jobs & 31 == 0 { budget.look(at: clock) }
+            guard left & 31 == 0 else { continue }
+            let now = clock.now.nanoseconds
+            if deadline == .max { deadline = now &+ Self.timeBudget }
+            if now > deadline { break }
         }
-        counters.jobs += budget.jobs - before
+        counters.jobs += Self.jobBudget - left
+        return true
     }
 
     /// The first part of a turn alone: ready jobs, within the budget of a turn.
@@ -52,7 +45,6 @@ extension EventLoop {
             runInlineJobs()
             inlineJobs.resume()
         }
-        admitHeldJobs()
         takeMail()
         _ = drain()
     }
@@ -105,20 +97,5 @@ extension EventLoop {
     func collectMail() {
         if isParked { unpark() }
         mailbox.take(into: &ready)
-    }
-}
-
-/// How many jobs run before descriptors and timers are looked at again, so that a chain of jobs that feeds itself starves
-/// neither: 1024, each some 100 ns of work, which makes 0.1 ms; or, if they are long, what 2 ms have room for, at which
-/// is looked every 32 jobs.
-struct JobBudget {
-    var jobs = 0
-    private(set) var isSpent = false
-    private var deadline = Int64.max
-
-    mutating func look(at clock: LoopClock) {
-        let now = clock.now.nanoseconds
-        if deadline == .max { deadline = now &+ 2_000_000 }
-        isSpent = jobs >= 1024 || now > deadline
     }
 }

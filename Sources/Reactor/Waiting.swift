@@ -19,9 +19,7 @@ extension EventLoop {
     }
 
     /// Whether jobs are ready: another turn would not wait.
-    public var isReady: Bool {
-        !ready.isEmpty || !heldJobs.isEmpty || !mailbox.isEmpty || poller.hasUndelivered
-    }
+    public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
 
     func pollAndMeasure(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
         let began = mayBlock && (measuresTurns || measuresHandlers) ? now.nanoseconds : nil
@@ -118,15 +116,8 @@ extension EventLoop {
         counters.wakeups += 1
     }
 
-    /// How many jobs run between two events, so that the first does not use up the budget of all.
-    private static var jobsBetweenEvents: Int { 32 }
-
-    /// Delivers each event and runs what it has made ready before the next one: what came with it is in the processor's
-    /// cache then, and its memory is free again for the next.
-    func deliverEvents(_ budget: inout JobBudget) {
-        guard poller.hasUndelivered else { return }
-        if isTiming { beginTiming() }
-        isDeliveringEvents = true
+    func deliverEvents() {
+        if isTiming && poller.hasUndelivered { beginTiming() }
         while let delivery = poller.next(kernel) {
             switch delivery {
             case .handler(let handler, let ready):
@@ -144,10 +135,7 @@ extension EventLoop {
             case .loop(.mailbox): break
             case .loop(.timer): armedDeadline = .max
             }
-            if !ready.isEmpty { drain(&budget, atMost: Self.jobsBetweenEvents) }
         }
-        isDeliveringEvents = false
-        admitHeldJobs()
     }
 
     func openPoller() throws(SystemError) {

@@ -60,7 +60,7 @@ import Testing
                 put(into: pipe.far)
             }
             try loop.run()
-            #expect(log == ["event", "job", "event", "job"])
+            #expect(log == ["event", "event", "job", "job"])
             #expect(loop.metrics.turns == 1)
             #expect(ledger.waits.count == 1)
 

@@ -49,6 +49,8 @@ public final class Connection: IOProducer {
     /// It is, or was, read by somebody who goes on without waiting for what becomes of it: what the peer is owed is not
     /// known here.
     @exclusivity(unchecked) var isReadAhead = false
+    /// How many bits it takes to count the bytes that the last read has brought; what is expected of the next.
+    @exclusivity(unchecked) var bitsOfLastRead: UInt8 = 0
     /// Of those that `busy` was told of.
     @exclusivity(unchecked) var answersUnderWay: Int32 = 0
     @exclusivity(unchecked) var lastActivity = EventLoop.Instant(nanoseconds: 0)

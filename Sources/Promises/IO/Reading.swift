@@ -73,14 +73,40 @@ extension Connection {
     func readNow() {
         guard let (promise, limit) = pendingRead else { return readForFrame() }
         if limit == Self.chunkwise { return readChunk(promise) }
+        if bitsOfLastRead > Self.bitsOfLittle { return readMuch(promise, min(limit, 65536)) }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: limit)
         if count == -Int(EAGAIN) { return }
+        hand(count, to: promise) { [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+    }
+
+    /// Above that, 4 KiB, a copy costs more than memory of which a part may remain unused (16 KiB echoed: 1.17 of the
+    /// floor's CPU time with it, 1.11 without).
+    private static var bitsOfLittle: UInt8 { 12 }
+
+    /// Right into an array, as large as the last read lets expect: the next power of two. What does not fit is read in the
+    /// next turn, with more room.
+    @inline(never)
+    private func readMuch(_ promise: Core, _ limit: Int) {
+        let room = min(limit, 1 << bitsOfLastRead)
+        var count = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
+            count = receive(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
+            filled = max(count, 0)
+        }
+        if count == -Int(EAGAIN) { return }
+        hand(count, to: promise) { bytes }
+    }
+
+    /// Settles a read with what the kernel has answered.
+    @inline(__always)
+    private func hand(_ count: Int, to promise: Core, _ bytes: () -> [UInt8]) {
         pendingRead = nil
         let outcome: ReadOutcome
         if count > 0 {
             noteReceived(count)
-            outcome = .bytes([UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+            bitsOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
+            outcome = .bytes(bytes())
         } else {
             noteEnd(count)
             outcome = failure.map(ReadOutcome.failed) ?? .end

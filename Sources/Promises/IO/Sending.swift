@@ -13,9 +13,8 @@ extension Connection {
         set { rarities.writeQueueLimit = newValue }
     }
 
-    /// A small write that follows one of the same turn waits for the jobs that are ready, and for the events of the turn,
-    /// and leaves with those that come meanwhile: a thousand in one handler are two calls, and so are those of a hundred
-    /// connections to one.
+    /// A small write that follows one of the same turn waits for the jobs that are ready, and leaves with those that
+    /// come meanwhile: a thousand in one handler are two calls, and so are those of a hundred connections to one.
     private static var corkedSize: Int { 4096 }
 
     @usableFromInline
@@ -153,7 +152,7 @@ extension Connection {
     private func cork() {
         if isCorked { return }
         isCorked = true
-        loop.enqueueAfterEvents(FlushJob(self))
+        loop.enqueue(FlushJob(self))
     }
 
     fileprivate func uncork() {

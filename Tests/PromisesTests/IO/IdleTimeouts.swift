@@ -107,18 +107,23 @@ import Testing
     @Test func whatATurnHasFetchedIsReadBeforeAnotherInItsMidstLooksAtTheTime() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
-            let (first, firstPeer) = try net.pair()
-            let (second, secondPeer) = try net.pair()
-            second.idleTimeout = .milliseconds(100)
-            let read = second.read()
-            let nested = first.read().done { _ in hang(after(.zero)) }
+            let (near, far) = try Connection.pair()
+            let descriptor = try near.detach()
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            let read = connection.read()
+            var watch: EventLoop.Watch?
+            watch = try net.loop.watch(descriptor, for: .reading) { _ in
+                watch?.cancel()
+                hang(after(.zero))
+            }
             try net.loop.turn(.poll)
-            try firstPeer.send("x")
-            try secondPeer.send("y")
-            for fd in net.ledger.accepted { awaitArrival(of: POLLIN, at: fd) }
+            try hang(far.write("x"))
+            try peer.send("y")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             clock.advance(by: .milliseconds(150))
             #expect(try hang(read, timeout: patience) == .bytes([0x79]))
-            hang(nested)
+            try Connection(adopting: descriptor).abort()
         }
     }
 

@@ -45,6 +45,40 @@ import Testing
         }
     }
 
+    @Test func muchAndLittleByTurns() throws {
+        try withNetwork(turns: 4000) { net in
+            let (a, b) = try Connection.pair()
+            var place = 0
+            for count in [10, 5000, 70_000, 4095, 4096, 1, 20_000, 65_536, 8192, 100_000, 3] {
+                let write = b.write(pattern(count, from: place))
+                var rest = count
+                while rest > 0 {
+                    guard case .bytes(let bytes) = try hang(a.read(upTo: 60_000), timeout: patience) else {
+                        Issue.record("it has ended")
+                        return
+                    }
+                    #expect(bytes == pattern(bytes.count, from: place))
+                    #expect(bytes.count <= 60_000 && bytes.capacity < 2 * max(bytes.count, 65_536))
+                    place += bytes.count
+                    rest -= bytes.count
+                }
+                try hang(write, timeout: patience)
+            }
+            // With room for much, nothing comes, and then the end; nobody is read from then.
+            #expect(try hang(b.write(pattern(5000)), timeout: patience) == ())
+            _ = try hang(a.read(), timeout: patience)
+            let last = a.read()
+            net.kernel.receive = { [real = net.kernel] fd, buffer, count in
+                net.kernel = real
+                return -Int(EAGAIN)
+            }
+            try hang(b.write("x"), timeout: patience)
+            #expect(try hang(last, timeout: patience) == .bytes([0x78]))
+            b.close()
+            #expect(try hang(a.read(), timeout: patience) == .end)
+        }
+    }
+
     @Test func nothingIsReadBeforeItIsAskedFor() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
