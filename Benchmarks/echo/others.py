@@ -6,15 +6,14 @@ two that flood, and the start of a process. Each in alternating rounds of one ru
 import argparse
 import json
 import os
-import resource
-import signal
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from servers import FLOOR, ROOT, RaceError, Server, build, choose_cpus, contestants, find_product, pinning
+from servers import (FLOOR, ROOT, RaceError, Server, build, choose_cpus, contestants, find_product, pinning,
+                     raise_file_limit, run)
 
 CONNECTS = 5000
 IDLE = 10000
@@ -139,9 +138,7 @@ def main():
                         default=["connects", "idle", "flood", "start"])
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    raise_file_limit(IDLE + 64)
     cpus = choose_cpus()
     clients, servers = build("clients"), contestants()
     results = {}
@@ -175,10 +172,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except RaceError as error:
-        print(f"others: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run("others", main)

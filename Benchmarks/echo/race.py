@@ -10,15 +10,14 @@ import json
 import os
 import platform
 import re
-import resource
 import shlex
-import signal
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-from servers import FLOOR, RaceError, Server, build, check_echo, choose_cpus, contestants, pinning
+from servers import (FLOOR, RaceError, Server, build, check_echo, choose_cpus, contestants, pinning,
+                     raise_file_limit, run)
 
 DEFAULT_CELLS = "1x64x1,64x64x1,1000x64x1,10000x64x1,64x64x16,16x16384x4"
 WARMUP_SECONDS = 0.5
@@ -34,15 +33,15 @@ def measure(name, command, cell, seconds, cpus, load):
         arguments = [load, "--cpu-of", str(server.process.pid), "127.0.0.1", str(server.port),
                      *map(str, cell), str(seconds), str(WARMUP_SECONDS)]
         try:
-            run = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  timeout=seconds + 60, preexec_fn=pinning(load_cpu))
         except subprocess.TimeoutExpired:
             raise RaceError(f"{name}: the load did not end")
-        if run.stderr:
-            print(f"{name}: {run.stderr.strip()}", file=sys.stderr)
-        if run.returncode not in (0, 1):
-            raise RaceError(f"{name}: the load ended with {run.returncode}")
-        sample = json.loads(run.stdout)
+        if done.stderr:
+            print(f"{name}: {done.stderr.strip()}", file=sys.stderr)
+        if done.returncode not in (0, 1):
+            raise RaceError(f"{name}: the load ended with {done.returncode}")
+        sample = json.loads(done.stdout)
     if not sample["messages"] or not sample["server_cpu_ns"]:
         raise RaceError(f"{name}: nothing measured: {sample}")
     sample["cpu_ns_per_message"] = sample["server_cpu_ns"] / sample["messages"]
@@ -187,15 +186,7 @@ def main():
     parser.add_argument("--no-pin", action="store_true", help="let the scheduler place server and load")
     options = parser.parse_args()
 
-    # So that the servers are ended then, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # inherited by servers and load
-    most = max(cell[0] for cell in options.cells)
-    if hard != resource.RLIM_INFINITY and hard < most + 64:
-        raise RaceError(f"{most} connections need more open files than the {hard} allowed")
-
+    raise_file_limit(max(cell[0] for cell in options.cells) + 64)
     load = build("load")
     servers = {FLOOR: shlex.quote(build(FLOOR))} if options.no_default else contestants()
     servers.update(options.server)
@@ -231,10 +222,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except RaceError as error:
-        print(f"race: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run("race", main)

@@ -2,8 +2,10 @@
 
 import os
 import re
+import resource
 import select
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -72,6 +74,30 @@ def contestants(only_default=False):
     except RaceError:
         print("without libuv: install libuv1-dev", file=sys.stderr)
     return found
+
+
+# A race as a program
+
+
+def run(name, main):
+    """Runs `main`, which answers the exit status, and ends with it; with 2 if there was no race."""
+    # So that the servers are ended then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main())
+    except RaceError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def raise_file_limit(needed):
+    """As far as it goes; servers and clients inherit it."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise RaceError(f"{needed} open files are needed, and {hard} allowed")
 
 
 # CPUs
