@@ -120,7 +120,7 @@ def table(title, unit, samples, beside_floor=True):
             ratios = [a / b for a, b in zip(values, floor)]
             beside = f"{statistics.median(ratios):8.3f} ({min(ratios):.3f}-{max(ratios):.3f})"
         print(f"  {name:14} {statistics.median(values):10.2f} {beside}".rstrip(), flush=True)
-    return {name: values for name, values in samples.items()}
+    return samples
 
 
 def alternate(servers, rounds, measure):

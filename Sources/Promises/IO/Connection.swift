@@ -51,7 +51,7 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var isReadAhead = false
     /// How many bits it takes to count the bytes that the last read has brought; what is expected of the next.
     @exclusivity(unchecked) var bitsOfLastRead: UInt8 = 0
-    /// Of those that `busy` was told of.
+    /// How many answers `busy` was told of that have not settled.
     @exclusivity(unchecked) var answersUnderWay: Int32 = 0
     @exclusivity(unchecked) var lastActivity = EventLoop.Instant(nanoseconds: 0)
     /// The turn of the loop in which bytes were last sent at once.

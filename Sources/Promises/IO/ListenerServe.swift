@@ -58,11 +58,9 @@ extension Listener {
         let core = IOPromise(Void.self, claims)
         let start = { (listener: Listener, connection: Connection, place: Int) -> Core in
             let work = firstly { try handler(connection) }.core
-            guard let onError else {
-                return work.derive(Served(listener: listener, place: place), role: .runsWhenCancelled)
-            }
-            let reported = ServedAndReported(listener: listener, place: place, onError: onError)
-            return work.derive(reported, role: .runsWhenCancelled)
+            let served = Served(listener: listener, place: place)
+            guard let onError else { return work.derive(served, role: .runsWhenCancelled) }
+            return work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
         }
         claims.service = ListenerClaims.Service(limit: maxConnections, start: start, promise: core)
         updateInterest()
@@ -72,8 +70,8 @@ extension Listener {
 
 // One core a connection, and not a chain of operators: it is there for as long as the connection.
 
-/// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done its place
-/// is free. Fits into the core that waits for it; does not ask for the value, and so need not know its type.
+/// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done
+/// its place is free. Fits into the core that waits for it; does not ask for the value, and so need not know its type.
 private struct Served: Operation {
     typealias Input = Void
     typealias Output = Void
@@ -81,13 +79,10 @@ private struct Served: Operation {
     let place: Int
 
     func run(_ source: Source<Void>, _ core: Core) {
-        close()
+        if let connection = listener.running[place]?.connection {
+            _ = connection.close().core.derive(ServiceIsDone(listener: listener, place: place))
+        }
         core.finish(())
-    }
-
-    func close() {
-        guard let closing = listener.running[place]?.connection.close().core else { return }
-        _ = closing.derive(ServiceIsDone(listener: listener, place: place))
     }
 }
 
@@ -95,18 +90,17 @@ private struct Served: Operation {
 private struct ServedAndReported: Operation {
     typealias Input = Void
     typealias Output = Void
-    let listener: Listener
-    let place: Int
+    let served: Served
     let onError: (any Error, Connection) -> Void
 
     func run(_ source: Source<Void>, _ core: Core) {
         if !source.isFulfilled { report(source.error) }
-        Served(listener: listener, place: place).close()
-        core.finish(())
+        served.run(source, core)
     }
 
     private func report(_ error: any Error) {
-        guard !error.isCancelled, let connection = listener.running[place]?.connection else { return }
+        let listener = served.listener
+        guard !error.isCancelled, let connection = listener.running[served.place]?.connection else { return }
         if listener.drain?.hasEnded(connection) != true { onError(error, connection) }
     }
 }

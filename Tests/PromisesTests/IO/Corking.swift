@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func whatIsHeldBackUntilTheLastEventGoesWhenAHandlerWaitsForIt() throws {
+    @Test func whatIsHeldBackGoesWhenAHandlerWaitsForIt() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             let (c, d) = try Connection.pair()

@@ -64,7 +64,7 @@ import Testing
                 }
                 try hang(write, timeout: patience)
             }
-            // With room for much, nothing comes, and then the end; nobody is read from then.
+            // With room for much: nothing after all, then little, then the end.
             #expect(try hang(b.write(pattern(5000)), timeout: patience) == ())
             _ = try hang(a.read(), timeout: patience)
             let last = a.read()
