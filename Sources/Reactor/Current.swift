@@ -72,16 +72,19 @@ extension EventLoop {
 
     @usableFromInline
     package static func makeLoopOfThisThread() -> EventLoop {
-        Fork.watch()
         let isMainThread = clinux_gettid() == getpid()
         let loop = isMainThread ? mainLoop.loop : EventLoop()
-        loop.owner = pthread_self()
-        clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
-        if !isMainThread {
-            // The thread's end closes the loop and drops this reference.
-            pthread_setspecific(endOfThread, Unmanaged.passRetained(loop).toOpaque())
-        }
+        loop.settleOnThisThread(endsWithIt: !isMainThread)
         return loop
+    }
+
+    /// Makes this loop the calling thread's, which has none yet.
+    func settleOnThisThread(endsWithIt: Bool = true) {
+        Fork.watch()
+        owner = pthread_self()
+        clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
+        // The thread's end closes the loop and drops this reference.
+        if endsWithIt { pthread_setspecific(Self.endOfThread, Unmanaged.passRetained(self).toOpaque()) }
     }
 
     static func owns(_ loop: EventLoop) -> Bool { pthread_equal(loop.owner, pthread_self()) != 0 }

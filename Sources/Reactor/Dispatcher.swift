@@ -21,7 +21,7 @@ public protocol Dispatcher: Sendable {
 /// Why a job was not taken, or a pool not made.
 public enum DispatchError: Error, Hashable, Sendable {
     /// The loop has ended, with its thread or with the scope of `withLoop`.
-    case loopHasEnded
+    case loopEnded
     /// `shutDown()` has been called on the pool of that name.
     case poolIsShutDown(name: String)
     /// All threads of the pool are at work, and `limit` jobs wait for one already.
@@ -36,7 +36,7 @@ extension DispatchError: CustomStringConvertible {
     /// A sentence for people.
     public var description: String {
         switch self {
-        case .loopHasEnded: "dispatch to an event loop that has ended"
+        case .loopEnded: "dispatch to an event loop that has ended"
         case .poolIsShutDown(let name): "dispatch to the thread pool \"\(name)\", which has been shut down"
         case .queueIsFull(let name, let limit):
             "dispatch to the thread pool \"\(name)\", where \(limit) job\(limit == 1 ? " waits" : "s wait") already"
@@ -49,8 +49,8 @@ extension DispatchError: CustomStringConvertible {
 
 extension EventLoop.Remote: Dispatcher {
     /// Runs `job` on the loop, as `submit` does; always as a job of its own, also if this is the loop's thread.
-    /// - Throws: `DispatchError.loopHasEnded`. (A loop that ends with the job in its queue lets it go.)
+    /// - Throws: `DispatchError.loopEnded`. (A loop that ends with the job in its queue lets it go.)
     public func dispatch(_ job: @escaping @Sendable () -> Void) throws(DispatchError) {
-        guard submit(job) else { throw .loopHasEnded }
+        guard submit(job) else { throw .loopEnded }
     }
 }

@@ -33,6 +33,10 @@ extension EventLoop {
         awaitOwedWakes()
         if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
         poller.close(kernel)
+        defer {
+            let door = door.take()
+            door?.ended.open()
+        }
         if undelivered + waitingHandlers > 0 { LoopReport.send(.undelivered(undelivered + waitingHandlers)) }
         guard waitingHandlers > 0 else { return }
         // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused

@@ -41,7 +41,11 @@ public final class EventLoop {
     /// Whom the job of a pool works for that this thread is at.
     var patron: Remote?
     @exclusivity(unchecked) var stopRequested = false
+    /// Whether runs and hangs are to end, since the loop's thread is: see `spawn`.
+    @exclusivity(unchecked) package internal(set) var isStopping = false
     package internal(set) var hasEnded = false
+    // Until the loop ends. It holds the loop in turn.
+    var door: Remote?
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
 
@@ -80,9 +84,10 @@ public final class EventLoop {
     /// Three readings of the clock a turn, about 75 ns, however much happens in it; off by default.
     @exclusivity(unchecked) public var measuresTurns = false
 
-    package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls()) {
+    package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
         kernel = Kernel(syscalls)
+        door = Remote(of: self, name: name)
     }
 
     deinit {
@@ -119,7 +124,7 @@ public final class EventLoop {
     ///   that made the loop (`EPERM` of `epoll_wait`).
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
-        while !stopRequested && isAlive { try turn(.wait) }
+        while !stopRequested && !isStopping && isAlive { try turn(.wait) }
         stopRequested = false
     }
 
@@ -134,7 +139,7 @@ public final class EventLoop {
     public func run(until condition: () throws -> Bool) throws -> Bool {
         defer { stopRequested = false }
         while try !condition() {
-            guard !stopRequested && isAlive else { return false }
+            guard !stopRequested && !isStopping && isAlive else { return false }
             try turn(.wait)
         }
         return true

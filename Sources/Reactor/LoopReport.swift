@@ -10,6 +10,8 @@ package enum LoopReport: Sendable {
 
     /// A job of a task came to a loop that has ended, and runs on another thread.
     case taskOfEndedLoop
+    /// A loop of `spawn`, of that name, cannot wait any more, and ends.
+    case loopFailed(String, SystemError)
 
     package static let handler = Mutex(
         Handler { report in
@@ -19,6 +21,8 @@ package enum LoopReport: Sendable {
             case .slowHandler(let handler, _): LoopReport.print(handler.description)
             case .taskOfEndedLoop:
                 LoopReport.print("a task ran on a thread of its own, since its event loop has ended")
+            case .loopFailed(let name, let error):
+                LoopReport.print("the event loop \"\(name)\" ended, since it could not go on: \(error)")
             }
         })
 

@@ -5,9 +5,6 @@ import Glibc
 /// outlives the pool for as long as there are jobs.
 // @unchecked: `state` is touched under the lock only; lock and conditions are made for any thread.
 package final class PoolThreads: @unchecked Sendable {
-    /// As pthread_create does: starts `PoolThreads.run` with the address, and answers 0 or an errno.
-    package typealias Create = @Sendable (UnsafeMutablePointer<pthread_t>, UnsafeMutableRawPointer) -> CInt
-
     private struct State: ~Copyable {
         var queue = ReadyQueue()
         var queued = 0
@@ -27,7 +24,7 @@ package final class PoolThreads: @unchecked Sendable {
     private let name: String
     private let most: Int
     private let queueLimit: Int
-    private let create: Create
+    private let create: OwnThread.Create
     private let forkGeneration: CInt
     private var state = State()
 
@@ -38,7 +35,7 @@ package final class PoolThreads: @unchecked Sendable {
     /// All threads have been joined.
     private let hasEnded = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    init(_ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping Create = PoolThreads.create) {
+    init(_ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping OwnThread.Create = OwnThread.create) {
         Fork.watch()
         forkGeneration = Fork.generation
         self.name = name
@@ -109,33 +106,14 @@ package final class PoolThreads: @unchecked Sendable {
 
     /// Answers 0 or an errno.
     private func start(_ state: inout State) -> CInt {
-        let thread = PoolThread(self, Self.name(name, number: state.handles.count + 1))
-        let address = Unmanaged.passRetained(thread)
-        // Signals are for the threads that the program made for them. Faults stay: they are the thread's own, and blocked
-        // ones would end the process without a word.
-        var blocked = sigset_t()
-        sigfillset(&blocked)
-        for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] { sigdelset(&blocked, fault) }
-        var before = sigset_t()
-        // A thread is born with the mask of the one that starts it.
-        pthread_sigmask(SIG_SETMASK, &blocked, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        let name = OwnThread.name(name, number: state.handles.count + 1)
         var handle = pthread_t()
-        let failure = create(&handle, address.toOpaque())
-        if failure == 0 { state.handles.append(handle) } else { address.release() }
+        let failure = OwnThread.start(name, &handle, create) {
+            pthread_setspecific(Self.poolOfThread, Unmanaged.passUnretained(self).toOpaque())
+            self.work()
+        }
+        if failure == 0 { state.handles.append(handle) }
         return failure
-    }
-
-    package static let create: Create = { pthread_create($0, nil, { PoolThreads.run($0) }, $1) }
-
-    /// What a thread does: `address` is what `Create` was given.
-    package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-        guard let address else { return nil }
-        let thread = Unmanaged<PoolThread>.fromOpaque(address).takeRetainedValue()
-        pthread_setname_np(pthread_self(), thread.name)
-        pthread_setspecific(poolOfThread, Unmanaged.passUnretained(thread.pool).toOpaque())
-        thread.pool.work()
-        return nil
     }
 
     /// The address of the pool that the calling thread works for. Only compared.
@@ -160,14 +138,6 @@ package final class PoolThreads: @unchecked Sendable {
             state.completed += 1
         }
         pthread_mutex_unlock(lock)
-    }
-
-    /// `name-1`, cut to the 15 bytes that Linux keeps.
-    private static func name(_ name: String, number: Int) -> String {
-        let ending = "-\(number)"
-        var cut = name
-        while cut.utf8.count + ending.utf8.count > 15, !cut.isEmpty { cut.removeLast() }
-        return cut + ending
     }
 
     // MARK: The end
@@ -204,16 +174,5 @@ package final class PoolThreads: @unchecked Sendable {
     private func close() {
         withLock { $0.isClosed = true }
         pthread_cond_broadcast(hasWork)
-    }
-}
-
-/// What a new thread is given.
-private final class PoolThread {
-    let pool: PoolThreads
-    let name: String
-
-    init(_ pool: PoolThreads, _ name: String) {
-        self.pool = pool
-        self.name = name
     }
 }

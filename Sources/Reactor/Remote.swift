@@ -1,13 +1,40 @@
+import CLinux
 import Synchronization
 
 extension EventLoop {
-    /// This loop as other threads may use it.
-    public var remote: Remote { Remote(loop: self) }
+    /// This loop as other threads may use it: always the same object, until the loop has ended.
+    public var remote: Remote { door ?? Remote(of: self) }
 
-    // @unchecked: of the loop it touches only the mailbox and atomics, which are made for any thread.
     /// A loop's door for other threads: the only part of a loop that is `Sendable`.
-    public struct Remote: @unchecked Sendable {
+    ///
+    /// It is an executor of Swift Concurrency too, for actors and tasks that are to run on the loop. An actor lives there, next
+    /// to the promises of that thread, if it says so:
+    ///
+    /// ```swift
+    /// actor Ledger {
+    ///     private let home: EventLoop.Remote
+    ///     nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+    ///     init(on home: EventLoop.Remote) { self.home = home }
+    /// }
+    /// ```
+    ///
+    /// Whoever refers to it unowned, as an actor does, must keep it. `EventLoop.main` is there for ever.
+    // @unchecked: of the loop it touches only the mailbox and atomics, which are made for any thread; `ended` has a lock.
+    public final class Remote: @unchecked Sendable {
+        // And the loop holds its remote: a circle until the loop ends, which every loop does but the main thread's.
         let loop: EventLoop
+        let ended = Latch()
+        /// Whether a job of Swift's that came too late has been reported.
+        let hasReported = Atomic(false)
+        /// What the thread of the loop is called, if `EventLoop.spawn` has started it.
+        public let name: String?
+        private var isSpawned: Bool { name != nil }
+
+        init(of loop: EventLoop, name: String? = nil) {
+            self.loop = loop
+            self.name = name
+            if loop.hasEnded { ended.open() }
+        }
 
         /// Runs `job` on the loop, after what was submitted before by this thread. A loop that sleeps is woken, once for
         /// any number of jobs.
@@ -23,15 +50,45 @@ extension EventLoop {
             return false
         }
 
-        /// Ends the loop's `run()` after its present turn, as `EventLoop.stop()` does on the loop's own thread.
+        /// Ends the loop's `run()` after its present turn, as `EventLoop.stop()` does on the loop's own thread. A loop of
+        /// `EventLoop.spawn` is ended for good: nested runs and `hang`s come back too, and then its thread ends. What was
+        /// submitted before by this thread runs first.
         /// - Returns: false if the loop has ended.
         @discardableResult
         public func stop() -> Bool {
             // The loop object is only used once the job runs, on the loop's thread.
             nonisolated(unsafe) let loop = loop
-            return submit { loop.stop() }
+            return submit {
+                loop.isStopping = self.isSpawned
+                loop.stop()
+            }
         }
+
+        /// Blocks the calling thread until the loop has ended, with all that it held; a loop of `EventLoop.spawn` ends after
+        /// `stop()`. At once if this is the loop's own thread, where waiting for it would not end.
+        ///
+        /// On the thread of another loop nothing else happens there meanwhile; see `Remote.ended` of `Promises` then.
+        @available(*, noasync, message: "it blocks its thread")
+        public func join() {
+            if !isCurrent { ended.wait() }
+        }
+
+        /// Whether the loop has ended. Any thread.
+        public var hasEnded: Bool { ended.isOpen }
+
+        /// Calls `body` when the loop has ended, on its thread, as the last thing there; at once, on this one, if it has.
+        package func whenEnded(_ body: @escaping @Sendable () -> Void) { ended.whenOpen(body) }
+
+        /// Whether this is the loop's thread, and the loop the current one.
+        var isCurrent: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(loop).toOpaque() }
     }
+}
+
+extension EventLoop.Remote: Hashable {
+    /// Whether both are of one loop.
+    public static func == (one: EventLoop.Remote, other: EventLoop.Remote) -> Bool { one.loop === other.loop }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(loop)) }
 }
 
 extension EventLoop {

@@ -42,12 +42,12 @@ public final class ThreadPool: Dispatcher {
         name: String = "pool", threads: Int = ThreadPool.defaultThreads,
         queueLimit: Int = ThreadPool.defaultQueueLimit
     ) throws(DispatchError) {
-        try self.init(name: name, threads: threads, queueLimit: queueLimit, create: PoolThreads.create)
+        try self.init(name: name, threads: threads, queueLimit: queueLimit, create: OwnThread.create)
     }
 
     /// The same with a way of starting threads that a test has replaced.
     package convenience init(
-        name: String, threads: Int, queueLimit: Int, create: @escaping PoolThreads.Create
+        name: String, threads: Int, queueLimit: Int, create: @escaping OwnThread.Create
     ) throws(DispatchError) {
         if threads < 1 { throw .badInput("ThreadPool(threads: \(threads)): there must be 1 at least") }
         if queueLimit < 1 { throw .badInput("ThreadPool(queueLimit: \(queueLimit)): it must be 1 at least") }

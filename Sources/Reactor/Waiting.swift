@@ -145,7 +145,7 @@ extension EventLoop {
         try poller.open(kernel)
     }
 
-    private func openWaker() throws(SystemError) {
+    func openWaker() throws(SystemError) {
         guard wakeDescriptor.load(ordering: .relaxed) < 0 else { return }
         try openPoller()
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))

@@ -203,7 +203,7 @@ final class MainThread: XCTestCase {
             let ran = Counter()
             var threads = 0
             let (child, executor) = try EventLoop.withLoop { loop in
-                let executor = loop.remote.executor
+                let executor = loop.remote
                 Task(executorPreference: executor) { ran.add() }
                 XCTAssertEqual(loop.metrics.readyJobs, 1)
                 let child = try fork()
@@ -217,7 +217,7 @@ final class MainThread: XCTestCase {
                 // The loop has ended in this process too, and with it what it has left behind.
                 Task(executorPreference: executor) { ran.add() }
                 if hasThread {
-                    let own = EventLoop.withLoop { $0.remote.executor }
+                    let own = EventLoop.withLoop { $0.remote }
                     Task(executorPreference: own) { ran.add() }
                 }
                 _exit(entries(of: "/proc/self/task") == threads && ran.value == 0 ? 42 : 2)

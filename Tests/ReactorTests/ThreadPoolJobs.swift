@@ -100,7 +100,7 @@ import Testing
 
     @Test func errorsAreSentences() {
         let sentences = [
-            DispatchError.loopHasEnded, .poolIsShutDown(name: "a"), .queueIsFull(name: "a", limit: 1),
+            DispatchError.loopEnded, .poolIsShutDown(name: "a"), .queueIsFull(name: "a", limit: 1),
             .queueIsFull(name: "a", limit: 2), .poolIsForked(name: "a"), .badInput("b"),
         ].map { "\($0)" }
         #expect(
@@ -124,7 +124,7 @@ import Testing
             return loop.remote
         }
         let error = failure { try remote.dispatch { ran.add() } }
-        #expect(error as? DispatchError == DispatchError.loopHasEnded)
+        #expect(error as? DispatchError == DispatchError.loopEnded)
         #expect(ran.value == 1)
     }
 }

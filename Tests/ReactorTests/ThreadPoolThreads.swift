@@ -5,14 +5,6 @@ import Testing
 
 /// The threads of a pool: names, signals, trouble in starting them, and their loops.
 @Suite struct ThreadPoolThreads {
-    private func nameOfThisThread() -> String {
-        var text = [UInt8](repeating: 0, count: 64)
-        let fd = open("/proc/self/task/\(clinux_gettid())/comm", O_RDONLY)
-        defer { close(fd) }
-        let count = read(fd, &text, 64)
-        return String(decoding: text[..<max(count - 1, 0)], as: UTF8.self)
-    }
-
     @Test(arguments: [
         ("pool", "pool-1", "pool-2"), ("a-very-long-name-of-a-pool", "a-very-long-n-1", "a-very-long-n-2"),
         ("ünïcödé-ünïcödé", "ünïcödé--1", "ünïcödé--2"), ("", "-1", "-2"),
@@ -67,7 +59,7 @@ import Testing
         let tries = Counter()
         let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 2) { handle, address in
             tries.add()
-            return tries.value == 2 ? EAGAIN : PoolThreads.create(handle, address)
+            return tries.value == 2 ? EAGAIN : OwnThread.create(handle, address)
         }
         let (latch, ran) = (Latch(), Counter())
         try pool.block(by: latch)
@@ -85,7 +77,7 @@ import Testing
         let tries = Counter()
         let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 1) { handle, address in
             tries.add()
-            return tries.value > 1 ? EAGAIN : PoolThreads.create(handle, address)
+            return tries.value > 1 ? EAGAIN : OwnThread.create(handle, address)
         }
         let latch = Latch()
         try pool.block(by: latch)

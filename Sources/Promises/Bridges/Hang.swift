@@ -11,7 +11,8 @@ import Reactor
 /// waiting for other threads. With a time-out it is logged when the time is up.
 ///
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
-/// - Throws: the promise's error; `PromiseError.timedOut`; `SystemError` if the loop cannot open its descriptors.
+/// - Throws: the promise's error; `PromiseError.timedOut`; `.loopEnded` if this loop is being stopped for good, see
+///   `EventLoop.spawn`; `SystemError` if the loop cannot open its descriptors.
 @available(*, noasync, message: "an async function must not block its thread; write try await promise.async()")
 @inlinable
 @discardableResult
@@ -89,6 +90,7 @@ extension Core {
                 continue
             }
             if timedOut { throw PromiseError.timedOut }
+            if loop.isStopping { throw PromiseError.loopEnded }
             try loop.turn(.wait)
         }
     }

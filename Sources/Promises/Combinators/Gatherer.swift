@@ -26,10 +26,10 @@ class Gatherer: Core, @unchecked Sendable {
     func letGo() { preconditionFailure("abstract") }
 
     /// A source has settled, or never will.
-    final func lose() {
+    final func lose(_ error: @autoclosure () -> PromiseError = .ofNobody) {
         guard outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, isOpen else { return }
         // Nobody is left who could run here, so this may be any thread.
-        producerIsGone()
+        producerIsGone(error())
         letGo()
     }
 }
@@ -58,7 +58,7 @@ final class SourceNode: Core, @unchecked Sendable {
     /// The loop has ended. Each source's thread may be here at the same time, so the gatherer is not told the outcome,
     /// only that none will come.
     override func discardAndRelease() {
-        tellGatherer { $0.lose() }
+        tellGatherer { $0.lose(.loopEnded) }
         super.discardAndRelease()
     }
 

@@ -279,7 +279,7 @@ private final class CancelledRun: Job {
 
     override func discardAndRelease() {
         core.code(core, .drop)
-        core.producerIsGone()
+        core.producerIsGone(.loopEnded)
         let loop = core.countsAsWaiting ? core.loop : nil
         super.discardAndRelease()
         if let loop { Core.handlerIsGone(fromLoopAt: loop) }

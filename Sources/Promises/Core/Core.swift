@@ -208,7 +208,7 @@ class Core: Job, @unchecked Sendable {
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
         dropOperation()
-        producerIsGone()
+        producerIsGone(.loopEnded)
         let loop = countsAsWaiting ? loop : nil
         super.discardAndRelease()
         if let loop { Self.handlerIsGone(fromLoopAt: loop) }

@@ -12,8 +12,8 @@ enum Reports {
     }
 
     static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {
-        // An abandoned promise has been reported when it was abandoned.
-        if error.isCancelled || error as? PromiseError == .abandoned { return }
+        // What was abandoned, and what a loop has left behind, has been reported by then.
+        if error.isCancelled || [.abandoned, .loopEnded].contains(error as? PromiseError) { return }
         conf.log(.unhandledRejection(error, provenance()))
     }
 }

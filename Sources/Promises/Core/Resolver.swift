@@ -114,6 +114,6 @@ final class ResolverToken: Sendable {
     deinit {
         guard core.claim() else { return }
         Reports.abandoned(core)
-        if conf.abandoned == .log { core.forsake() } else { core.reject(PromiseError.abandoned) }
+        if conf.abandoned == .log { core.forsake() } else { core.reject(PromiseError.ofNobody) }
     }
 }

@@ -329,10 +329,10 @@ extension Core {
 
     /// What would have settled this core has gone, or is about to: those who wait are told so, each on its own loop.
     /// Called by the producer, while it still holds the core.
-    func producerIsGone() {
+    func producerIsGone(_ error: @autoclosure () -> PromiseError = .ofNobody) {
         guard isOpen else { return }
         if conf.abandoned == .log { return forsake() }
-        storeError(PromiseError.abandoned, nil)
+        storeError(error(), nil)
         retain()
         settle(State.rejected)
     }

@@ -24,6 +24,8 @@ public enum LogEvent: Sendable {
     /// An actor or a task has an executor of a loop that has ended: its jobs run on a thread that is there for these. Once an
     /// executor.
     case taskOfEndedLoop
+    /// A loop of `EventLoop.spawn` ended, and its thread with it, since it could not wait for anything any more. Its name.
+    case loopFailed(String, any Error)
 }
 
 extension LogEvent: CustomStringConvertible {
@@ -43,6 +45,8 @@ extension LogEvent: CustomStringConvertible {
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
         case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
+        case .loopFailed(let name, let error):
+            "the event loop \"\(name)\" ended, since it could not go on: \(error)"
         case .slowHandler(let handler, let promise):
             "\(handler)\(promise.map { ": that of \($0)" } ?? "")"
         }

@@ -1,3 +1,4 @@
+import Reactor
 import Synchronization
 
 /// What the library itself rejects promises with.
@@ -14,6 +15,9 @@ public enum PromiseError: Error, Sendable {
     case returnedSelf
     /// The last resolver went without settling the promise.
     case abandoned
+    /// The event loop that would have settled the promise, or on which its handler was to run, has ended with its thread or
+    /// its scope.
+    case loopEnded
     /// A callback reported neither a value nor an error.
     case invalidCallingConvention
     /// An argument that makes no sense; the text names the call and the value.
@@ -27,6 +31,9 @@ public enum PromiseError: Error, Sendable {
     case noWinner([any Error])
     /// The closure of a `validate` refused `value`, which is shown as text, its first 200 characters.
     case validationFailed(value: String)
+
+    /// What it comes to if nobody is left who could settle a promise.
+    static var ofNobody: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
 
     /// What it comes to if all of several were rejected.
     @usableFromInline
@@ -53,6 +60,7 @@ extension PromiseError: CustomStringConvertible {
         case .timedOut: "the time-out has passed"
         case .returnedSelf: "a handler returned the promise that waits for it"
         case .abandoned: "nobody is left who could settle the promise"
+        case .loopEnded: "the event loop has ended on which the promise depended"
         case .invalidCallingConvention: "a callback reported neither a value nor an error"
         case .badInput(let text): text
         case .compactMap(let value, let type): "compactMap found no \(type) in \(value)"
@@ -90,6 +98,7 @@ extension PromiseError: Equatable {
         case .emptySequence: (7, "", "")
         case .noWinner: (8, "", "")
         case .validationFailed(let value): (9, value, "")
+        case .loopEnded: (10, "", "")
         }
     }
 }

@@ -107,7 +107,7 @@ final class DispatchedResult: Core, @unchecked Sendable {
         } else if conf.abandoned == .log {
             endForsaken()
         } else {
-            end(rejectedWith: PromiseError.abandoned)
+            end(rejectedWith: PromiseError.ofNobody)
         }
     }
 

@@ -106,49 +106,15 @@ extension Snippets {
         let posted = remote.submit { print("on the loop's thread") }
         let answer = hang(remote.async(.promise) { 6 * 7 })
         assert(posted && answer == 42)
+        let worker = try EventLoop.spawn(name: "worker")
+        let sum = hang(worker.async(.promise) { (1...10).reduce(0, +) })
+        assert(sum == 55)
+        worker.stop()
+        hang(worker.ended)
+        assert(worker.hasEnded && !worker.submit {})
         _ = remote
         _ = posted
         _ = answer
-    }
-}
-
-// docs/reactor.md: Other threads
-extension Snippets {
-    static func reactor7() throws {
-        final class ThreadBody: Sendable {
-            let run: @Sendable () -> Void
-            init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-        }
-
-        func startThread(_ body: @escaping @Sendable () -> Void) {
-            let box = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
-            var thread = pthread_t()
-            let code = pthread_create(
-                &thread, nil,
-                {
-                    Unmanaged<ThreadBody>.fromOpaque($0!).takeRetainedValue().run()
-                    return nil
-                }, box)
-            precondition(code == 0, "pthread_create: \(code)")
-            pthread_detach(thread)
-        }
-        let waiting = EventLoop.current.hold()                 // else hang would report that nothing here can end it
-        let (ready, resolver) = Promise<EventLoop.Remote>.pending()
-        startThread {
-            let loop = EventLoop.current
-            let hold = loop.hold()
-            resolver.fulfill(loop.remote)
-            try? loop.run()                                    // until remote.stop()
-            hold.release()
-        }
-        let worker = try hang(ready)
-        let sum = hang(worker.async(.promise) { (1...10).reduce(0, +) })
-        worker.stop()
-        waiting.release()
-        assert(sum == 55)
-        _ = waiting
-        _ = ready
-        _ = resolver
         _ = worker
         _ = sum
     }
@@ -156,7 +122,7 @@ extension Snippets {
 
 // docs/reactor.md: Thread pools
 extension Snippets {
-    static func reactor8() throws {
+    static func reactor7() throws {
         let total = Promise.value(1...1_000).map(on: .shared) { numbers in numbers.reduce(0, +) }
         let product = ThreadPool.shared.async(.promise) { 6 * 7 }
         let both = try hang(when(fulfilled: total, product))
@@ -169,13 +135,13 @@ extension Snippets {
 
 // docs/reactor.md: Actors and tasks
 extension Snippets {
-    static func reactor9() throws {
+    static func reactor8() throws {
         actor Ledger {
-            private let executor: LoopExecutor
+            private let home: EventLoop.Remote
             private var total = 0
-            nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+            nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
 
-            init(on remote: EventLoop.Remote) { executor = remote.executor }
+            init(on home: EventLoop.Remote) { self.home = home }
 
             func add(_ amount: Int) -> Int {
                 total += amount
@@ -193,7 +159,7 @@ extension Snippets {
 
 // docs/reactor.md: Files
 extension Snippets {
-    static func reactor10() throws {
+    static func reactor9() throws {
         let path = temporaryFolder + "/settings"
         let written = writeFile("colour=blue\n", to: path, .atomically)
         let bytes = try hang(written.then { readFile(path, limit: 1 << 20) })
@@ -206,7 +172,7 @@ extension Snippets {
 
 // docs/reactor.md: Children
 extension Snippets {
-    static func reactor11() throws {
+    static func reactor10() throws {
         let sorted = ChildProcess.run("sort", ["-r"], input: Array("a\nb\n".utf8))
         let output = try hang(sorted)
         assert(output.status.isSuccess && output.text == "b\na\n")
@@ -217,7 +183,7 @@ extension Snippets {
 
 // docs/reactor.md: What keeps it alive
 extension Snippets {
-    static func reactor12() throws {
+    static func reactor11() throws {
         let loop = EventLoop.current
         let statistics = loop.schedule(every: .seconds(60)) { print("a minute") }
         assert(loop.isAlive)
@@ -236,7 +202,7 @@ extension Snippets {
 
 // docs/reactor.md: Hooks
 extension Snippets {
-    static func reactor13() throws {
+    static func reactor12() throws {
         let loop = EventLoop.current
         var batch: [String] = []
         var flushed: [[String]] = []
@@ -261,7 +227,7 @@ extension Snippets {
 
 // docs/reactor.md: Metrics
 extension Snippets {
-    static func reactor14() throws {
+    static func reactor13() throws {
         let loop = EventLoop.current
         loop.measuresTurns = true                              // for timeWaiting and longestTurn
         loop.schedule(after: .seconds(1)) { loop.enqueue {} }
@@ -280,7 +246,7 @@ extension Snippets {
 
 // docs/reactor.md: Virtual time
 extension Snippets {
-    static func reactor15() throws {
+    static func reactor14() throws {
         withVirtualTime {
             let loop = EventLoop.current
             hang(after(.seconds(3600)))

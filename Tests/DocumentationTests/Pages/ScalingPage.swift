@@ -7,32 +7,25 @@ import Reactor
 // docs/scaling.md: A listener each
 extension Snippets {
     static func scaling1() throws {
-        @Sendable func serveOnThisThread() throws {
-            let listener = try Listener.bind("0.0.0.0:7000", options: [.set(.reusePort, to: true)])
-            listener.serve { connection in connection.forEachChunk { connection.write($0) } }.cauterize()
-            try EventLoop.current.run()
+        @Sendable func serveHere() {
+            do {
+                let listener = try Listener.bind("0.0.0.0:7000", options: [.set(.reusePort, to: true)])
+                listener.serve { connection in connection.forEachChunk { connection.write($0) } }.cauterize()
+            } catch { logger.error("\(error)") }
         }
 
         for _ in 1..<max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1) {
-            startThread {
-                do { try serveOnThisThread() } catch { logger.error("\(error)") }
-            }
+            try EventLoop.spawn(name: "server").submit(serveHere)
         }
-        try serveOnThisThread()
+        serveHere()
+        try EventLoop.current.run()
     }
 }
 
 // docs/scaling.md: One listener that hands over
 extension Snippets {
     static func scaling2() throws {
-        let (started, resolver) = Promise<EventLoop.Remote>.pending()
-        startThread {
-            let loop = EventLoop.current
-            let hold = loop.hold()
-            resolver.fulfill(loop.remote)
-            try? loop.run()
-            hold.release()
-        }
+        let worker = try EventLoop.spawn(name: "worker")
 
         @Sendable func serveThere(_ descriptor: CInt) {
             do {
@@ -43,8 +36,6 @@ extension Snippets {
             }
         }
 
-        let hold = EventLoop.current.hold()
-        let worker = try hang(started)
         let listener = try Listener.bind("127.0.0.1:0")
         let served = listener.serve { connection in
             let descriptor = try connection.detach()
@@ -59,10 +50,7 @@ extension Snippets {
         listener.close()
         try hang(served)
         worker.stop()
-        hold.release()
-        _ = started
-        _ = resolver
-        _ = hold
+        worker.join()
         _ = worker
         _ = listener
         _ = served

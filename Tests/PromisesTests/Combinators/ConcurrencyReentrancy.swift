@@ -165,7 +165,7 @@ import Testing
                 box.change { $0 = all }
             }
         }
-        #expect(box.value?.error as? PromiseError == .abandoned)
+        #expect(box.value?.error as? PromiseError == .loopEnded)
         #expect(tally.alive == 0 && lines.count == 1)
     }
 

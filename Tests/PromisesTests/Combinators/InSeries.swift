@@ -218,7 +218,7 @@ import Testing
                 box.change { $0 = series }
             }
         }
-        #expect(box.value?.error as? PromiseError == .abandoned)
+        #expect(box.value?.error as? PromiseError == .loopEnded)
         #expect(tally.alive == 0 && lines.count == 1)
     }
 

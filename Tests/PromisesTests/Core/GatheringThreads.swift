@@ -45,7 +45,7 @@ import Testing
             gate.open()
             otherGate.open()
             for thread in threads { thread.join() }
-            #expect(result.value?.error as? PromiseError == .abandoned)
+            #expect(result.value?.error as? PromiseError == .loopEnded)
         }
     }
 }

@@ -225,7 +225,7 @@ private final class Counter: Sendable {
             let here = derived.value!.map { $0 + 1 }
             derived.change { $0 = nil }
             resolver.fulfill(1)
-            expect(here, failsWith: PromiseError.abandoned)
+            expect(here, failsWith: PromiseError.loopEnded)
             hold.release()
         }
     }

@@ -178,7 +178,7 @@ private func half(_ number: Int) throws -> Int {
         }
         remote.stop()
         other.join()
-        expect(Promise.value(1).map(on: remote) { $0 }, failsWith: DispatchError.loopHasEnded)
+        expect(Promise.value(1).map(on: remote) { $0 }, failsWith: DispatchError.loopEnded)
     }
 
     @Test func theSharedPoolForShort() {

@@ -53,7 +53,7 @@ import Testing
             let mapped = Promise.value(1).map(on: EventLoop.current.remote) { $0 }
             box.change { $0 = mapped }
         }
-        #expect(box.value?.error as? PromiseError == .abandoned)
+        #expect(box.value?.error as? PromiseError == .loopEnded)
     }
 
     @Test func aGuaranteeHasNoErrorAndIsAbandoned() {

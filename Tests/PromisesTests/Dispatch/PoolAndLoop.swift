@@ -241,7 +241,7 @@ import Testing
             }
             isReported.wait()
             resolver.fulfill(1)
-            expect(waiting, failsWith: PromiseError.abandoned)
+            expect(waiting, failsWith: PromiseError.loopEnded)
         }
     }
 
@@ -261,7 +261,7 @@ import Testing
             isGone.wait()
             try loop.run()
             #expect(isCounted.value)
-            #expect(waiting.error as? PromiseError == .abandoned)
+            #expect(waiting.error as? PromiseError == .loopEnded)
         }
     }
 }

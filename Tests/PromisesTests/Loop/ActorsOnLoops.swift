@@ -5,14 +5,14 @@ import Testing
 
 /// An actor that lives on a loop.
 private actor Resident {
-    private let executor: LoopExecutor
+    private let executor: EventLoop.Remote
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private(set) var count = 0
     private(set) var threads: Set<pthread_t> = []
     private var isInside = false
     private(set) var overlaps = 0
 
-    init(on loop: EventLoop.Remote) { executor = loop.executor }
+    init(on loop: EventLoop.Remote) { executor = loop }
 
     func work() {
         if isInside { overlaps += 1 }
@@ -68,9 +68,9 @@ private actor Resident {
                     return await one.count + other.count
                 })
             #expect(both == 2)
-            #expect(loop.remote.executor.isSameExclusiveExecutionContext(other: loop.remote.executor))
+            #expect(loop.remote.isSameExclusiveExecutionContext(other: loop.remote))
             EventLoop.withLoop { inner in
-                #expect(!loop.remote.executor.isSameExclusiveExecutionContext(other: inner.remote.executor))
+                #expect(!loop.remote.isSameExclusiveExecutionContext(other: inner.remote))
             }
         }
     }
@@ -78,7 +78,7 @@ private actor Resident {
     @Test func aTaskMayPreferALoop() throws {
         try EventLoop.withLoop { loop throws in
             let here = pthread_self()
-            let executor = loop.remote.executor
+            let executor = loop.remote
             let isHere = try hang(
                 Promise {
                     await withTaskExecutorPreference(executor) { await Self.thread() == here }

@@ -16,7 +16,8 @@ extension PromiseError: Localized {}
     }
 
     private static let all: [PromiseError] = [
-        .cancelled, .timedOut, .returnedSelf, .abandoned, .invalidCallingConvention, .badInput("race of nothing"),
+        .cancelled, .timedOut, .returnedSelf, .abandoned, .loopEnded, .invalidCallingConvention,
+        .badInput("race of nothing"),
         .compactMap(value: "x", type: "Int"), .emptySequence, .noWinner([Flaw(1), Flaw(2)]),
         .validationFailed(value: "x"),
     ]

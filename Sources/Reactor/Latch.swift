@@ -1,0 +1,54 @@
+import Glibc
+
+/// A door that is opened once, and that threads wait for.
+// @unchecked: the fields are touched under the lock only; lock and condition are made for any thread.
+final class Latch: @unchecked Sendable {
+    private var isOpened = false
+    private var bodies: [@Sendable () -> Void] = []
+    // Allocated, since their addresses must not change; freed in deinit.
+    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let hasOpened = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init() {
+        pthread_mutex_init(lock, nil)
+        pthread_cond_init(hasOpened, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(hasOpened)
+        pthread_mutex_destroy(lock)
+        hasOpened.deallocate()
+        lock.deallocate()
+    }
+
+    private func locked<Value>(_ body: () -> Value) -> Value {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return body()
+    }
+
+    var isOpen: Bool { locked { isOpened } }
+
+    func open() {
+        let bodies = locked {
+            isOpened = true
+            pthread_cond_broadcast(hasOpened)
+            defer { self.bodies = [] }
+            return self.bodies
+        }
+        for body in bodies { body() }
+    }
+
+    func wait() {
+        locked { while !isOpened { pthread_cond_wait(hasOpened, lock) } }
+    }
+
+    /// Calls `body` on the thread that opens it; at once, if that has been.
+    func whenOpen(_ body: @escaping @Sendable () -> Void) {
+        let isLate = locked {
+            if !isOpened { bodies.append(body) }
+            return isOpened
+        }
+        if isLate { body() }
+    }
+}

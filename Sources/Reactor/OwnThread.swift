@@ -1,0 +1,61 @@
+import CLinux
+import Glibc
+
+/// How threads of the library's own begin: named, and without signals.
+package enum OwnThread {
+    /// As pthread_create does: starts `OwnThread.run` with the address, and answers 0 or an errno.
+    package typealias Create = @Sendable (UnsafeMutablePointer<pthread_t>, UnsafeMutableRawPointer) -> CInt
+
+    package static let create: Create = { pthread_create($0, nil, { OwnThread.run($0) }, $1) }
+
+    /// Starts a thread that does `body`. Answers 0 or an errno.
+    static func start(
+        _ name: String, _ handle: inout pthread_t, _ create: Create, _ body: @escaping @Sendable () -> Void
+    ) -> CInt {
+        let address = Unmanaged.passRetained(Beginning(name, body))
+        // Signals are for the threads that the program made for them. Faults stay: they are the thread's own, and blocked
+        // ones would end the process without a word.
+        var blocked = sigset_t()
+        sigfillset(&blocked)
+        for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] { sigdelset(&blocked, fault) }
+        var before = sigset_t()
+        // A thread is born with the mask of the one that starts it.
+        pthread_sigmask(SIG_SETMASK, &blocked, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        let failure = create(&handle, address.toOpaque())
+        if failure != 0 { address.release() }
+        return failure
+    }
+
+    /// What a thread does: `address` is what `Create` was given.
+    package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        guard let address else { return nil }
+        let beginning = Unmanaged<Beginning>.fromOpaque(address).takeRetainedValue()
+        pthread_setname_np(pthread_self(), cut(beginning.name, to: 15))
+        beginning.body()
+        return nil
+    }
+
+    /// `name-1`, cut to the 15 bytes that Linux keeps.
+    static func name(_ name: String, number: Int) -> String {
+        let ending = "-\(number)"
+        return cut(name, to: 15 - ending.utf8.count) + ending
+    }
+
+    private static func cut(_ name: String, to length: Int) -> String {
+        var cut = name
+        while cut.utf8.count > length, !cut.isEmpty { cut.removeLast() }
+        return cut
+    }
+
+    /// What a new thread is given.
+    private final class Beginning: Sendable {
+        let name: String
+        let body: @Sendable () -> Void
+
+        init(_ name: String, _ body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import Promises
+import Reactor
+import Testing
+
+/// A spawned loop that is stopped in the midst of its work.
+@Suite(.serialized) struct EndingWithWork {
+    @Test func whatOnlyItWouldHaveSettledIsRejected() throws {
+        let lines = LogRecorder(where: { if case .undeliveredHandlers = $0 { true } else { false } })
+        defer { lines.stop() }
+        try EventLoop.withLoop { _ throws in
+            let worker = try EventLoop.spawn()
+            let (here, resolver) = Promise<Int>.pending()
+            worker.submit {
+                after(.seconds(3600)).map { 1 }.pipe { resolver.resolve($0) }
+                worker.stop()
+            }
+            expect(here, failsWith: PromiseError.loopEnded)
+            try hang(worker.ended, timeout: patience)
+            #expect(lines.lines == ["an event loop ended with 1 undelivered handler"])
+        }
+    }
+
+    @Test func aHangThereComesBack() throws {
+        try EventLoop.withLoop { _ throws in
+            let worker = try EventLoop.spawn()
+            let (fate, resolver) = Promise<String>.pending()
+            let (hanging, begun) = Guarantee<Void>.pending()
+            worker.submit {
+                begun(())
+                let never = Promise<Void>.pending()
+                do {
+                    try hang(never.promise)
+                    resolver.fulfill("fulfilled")
+                } catch { resolver.fulfill("\(error)") }
+                withExtendedLifetime(never) {}
+            }
+            try hang(hanging, timeout: patience)
+            worker.stop()
+            expect(fate, gives: "\(PromiseError.loopEnded)")
+            try hang(worker.ended, timeout: patience)
+        }
+    }
+
+    @Test func afterItsEndWorkIsRefused() throws {
+        try EventLoop.withLoop { _ throws in
+            let worker = try EventLoop.spawn()
+            worker.stop()
+            worker.join()
+            expect(worker.async(.promise) { () throws -> Int in 2 }, failsWith: DispatchError.loopEnded)
+        }
+    }
+
+    @Test func endedIsFulfilledForWhoeverAsksLateToo() throws {
+        try EventLoop.withLoop { loop throws in
+            let worker = try EventLoop.spawn()
+            let ended = worker.ended
+            #expect(loop.isAlive && ended.isPending)
+            worker.stop()
+            try loop.run()
+            #expect(ended.isFulfilled)
+            #expect(worker.ended.isFulfilled)
+        }
+    }
+}
