@@ -75,6 +75,7 @@ extension EventLoop {
         let isMainThread = clinux_gettid() == getpid()
         let loop = isMainThread ? mainLoop.loop : EventLoop()
         loop.settleOnThisThread(endsWithIt: !isMainThread)
+        if isMainThread { watchMainLoop() } else { loop.expectToBeDriven() }
         return loop
     }
 
@@ -114,7 +115,14 @@ extension EventLoop {
             pthread_setspecific(endOfThread, nil)
             end(address)
         }
+        loop.attend()
         loop.tellPatron()
+    }
+
+    /// The job begins.
+    static func beginJobOfThisThread() {
+        guard let address = clinux_get_current_loop() else { return }
+        Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef { $0.leaveUnattended() }
     }
 
     // The invariant of the box: until the main thread has asked for its loop nobody but `remote`, which touches only

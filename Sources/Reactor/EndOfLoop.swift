@@ -37,6 +37,7 @@ extension EventLoop {
             let door = door.take()
             door?.ended.open()
         }
+        endUnattended(withHandlers: undelivered + waitingHandlers > 0)
         if undelivered + waitingHandlers > 0 { LoopReport.send(.undelivered(undelivered + waitingHandlers)) }
         guard waitingHandlers > 0 else { return }
         // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused

@@ -44,8 +44,13 @@ public final class EventLoop {
     /// Whether runs and hangs are to end, since the loop's thread is: see `spawn`.
     @exclusivity(unchecked) package internal(set) var isStopping = false
     package internal(set) var hasEnded = false
+    /// Where handlers have been attached since it was driven last, if it may be that nobody ever does.
+    @exclusivity(unchecked) var unattended: Unattended?
+    var isCountedUnattended = false
     // Until the loop ends. It holds the loop in turn.
     var door: Remote?
+    /// See `servesMainActor`. `nil`: not known yet.
+    @exclusivity(unchecked) var isOnMainThread: Bool?
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
 
@@ -68,6 +73,8 @@ public final class EventLoop {
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
     let orphans = Atomic<Int>(0)
     let forkGeneration = Fork.generation
+    /// Whether a job of Swift's has been reported that came after the end.
+    let hasReportedTask = Atomic(false)
     @exclusivity(unchecked) var buffer: UnsafeMutableRawBufferPointer?
 
     /// Tells loops apart where addresses do not: a new one may have the address of one that has ended.
@@ -124,7 +131,7 @@ public final class EventLoop {
     ///   that made the loop (`EPERM` of `epoll_wait`).
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
-        while !stopRequested && !isStopping && isAlive { try turn(.wait) }
+        while !stopRequested && !isStopping && (isAlive || runLateMainActorJobs()) { try turn(isAlive ? .wait : .poll) }
         stopRequested = false
     }
 
@@ -139,8 +146,8 @@ public final class EventLoop {
     public func run(until condition: () throws -> Bool) throws -> Bool {
         defer { stopRequested = false }
         while try !condition() {
-            guard !stopRequested && !isStopping && isAlive else { return false }
-            try turn(.wait)
+            guard !stopRequested && !isStopping && (isAlive || runLateMainActorJobs()) else { return false }
+            try turn(isAlive ? .wait : .poll)
         }
         return true
     }
@@ -156,11 +163,7 @@ public final class EventLoop {
     /// - Throws: as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
-        guard !isForked else {
-            throw SystemError(
-                .epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
-        }
-        guard !hasEnded else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
+        try checkWhetherItCanTurn()
         assertOwner()
         // A loop of `withLoop` may be carried by the one around it, or the other way round.
         let outer = clinux_get_current_loop()
@@ -171,11 +174,13 @@ public final class EventLoop {
         let ranInline = isInsideInlineJob && runInlineJobs()
         defer { if isInsideInlineJob { inlineJobs.resume() } }
         depthOfTurns += 1
+        if depthOfTurns == 1 && unattended != nil { attend() }
         // What a handler does with the loop is not its own time.
         let isInterrupting = isTiming && depthOfTurns > 1 && meter.started != HandlerMeter.unknown
         let interrupted = isInterrupting ? clock.now.nanoseconds - meter.started : nil
         defer {
             depthOfTurns -= 1
+            if depthOfTurns == 0 { leaveUnattended() }
             if let interrupted { meter.started = clock.now.nanoseconds - interrupted }
         }
         counters.turns += 1
@@ -202,6 +207,16 @@ public final class EventLoop {
         if let began { noteTurn(since: began) }
         if isCarried && ready.isEmpty { try rest() }
     }
+
+    func checkWhetherItCanTurn() throws(SystemError) {
+        guard !isForked else {
+            throw SystemError(
+                .epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
+        }
+        guard !hasEnded else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
+    }
+
+    var isBeingDriven: Bool { depthOfTurns > 0 }
 
     /// Whether anything is left that the loop waits for.
     public var isAlive: Bool {
@@ -234,6 +249,12 @@ public final class EventLoop {
         case .refused: return false
         }
     }
+
+    /// Any thread: whether this is the loop's, with the loop as its current one, and the loop has not ended.
+    var isCurrent: Bool { isOfThisThread && !hasEnded }
+
+    /// The same, whether or not it has ended.
+    var isOfThisThread: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
 
     /// Whether the calling thread may use the loop, which it must know to be there: it is the loop's own, and the loop has
     /// not ended. (Who is not asks nothing that the owner could be changing.)

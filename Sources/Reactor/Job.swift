@@ -108,6 +108,19 @@ package struct ReadyQueue: ~Copyable {
     /// How many there are. They are counted one by one.
     package var count: Int { Job.count(from: head) }
 
+    /// How many of them are reported if they never run; likewise.
+    var countOfReported: Int {
+        var count = 0
+        var next = head
+        while let job = next {
+            job._withUnsafeGuaranteedRef {
+                if $0.isReportedUndelivered { count += 1 }
+                next = $0.next
+            }
+        }
+        return count
+    }
+
     /// Takes over the caller's reference to `job`.
     @inlinable
     package mutating func append(_ job: Unmanaged<Job>) {

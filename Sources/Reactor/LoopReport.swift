@@ -10,6 +10,8 @@ package enum LoopReport: Sendable {
 
     /// A job of a task came to a loop that has ended, and runs on another thread.
     case taskOfEndedLoop
+    /// A handler was attached there on a thread whose loop nobody drives.
+    case unattended(Origin)
     /// A loop of `spawn`, of that name, cannot wait any more, and ends.
     case loopFailed(String, SystemError)
 
@@ -21,6 +23,8 @@ package enum LoopReport: Sendable {
             case .slowHandler(let handler, _): LoopReport.print(handler.description)
             case .taskOfEndedLoop:
                 LoopReport.print("a task ran on a thread of its own, since its event loop has ended")
+            case .unattended(let origin):
+                LoopReport.print("the handler attached at \(origin) waits on a thread whose event loop nobody drives")
             case .loopFailed(let name, let error):
                 LoopReport.print("the event loop \"\(name)\" ended, since it could not go on: \(error)")
             }

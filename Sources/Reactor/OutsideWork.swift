@@ -44,7 +44,7 @@ extension EventLoop {
 
     /// Runs ready jobs, and those that they make ready, until there are none.
     func endJob() {
-        while !hasNoReadyJobs { runReadyJobs() }
+        while !hasNoReadyJobs { runThoseReady() }
     }
 
     /// Of a job that had left something: nothing of it is left.

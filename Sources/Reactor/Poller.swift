@@ -62,6 +62,7 @@ package struct Poller: ~Copyable {
         case mailbox = 0xFFFF_FFFF_0000_0000
         case timer = 0xFFFF_FFFF_0000_0001
         case signals = 0xFFFF_FFFF_0000_0002
+        case mainActor = 0xFFFF_FFFF_0000_0003
     }
 
     private static var capacity: Int { 256 }

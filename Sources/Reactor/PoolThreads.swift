@@ -131,6 +131,7 @@ package final class PoolThreads: @unchecked Sendable {
             state.queued -= 1
             state.busy += 1
             pthread_mutex_unlock(lock)
+            EventLoop.beginJobOfThisThread()
             job._withUnsafeGuaranteedRef { $0.runAndRelease() }
             EventLoop.endJobOfThisThread()
             pthread_mutex_lock(lock)

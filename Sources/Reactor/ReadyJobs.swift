@@ -40,6 +40,11 @@ extension EventLoop {
     /// The first part of a turn alone: ready jobs, within the budget of a turn.
     package func runReadyJobs() {
         assertOwner()
+        if !isBeingDriven { unattended?.forgetPlaces() }
+        runThoseReady()
+    }
+
+    func runThoseReady() {
         let isInsideInlineJob = inlineJobs.isRunning
         if isInsideInlineJob {
             runInlineJobs()

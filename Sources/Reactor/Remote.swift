@@ -1,10 +1,10 @@
-import CLinux
 import Synchronization
 
 extension EventLoop {
     /// This loop as other threads may use it: always the same object, until the loop has ended.
     public var remote: Remote { door ?? Remote(of: self) }
 
+    // @unchecked: of the loop it touches only the mailbox and atomics, which are made for any thread; `ended` has a lock.
     /// A loop's door for other threads: the only part of a loop that is `Sendable`.
     ///
     /// It is an executor of Swift Concurrency too, for actors and tasks that are to run on the loop. An actor lives there, next
@@ -19,13 +19,11 @@ extension EventLoop {
     /// ```
     ///
     /// Whoever refers to it unowned, as an actor does, must keep it. `EventLoop.main` is there for ever.
-    // @unchecked: of the loop it touches only the mailbox and atomics, which are made for any thread; `ended` has a lock.
     public final class Remote: @unchecked Sendable {
         // And the loop holds its remote: a circle until the loop ends, which every loop does but the main thread's.
         let loop: EventLoop
         let ended = Latch()
-        /// Whether a job of Swift's that came too late has been reported.
-        let hasReported = Atomic(false)
+        let actors: LoopActorExecutor
         /// What the thread of the loop is called, if `EventLoop.spawn` has started it.
         public let name: String?
         private var isSpawned: Bool { name != nil }
@@ -33,6 +31,7 @@ extension EventLoop {
         init(of loop: EventLoop, name: String? = nil) {
             self.loop = loop
             self.name = name
+            actors = LoopActorExecutor(loop)
             if loop.hasEnded { ended.open() }
         }
 
@@ -70,7 +69,7 @@ extension EventLoop {
         /// On the thread of another loop nothing else happens there meanwhile; see `Remote.ended` of `Promises` then.
         @available(*, noasync, message: "it blocks its thread")
         public func join() {
-            if !isCurrent { ended.wait() }
+            if !loop.isOfThisThread { ended.wait() }
         }
 
         /// Whether the loop has ended. Any thread.
@@ -78,9 +77,6 @@ extension EventLoop {
 
         /// Calls `body` when the loop has ended, on its thread, as the last thing there; at once, on this one, if it has.
         package func whenEnded(_ body: @escaping @Sendable () -> Void) { ended.whenOpen(body) }
-
-        /// Whether this is the loop's thread, and the loop the current one.
-        var isCurrent: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(loop).toOpaque() }
     }
 }
 
@@ -88,6 +84,7 @@ extension EventLoop.Remote: Hashable {
     /// Whether both are of one loop.
     public static func == (one: EventLoop.Remote, other: EventLoop.Remote) -> Bool { one.loop === other.loop }
 
+    /// By the loop.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(loop)) }
 }
 

@@ -47,7 +47,7 @@ extension EventLoop {
     }
 
     /// Until somebody stops it, although nothing may be left to do.
-    private func driveUntilStopped() {
+    func driveUntilStopped() {
         let hold = hold()
         do throws(SystemError) { try run() } catch { LoopReport.send(.loopFailed(remote.name ?? "", error)) }
         hold.release()

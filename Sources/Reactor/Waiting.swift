@@ -134,6 +134,8 @@ extension EventLoop {
             // Its coming ended the wait, and that was all.
             case .loop(.mailbox): break
             case .loop(.timer): armedDeadline = .max
+            case .loop(.mainActor):
+                if isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
             }
         }
     }
@@ -155,6 +157,7 @@ extension EventLoop {
         }
         wakeDescriptor.store(fd, ordering: .releasing)
         _ = try openTimer()
+        try watchMainActorQueue()
     }
 
     /// Opened with the first wait, before there is a timer: in a server whose descriptors have run out it would take the

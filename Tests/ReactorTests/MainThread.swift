@@ -100,12 +100,6 @@ final class MainThread: XCTestCase {
         XCTAssertGreaterThan(Self.alarms.load(ordering: .relaxed), 50)
     }
 
-    /// Swift hides it, since little is safe in a child that shares a process of many threads.
-    private func fork() throws -> pid_t {
-        let symbol = try XCTUnwrap(dlsym(nil, "fork"))
-        return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
-    }
-
     /// How many there are in a directory. It does not throw: in a forked child that would go on with the tests.
     private func entries(of path: String) -> Int {
         guard let directory = opendir(path) else { fatalError("\(path): errno \(errno)") }
@@ -124,7 +118,7 @@ final class MainThread: XCTestCase {
                 reads += 1
             }
             try loop.turn(.poll)
-            let child = try fork()
+            let child = fork()
             if child == 0 {
                 // Should anything here wait for ever, the parent sees the signal.
                 alarm(20)
@@ -149,7 +143,7 @@ final class MainThread: XCTestCase {
         try EventLoop.withLoop { loop in
             let pipe = Ends.pipe()
             let watch = try loop.watch(pipe.near, for: .reading) { _ in take(from: pipe.near) }
-            let child = try fork()
+            let child = fork()
             if child == 0 {
                 alarm(20)
                 let calls: [() throws -> Void] = [
@@ -181,7 +175,7 @@ final class MainThread: XCTestCase {
         var pool: ThreadPool? = try ThreadPool(name: "parental", threads: 1)
         let latch = Latch()
         try pool?.block(by: latch)
-        let child = try fork()
+        let child = fork()
         if child == 0 {
             alarm(20)
             let error = refusal { try pool?.dispatch {} }
@@ -202,11 +196,11 @@ final class MainThread: XCTestCase {
         for hasThread in [false, true] {
             let ran = Counter()
             var threads = 0
-            let (child, executor) = try EventLoop.withLoop { loop in
+            let (child, executor) = EventLoop.withLoop { loop in
                 let executor = loop.remote
                 Task(executorPreference: executor) { ran.add() }
                 XCTAssertEqual(loop.metrics.readyJobs, 1)
-                let child = try fork()
+                let child = fork()
                 if child == 0 {
                     alarm(20)
                     threads = entries(of: "/proc/self/task")

@@ -272,3 +272,9 @@ struct Dice: RandomNumberGenerator {
         return word ^ (word >> 31)
     }
 }
+
+/// fork(2). Swift hides it, since little is safe in a child that shares a process of many threads.
+func fork() -> pid_t {
+    guard let symbol = dlsym(nil, "fork") else { fatalError("there is no fork") }
+    return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+}

@@ -106,12 +106,20 @@ extern _Thread_local void *clinux_current_loop;
 static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
 static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
 
-// Whether promises are traced. Every operator asks, so it must be one load in whatever module it is inlined into; to a
-// global of Swift the way leads through a function.
-extern _Bool clinux_tracing;
+// Whether somebody wants to know of operators: bit 0, promises are traced; above it a count, of threads on which handlers
+// may be attached that nobody will run. Every operator asks for both, so it must be one load in whatever module it is inlined
+// into; to a global of Swift the way leads through a function.
+extern unsigned clinux_operators;
 
-static inline _Bool clinux_is_tracing(void) { return __atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED); }
-static inline void clinux_set_tracing(_Bool on) { __atomic_store_n(&clinux_tracing, on, __ATOMIC_RELAXED); }
+static inline _Bool clinux_watches_operators(void) { return __atomic_load_n(&clinux_operators, __ATOMIC_RELAXED) != 0; }
+static inline _Bool clinux_is_tracing(void) { return __atomic_load_n(&clinux_operators, __ATOMIC_RELAXED) & 1; }
+static inline void clinux_set_tracing(_Bool on) {
+    if (on) __atomic_fetch_or(&clinux_operators, 1u, __ATOMIC_RELAXED);
+    else __atomic_fetch_and(&clinux_operators, ~1u, __ATOMIC_RELAXED);
+}
+static inline void clinux_count_unattended(int step) {
+    __atomic_fetch_add(&clinux_operators, (unsigned)(step * 2), __ATOMIC_RELAXED);
+}
 
 // struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2); hidden likewise. The system calls by themselves.
 struct clinux_mmsghdr {
@@ -137,6 +145,41 @@ static inline void clinux_note_fork(void) { __atomic_add_fetch(&clinux_fork_coun
 static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t data) {
     struct epoll_event event = {.events = events, .data = {.u64 = data}};
     return event;
+}
+
+// The queue of the main actor. Swift gives its jobs to libdispatch's main queue, for which libdispatch offers run loops an
+// eventfd and a function: CoreFoundation's uses these two, under names that have not changed since 2014. Weak: a program
+// without libdispatch has no such queue.
+int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
+void _dispatch_main_queue_callback_4CF(void *message) __attribute__((weak));
+
+// An eventfd that is written when there are jobs; -1 if there is no such queue. Made by the first call, and libdispatch's
+// for ever.
+static inline int clinux_main_queue(void) {
+    return _dispatch_get_main_queue_handle_4CF && _dispatch_main_queue_callback_4CF
+        ? _dispatch_get_main_queue_handle_4CF() : -1;
+}
+// Runs what is in it. On the main thread only: libdispatch traps elsewhere. Inside one of its jobs it does nothing.
+static inline void clinux_run_main_queue(void) { _dispatch_main_queue_callback_4CF(0); }
+
+// What an async main does with the main thread when it waits first: Swift's runtime calls this hook, if it is set, in
+// place of dispatch_main(3), which would end the thread. It must not return, except by calling `original`.
+typedef __attribute__((swiftcall)) void (*clinux_drain)(void);
+typedef __attribute__((swiftcall)) void (*clinux_drain_hook)(clinux_drain original, clinux_drain override);
+extern clinux_drain_hook swift_task_asyncMainDrainQueue_hook __attribute__((weak));
+extern void (*clinux_while_async_main_waits)(void);
+
+__attribute__((swiftcall)) static void clinux_drain_async_main(clinux_drain original, clinux_drain override) {
+    (void)override;
+    clinux_while_async_main_waits();
+    original();
+}
+// Sets it: `body` is called then, and what the runtime would have done if it returns. False: this runtime has no such hook.
+static inline _Bool clinux_set_while_async_main_waits(void (*body)(void)) {
+    if (!&swift_task_asyncMainDrainQueue_hook) return 0;
+    clinux_while_async_main_waits = body;
+    swift_task_asyncMainDrainQueue_hook = clinux_drain_async_main;
+    return 1;
 }
 
 #endif

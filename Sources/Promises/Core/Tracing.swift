@@ -1,4 +1,5 @@
 import CLinux
+import Reactor
 
 // What operators do to be traced. Off, that is one load and a branch which is never taken; so what comes after the
 // branch is kept out of line, and what comes before it is inlined where the call site is a constant.
@@ -8,13 +9,21 @@ enum Tracing {
     @inlinable @inline(__always)
     static var isOn: Bool { clinux_is_tracing() }
 
+    /// Whether it is, or handlers are attached somewhere that nobody may run.
+    @inlinable @inline(__always)
+    static var isWanted: Bool { clinux_watches_operators() }
+
     // The type comes as a function, so that its metadata are not asked for where nobody wants them.
     @usableFromInline @inline(never)
     static func record(
         _ core: Core, after source: Core?, _ operation: StaticString, _ file: StaticString, _ line: UInt,
         _ type: () -> Any.Type
     ) {
-        Records.add(core, after: source, operation, Origin(file, line), type())
+        let origin = Origin(file, line)
+        if isOn { Records.add(core, after: source, operation, origin, type()) }
+        // What waits for nothing has no handler; what is dispatched has it elsewhere.
+        guard source != nil, core.loop == EventLoop.addressOfThisThread, !(core is DispatchedResult) else { return }
+        EventLoop.ofThisThread.handlerWasAttached(origin)
     }
 
     @usableFromInline @inline(never)
@@ -43,7 +52,7 @@ extension Core {
     func traced<Kind>(
         _ operation: StaticString, after source: Core, _ type: Kind.Type, _ file: StaticString, _ line: UInt
     ) -> Core {
-        if Tracing.isOn { Tracing.record(self, after: source, operation, file, line) { type } }
+        if Tracing.isWanted { Tracing.record(self, after: source, operation, file, line) { type } }
         return self
     }
 

@@ -26,6 +26,7 @@ public final class Configuration: Sendable {
             case .slowHandler(let handler, let subject):
                 conf.log(.slowHandler(handler, (subject as? Record).map { Records.provenance($0, origin: nil) }))
             case .taskOfEndedLoop: conf.log(.taskOfEndedLoop)
+            case .unattended(let origin): conf.log(.unattendedHandler(at: origin))
             case .loopFailed(let name, let error): conf.log(.loopFailed(name, error))
             }
         }

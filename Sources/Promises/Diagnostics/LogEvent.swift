@@ -24,6 +24,9 @@ public enum LogEvent: Sendable {
     /// An actor or a task has an executor of a loop that has ended: its jobs run on a thread that is there for these. Once an
     /// executor.
     case taskOfEndedLoop
+    /// A handler waits on a thread whose loop nobody drives: a thread of Swift's pool, on which an async function has called
+    /// the synchronous one that attached it, or a thread that has ended. It will not run. The line; once each.
+    case unattendedHandler(at: Origin)
     /// A loop of `EventLoop.spawn` ended, and its thread with it, since it could not wait for anything any more. Its name.
     case loopFailed(String, any Error)
 }
@@ -45,6 +48,9 @@ extension LogEvent: CustomStringConvertible {
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
         case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
+        case .unattendedHandler(let origin):
+            "the handler attached at \(origin) waits on a thread whose event loop nobody drives; attach it on a loop's own "
+                + "thread, or with on:, or await the promise"
         case .loopFailed(let name, let error):
             "the event loop \"\(name)\" ended, since it could not go on: \(error)"
         case .slowHandler(let handler, let promise):

@@ -1,0 +1,69 @@
+import Reactor
+
+/// What comes one after the other on an event loop, as an asynchronous sequence: lines, chunks, connections, signals, ticks.
+///
+/// ```swift
+/// for try await line in connection.lines { try await connection.write(line + "\n").value }
+/// ```
+///
+/// It is pulled: nothing is read, accepted or timed before it is asked for, and one is asked for at a time; so who is slow
+/// slows down the peer. Cancelling the task that waits ends its wait, by `CancellationError`, and loses nothing.
+///
+/// It belongs to the loop's thread: for async functions there, which are those of an actor whose executor is the loop's
+/// `remote`, of `@MainActor` if the main thread drives the loop, of `EventLoop.run { … }`, or of a task that prefers the
+/// `remote`. Elsewhere it throws `PromiseError.badInput`. Every iterator goes on where the one before it stopped.
+public struct LoopSequence<Element>: AsyncSequence {
+    /// What fails it, besides the loop's own errors.
+    public typealias Failure = any Error
+
+    let name: StaticString
+    let loop: EventLoop
+    let pull: nonisolated(nonsending) () async throws -> Element?
+
+    /// - Parameter pull: asks for the next one; `nil` is the end. Called on the loop's thread.
+    init(
+        _ name: StaticString, on loop: EventLoop,
+        pull: nonisolated(nonsending) @escaping () async throws -> Element?
+    ) {
+        self.name = name
+        self.loop = loop
+        self.pull = pull
+    }
+
+    /// Called by `for await`.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(sequence: self) }
+
+    /// See `LoopSequence`.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let sequence: LoopSequence
+        private var isOver = false
+
+        init(sequence: LoopSequence) { self.sequence = sequence }
+
+        /// The next one; `nil` at the end, and from then on.
+        public mutating func next() async throws -> Element? { try await next(isolation: nil) }
+
+        /// The next one; `nil` at the end, and from then on.
+        /// - Throws: what the source fails with, and then it is over; `CancellationError`; `PromiseError.badInput` on another
+        ///   thread than the loop's.
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
+            if isOver { return nil }
+            guard sequence.loop.isUsableHere else {
+                throw PromiseError.badInput(
+                    "\(sequence.name) was asked for its next element on a thread that is not its loop's; iterate in an "
+                        + "actor whose executor is the loop's remote, or in EventLoop.run { … }")
+            }
+            do {
+                let element = try await sequence.pull()
+                isOver = element == nil
+                return element
+            } catch {
+                isOver = !(error is CancellationError)
+                throw error
+            }
+        }
+    }
+}
+
+@available(*, unavailable, message: "it belongs to the thread of its loop")
+extension LoopSequence: Sendable {}

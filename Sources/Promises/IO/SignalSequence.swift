@@ -1,0 +1,60 @@
+import Reactor
+
+/// Signals that this process receives, on this thread's loop, for `for await`; see `EventLoop.onSignal`.
+///
+/// ```swift
+/// let stops = try signals(SIGTERM, SIGINT)
+/// for try await signal in stops { … }
+/// ```
+///
+/// It hears them from this call on, until it and its iterators have gone; then the process's own action is back. What comes
+/// while nobody asks is kept, each signal once. It keeps the loop alive while somebody waits.
+/// - Throws: `SystemError` of `sigaction`, as `onSignal`.
+@available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
+public func signals(_ signals: CInt...) throws(SystemError) -> LoopSequence<CInt> {
+    let loop = EventLoop.ofThisThread
+    let feed = SignalFeed()
+    for signal in signals { try feed.watch(signal, on: loop) }
+    return LoopSequence("signals", on: loop) { try await feed.next() }
+}
+
+/// What has come and was not asked for. Of the loop's thread.
+private final class SignalFeed {
+    private var watches: [EventLoop.SignalWatch] = []
+    private var arrived: [CInt] = []
+    private var waiter: Resolver<Void>?
+
+    deinit { for watch in watches { watch.cancel() } }
+
+    func watch(_ signal: CInt, on loop: EventLoop) throws(SystemError) {
+        let source = Source(self)
+        let watch = try loop.onSignal(signal) { source.feed?.take(signal) }
+        watch.unref()
+        watches.append(watch)
+    }
+
+    private func take(_ signal: CInt) {
+        if !arrived.contains(signal) { arrived.append(signal) }
+        waiter.take()?.fulfill(())
+    }
+
+    nonisolated(nonsending) func next() async throws -> CInt? {
+        while arrived.isEmpty {
+            let (promise, resolver) = Promise<Void>.pending()
+            waiter = resolver
+            for watch in watches { watch.ref() }
+            defer { for watch in watches { watch.unref() } }
+            try await promise.value
+        }
+        return arrived.removeFirst()
+    }
+
+    /// Held by a watch's handler alone, so its end is that of the watch: of the loop, while somebody waits.
+    private final class Source {
+        weak var feed: SignalFeed?
+
+        init(_ feed: SignalFeed) { self.feed = feed }
+
+        deinit { feed?.waiter.take()?.reject(PromiseError.loopEnded) }
+    }
+}

@@ -1,0 +1,73 @@
+import CLinux
+import Glibc
+
+// The main actor and the main thread's loop share a thread. Swift leaves the jobs of `@MainActor` code in libdispatch's
+// main queue, which on Linux nobody looks into while the main thread waits in epoll: they would never run. So a loop that
+// is driven on the main thread watches that queue too, and runs its jobs between its own.
+
+extension EventLoop {
+    /// Whether this loop runs the main actor's jobs: it is on the main thread. In a forked child these are the parent's, and
+    /// so is the eventfd.
+    var servesMainActor: Bool {
+        if let known = isOnMainThread { return known && Fork.generation == 0 }
+        let isOnMainThread = clinux_gettid() == getpid()
+        self.isOnMainThread = isOnMainThread
+        return isOnMainThread && Fork.generation == 0
+    }
+
+    /// Watches the queue, from the first wait on. A program without libdispatch has none.
+    func watchMainActorQueue() throws(SystemError) {
+        guard servesMainActor else { return }
+        let fd = clinux_main_queue()
+        // Edge-triggered, so nobody need read it; and whoever else does, Foundation's run loop, takes nothing from us.
+        if fd >= 0 { try poller.add(.mainActor, fd, kernel) }
+    }
+
+    /// Runs jobs of the main actor: about those that have come, so that a chain of them cannot hold the loop. If more are left, the
+    /// eventfd is written anew.
+    func runMainActorJobs() {
+        if servesMainActor { clinux_run_main_queue() }
+    }
+
+    /// A loop that is about to end its `run()`: runs jobs of the main actor that it has not seen, since it has not waited since
+    /// they came. Answers whether there were any.
+    func runLateMainActorJobs() -> Bool {
+        guard servesMainActor else { return false }
+        var count: UInt64 = 0
+        let fd = clinux_main_queue()
+        guard fd >= 0, read(fd, &count, 8) == 8 else { return false }
+        clinux_run_main_queue()
+        return true
+    }
+
+    /// For a program whose `main` is async: makes the main thread drive its loop while `main` waits. First thing in `main`,
+    /// before the first `await`:
+    ///
+    /// ```swift
+    /// @main struct Server {
+    ///     static func main() async throws {
+    ///         try EventLoop.driveAsyncMain()
+    ///         …
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Without it Swift ends the main thread at the first `await`, `@MainActor` code goes on on other threads, and nobody
+    /// drives the main thread's loop. With it `@MainActor` code stays on the main thread, next to the promises there. The
+    /// process ends when `main` returns, whatever the loop still waits for.
+    ///
+    /// It sets a hook of Swift's runtime (`swift_task_asyncMainDrainQueue_hook`), which was there from 5.5 to 6.3.
+    ///
+    /// - Throws: `DispatchError.badInput` if this is not the main thread, or the runtime has no such hook.
+    public static func driveAsyncMain() throws(DispatchError) {
+        guard clinux_gettid() == getpid() else {
+            throw .badInput("EventLoop.driveAsyncMain(): not the main thread; call it in main, before the first await")
+        }
+        let isSet = clinux_set_while_async_main_waits {
+            // On the main thread, whose loop is this one.
+            let loop = EventLoop.ofThisThread
+            loop.driveUntilStopped()
+        }
+        if !isSet { throw .badInput("EventLoop.driveAsyncMain(): this Swift runtime has no hook for it") }
+    }
+}

@@ -1,0 +1,213 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// `for await` over what lives on a loop.
+@Suite(.serialized) struct AsyncSequences {
+    @Test func linesUntilTheEnd() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let lines = try net.loop.run {
+                try await b.write("one\ntwo\n").value
+                b.close()
+                var lines: [String] = []
+                for try await line in a.lines { lines.append(line) }
+                return lines
+            }
+            #expect(lines == ["one", "two"])
+            a.close()
+        }
+    }
+
+    @Test func chunksAreReadWhenTheyAreAskedFor() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try net.loop.run {
+                try await b.write("0123456789").value
+                var chunks = a.chunks.makeAsyncIterator()
+                await Task.yield()
+                #expect(net.calls(.receive) == 0, "nothing is read ahead")
+                let first = try await chunks.next(isolation: nil)
+                #expect(first == Array("0123456789".utf8))
+                b.close()
+                let end = try await chunks.next(isolation: nil)
+                let after = try await chunks.next(isolation: nil)
+                #expect(end == nil && after == nil)
+            }
+            a.close()
+        }
+    }
+
+    @Test func failuresAreThrownOnceAndEndIt() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try net.loop.run {
+                var lines = a.lines(limit: 3).makeAsyncIterator()
+                try await b.write("abcdef\n").value
+                await #expect(throws: StreamError.limitExceeded(limit: 3)) { try await lines.next(isolation: nil) }
+                let after = try await lines.next(isolation: nil)
+                #expect(after == nil)
+            }
+            a.close()
+            b.close()
+        }
+    }
+
+    @Test func aCancelledWaitLosesNothing() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let task = Shared<Task<Void, Never>?>(nil)
+            #expect(throws: CancellationError.self) {
+                try net.loop.run {
+                    withUnsafeCurrentTask { current in
+                        let current = current
+                        net.loop.enqueue { current?.cancel() }
+                    }
+                    for try await _ in a.chunks { Issue.record("nothing has come") }
+                }
+            }
+            try hang(b.write("x"), timeout: patience)
+            expect(a.receive(), gives: Array("x".utf8))
+            a.close()
+            b.close()
+            withExtendedLifetime(task) {}
+        }
+    }
+
+    @Test func connectionsUntilTheListenerIsClosed() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let clients = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
+            let count = try net.loop.run {
+                var count = 0
+                for try await connection in listener.connections {
+                    connection.close()
+                    count += 1
+                    if count == 2 { net.loop.enqueue { listener.close() } }
+                }
+                return count
+            }
+            #expect(count == 2)
+            withExtendedLifetime(clients) {}
+        }
+    }
+
+    @Test func whoIsNotAskedForIsNotAccepted() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let clients = [try Peer(to: listener.localAddress), try Peer(to: listener.localAddress)]
+            try net.loop.run {
+                for try await connection in listener.connections {
+                    connection.close()
+                    break
+                }
+            }
+            net.settle()
+            #expect(net.calls(.accept) == 1)
+            listener.close()
+            withExtendedLifetime(clients) {}
+        }
+    }
+
+    @Test func ticksOfVirtualTime() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop in
+            let begin = loop.now
+            let everyHour = ticks(every: .seconds(3600))
+            let moments = try loop.run {
+                var moments: [Duration] = []
+                for try await moment in everyHour {
+                    moments.append(begin.duration(to: moment))
+                    if moments.count == 2 { try await firstly { after(.seconds(9000)) }.asPromise().value }
+                    if moments.count == 4 { break }
+                }
+                return moments
+            }
+            // After the second, at 2 h, 2.5 h pass: those at 3 h are missed, that at 4 h comes at 4.5 h.
+            #expect(moments == [1, 2, 4, 5].map { .seconds(3600 * $0) })
+            #expect(!loop.isAlive, "no timer is armed while nobody waits")
+        }
+    }
+
+    @Test func signalsAreKeptUntilTheyAreAskedFor() throws {
+        try EventLoop.withLoop { loop in
+            do {
+                let both = try signals(SIGURG, SIGWINCH)
+                #expect(!loop.isAlive)
+                raise(SIGURG)
+                raise(SIGURG)
+                try loop.run {
+                    var arrived = both.makeAsyncIterator()
+                    let first = try await arrived.next(isolation: nil)
+                    loop.schedule(after: .milliseconds(1)) { raise(SIGWINCH) }
+                    let second = try await arrived.next(isolation: nil)
+                    #expect(first == SIGURG && second == SIGWINCH)
+                }
+            }
+            #expect(!loop.isAlive && loop.whatKeepsItAlive.isEmpty)
+        }
+    }
+
+    @Test func signalsEndWithTheLoop() throws {
+        let task = try EventLoop.withLoop { loop in
+            let stops = try signals(SIGURG)
+            nonisolated(unsafe) let sequence = stops
+            let task = Task.immediate(executorPreference: loop.remote) {
+                var arrived = sequence.makeAsyncIterator()
+                do {
+                    _ = try await arrived.next(isolation: nil)
+                    return "it came"
+                } catch { return "\(error)" }
+            }
+            return task
+        }
+        try EventLoop.withLoop { _ in
+            #expect(try hang(Promise { await task.value }, timeout: patience) == "\(PromiseError.loopEnded)")
+        }
+    }
+
+    @Test func onAnotherThreadItRefuses() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            nonisolated(unsafe) let lines = a.lines
+            let text = try hang(
+                Promise { () -> String in
+                    do {
+                        for try await _ in lines {}
+                        return "it ended"
+                    } catch { return "\(error)" }
+                })
+            #expect(text.contains("connection.lines"))
+            #expect(text.contains("not its loop's"))
+            a.close()
+            b.close()
+        }
+    }
+
+    @Test func anActorOnTheLoopIterates() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let reader = Reader(on: net.loop.remote)
+            reader.assumeIsolated { $0.connection = a }
+            try hang(b.write("1\n2\n3\n"), timeout: patience)
+            b.close()
+            #expect(try hang(Promise { try await reader.sum() }, timeout: patience) == 6)
+            a.close()
+        }
+    }
+}
+
+private actor Reader {
+    private let home: EventLoop.Remote
+    nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+    var connection: Connection?
+
+    init(on home: EventLoop.Remote) { self.home = home }
+
+    func sum() async throws -> Int {
+        var sum = 0
+        guard let connection else { return sum }
+        for try await line in connection.lines { sum += Int(line) ?? 0 }
+        return sum
+    }
+}

@@ -1,0 +1,146 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// `EventLoop.run { … }` with an async function.
+@Suite(.serialized) struct AsyncBodies {
+    /// Not for other threads.
+    private final class Notes {
+        var lines: [String] = []
+        let thread = pthread_self()
+
+        func add(_ line: String) {
+            #expect(thread == pthread_self())
+            lines.append(line)
+        }
+    }
+
+    private struct Failure: Error, Equatable {}
+
+    @Test func itTakesAndAnswersWhatIsNotSendable() throws {
+        try EventLoop.withLoop { loop throws in
+            let notes = Notes()
+            let same = try loop.run { () -> Notes in
+                notes.add("begin")
+                await Task.yield()
+                notes.add("end")
+                return notes
+            }
+            #expect(same === notes && notes.lines == ["begin", "end"])
+        }
+    }
+
+    @Test func handlersOfTheLoopRunBetween() throws {
+        try EventLoop.withLoop { loop throws in
+            let notes = Notes()
+            loop.enqueue { notes.add("job") }
+            try loop.run {
+                notes.add("begin")
+                await Task.yield()
+                notes.add("end")
+            }
+            #expect(notes.lines == ["begin", "job", "end"])
+        }
+    }
+
+    @Test func whatItThrowsComesOut() throws {
+        EventLoop.withLoop { loop in
+            #expect(throws: Failure()) {
+                try loop.run {
+                    await Task.yield()
+                    throw Failure()
+                }
+            }
+        }
+    }
+
+    private static nonisolated func thread() async -> pthread_t {
+        await Task.yield()
+        return threadOfCaller()
+    }
+
+    @Test func whatItCallsStaysOnTheThread() throws {
+        try EventLoop.withLoop { loop throws in
+            let threads = try loop.run {
+                async let one = Self.thread()
+                async let other = Self.thread()
+                let grouped = await withTaskGroup(of: pthread_t.self) { group in
+                    for _ in 0..<10 { group.addTask { await Self.thread() } }
+                    return await group.reduce(into: []) { $0.append($1) }
+                }
+                return await [one, other, Self.thread()] + grouped
+            }
+            #expect(Set(threads) == [pthread_self()] && threads.count == 13)
+        }
+    }
+
+    @Test func itAwaitsPromisesInVirtualTime() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
+            let begin = loop.now
+            try loop.run { await firstly { after(.seconds(3600)) }.async() }
+            #expect(begin.duration(to: loop.now) == .seconds(3600))
+        }
+    }
+
+    @Test func stopCancelsIt() throws {
+        EventLoop.withLoop { loop in
+            #expect(throws: CancellationError.self) {
+                try loop.run {
+                    loop.stop()
+                    try await firstly { after(.seconds(3600)).asPromise() }.async()
+                }
+            }
+            #expect(!loop.isAlive, "the timer has gone")
+        }
+    }
+
+    @Test func insideAHandlerOfTheSameLoop() throws {
+        try EventLoop.withLoop { loop throws in
+            let outcome = after(.milliseconds(1)).map { () throws -> Int in
+                try loop.run {
+                    await Task.yield()
+                    return 6 * 7
+                }
+            }
+            expect(outcome, gives: 42)
+        }
+    }
+
+    @Test func onAnEndedLoopItDoesNotBegin() {
+        let ended = EventLoop.withLoop { $0 }
+        #expect(throws: SystemError.self) { try ended.run { Issue.record("it began") } }
+    }
+
+    /// What Swift retains for a task and what it releases must be one object: a preference for the loop's second executor
+    /// freed it.
+    @Test func preferencesReleaseWhatTheyRetain() throws {
+        try EventLoop.withLoop { loop throws in
+            let remote = loop.remote
+            for _ in 0..<100 {
+                let threads = try loop.run {
+                    await withTaskExecutorPreference(remote) { await Self.thread() }
+                }
+                #expect(threads == pthread_self())
+            }
+            let outside = try hang(
+                Promise {
+                    for _ in 0..<100 { await withTaskExecutorPreference(remote) { _ = await Self.thread() } }
+                    return await Task(executorPreference: remote) { await Self.thread() }.value
+                })
+            #expect(outside == pthread_self())
+        }
+    }
+
+    @Test func aTaskThatYieldsTakesTurnsWithTimers() throws {
+        try EventLoop.withLoop { loop throws in
+            var hasFired = false
+            loop.schedule(after: .milliseconds(1)) { hasFired = true }
+            nonisolated(unsafe) let fired = { hasFired }
+            try loop.run { while !fired() { await Task.yield() } }
+            #expect(hasFired)
+        }
+    }
+}
+
+private func threadOfCaller() -> pthread_t { pthread_self() }

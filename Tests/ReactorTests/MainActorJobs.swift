@@ -1,0 +1,117 @@
+import CLinux
+import Glibc
+import Reactor
+import XCTest
+
+/// Code of the main actor beside the main thread's loop. (Here, since the main thread is wanted.)
+final class MainActorJobs: XCTestCase {
+    @MainActor private static var lines: [String] = []
+
+    @MainActor private static func note(_ line: String) {
+        MainActor.preconditionIsolated()
+        XCTAssertEqual(getpid(), clinux_gettid(), "the main thread")
+        lines.append(line)
+    }
+
+    override func setUp() { MainActor.assumeIsolated { Self.lines = [] } }
+
+    private var lines: [String] { MainActor.assumeIsolated { Self.lines } }
+
+    func testTheyRunAlthoughTheLoopHasNothingElseToDo() throws {
+        Task { @MainActor in
+            Self.note("one")
+            Task { @MainActor in Self.note("two") }
+        }
+        try EventLoop.current.run()
+        XCTAssertEqual(lines, ["one", "two"])
+    }
+
+    func testTheyWakeALoopThatWaits() throws {
+        let loop = EventLoop.current
+        let hold = loop.hold()
+        nonisolated(unsafe) let release = { hold.release() }
+        loop.schedule(after: .milliseconds(1)) {
+            Task.detached {
+                await MainActor.run {
+                    Self.note("from elsewhere")
+                    release()
+                }
+            }
+        }
+        try loop.run()
+        XCTAssertEqual(lines, ["from elsewhere"])
+    }
+
+    func testAChainOfThemDoesNotHoldTheLoop() throws {
+        let loop = EventLoop.current
+        nonisolated(unsafe) var isOver = false
+        nonisolated(unsafe) var rounds = 0
+        @MainActor func again() {
+            rounds += 1
+            if !isOver { Task { @MainActor in again() } }
+        }
+        Task { @MainActor in again() }
+        loop.schedule(after: .milliseconds(5)) { isOver = true }
+        try loop.run()
+        XCTAssertGreaterThan(rounds, 1)
+    }
+
+    func testALoopOfItsOwnOnTheMainThreadRunsThemToo() throws {
+        for clock in [nil, VirtualClock()] {
+            try EventLoop.withLoop(clock: clock) { loop in
+                Task { @MainActor in Self.note("here") }
+                try loop.run()
+            }
+        }
+        XCTAssertEqual(lines, ["here", "here"])
+    }
+
+    func testABodyOfTheMainActorRunsOnTheLoop() throws {
+        let sum = try EventLoop.current.run { @MainActor in
+            Self.note("begin")
+            await Task.yield()
+            Self.note("end")
+            return 42
+        }
+        XCTAssertEqual(sum, 42)
+        XCTAssertEqual(lines, ["begin", "end"])
+    }
+
+    func testOtherThreadsLoopsLeaveThemAlone() throws {
+        let worker = try EventLoop.spawn()
+        Task { @MainActor in Self.note("main") }
+        let turns = Counter()
+        for _ in 0..<10 { worker.submit { turns.add() } }
+        worker.stop()
+        worker.join()
+        XCTAssertEqual(turns.value, 10)
+        XCTAssertEqual(lines, [])
+        try EventLoop.current.run()
+        XCTAssertEqual(lines, ["main"])
+    }
+
+    func testAForkedChildLeavesThemToItsParent() throws {
+        Task { @MainActor in Self.note("parent") }
+        let child = fork()
+        if child == 0 {
+            alarm(20)
+            try? EventLoop.withLoop { try $0.run() }
+            _exit(MainActor.assumeIsolated { Self.lines.isEmpty } ? 42 : 2)
+        }
+        var status: CInt = 0
+        XCTAssertEqual(waitpid(child, &status, 0), child)
+        XCTAssertEqual(status, 42 << 8)
+        try EventLoop.current.run()
+        XCTAssertEqual(lines, ["parent"])
+    }
+
+    func testDrivingAnAsyncMainIsForTheMainThread() {
+        let worker = onAnotherThread { () -> String in
+            do {
+                try EventLoop.driveAsyncMain()
+                return ""
+            } catch { return "\(error)" }
+        }
+        XCTAssertTrue(worker.contains("not the main thread"), worker)
+    }
+}
