@@ -56,7 +56,7 @@ func mapSettled100(_ n: Int) {
         }
         blackHole(try! hang(last))
     }
-    precondition(last.value == 1)
+    precondition(last.settledValue == 1)
 }
 
 func thenSettled100(_ n: Int) {
@@ -69,7 +69,7 @@ func thenSettled100(_ n: Int) {
         }
         blackHole(try! hang(last))
     }
-    precondition(last.value == 1)
+    precondition(last.settledValue == 1)
 }
 
 func thenPending(_ n: Int) {

@@ -15,7 +15,7 @@ func makeSettle(_ n: Int) {
         last = promise
         blackHole(last)
     }
-    precondition(last.value == n)
+    precondition(last.settledValue == n)
 }
 
 /// The resolver outlives the function's view, as it does wherever something is waited for.
@@ -28,7 +28,7 @@ func makeKeepSettle(_ n: Int) {
         last = promise
         blackHole(last)
     }
-    precondition(last.value == n)
+    precondition(last.settledValue == n)
 }
 
 func makeValue(_ n: Int) {
@@ -37,5 +37,5 @@ func makeValue(_ n: Int) {
         last = .value(i)
         blackHole(last)
     }
-    precondition(last.value == n)
+    precondition(last.settledValue == n)
 }

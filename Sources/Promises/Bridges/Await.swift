@@ -1,115 +1,62 @@
 import Reactor
-import Synchronization
 
-extension Promise where T: Sendable {
-    /// Waits for the promise in an async function.
-    ///
-    /// The promise must be settled elsewhere, on a thread that drives its loop or by a resolver; nothing is driven
-    /// here. If the task is cancelled while it waits, this throws `CancellationError` at once, and the promise is cancelled
-    /// as far as nobody else waits for it.
+extension Promise {
+    /// Waits for the promise in an async function, and is its value.
     ///
     /// ```swift
-    /// let answer = try await promise.async()
+    /// let answer = try await promise.value
     /// ```
-    /// - Throws: the promise's error; `CancellationError`.
-    public func async(isolation: isolated (any Actor)? = #isolation) async throws -> T {
-        if let outcome = result { return try outcome.get() }
-        let wait = TaskWait<T>(core)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { wait.begin($0) }
-        } onCancel: {
-            wait.cancel()
-        }
-    }
-}
-
-extension Guarantee where T: Sendable {
-    /// Waits for the guarantee in an async function; see `Promise.async`.
     ///
-    /// It has no error to say that the task was cancelled with, and so waits on then; wait for `asPromise()` where that
-    /// matters. Traps, likewise, if the guarantee is cancelled or abandoned.
-    public func async(isolation: isolated (any Actor)? = #isolation) async -> T {
-        if let value { return value }
-        let wait = TaskWait<T>(core)
-        do {
-            return try await withCheckedThrowingContinuation { wait.begin($0) }
-        } catch { fatalError("a Guarantee<\(T.self)> that a task waits for cannot end: \(error)") }
+    /// A promise that has settled is there at once: nothing is suspended, and nothing allocated. Otherwise the task is
+    /// suspended until the promise is settled elsewhere, on a thread that drives its loop or by a resolver; nothing is
+    /// driven here. If the task is cancelled while it waits, this throws `CancellationError` at once, and the promise is
+    /// cancelled as far as nobody else waits for it.
+    ///
+    /// Runs where the caller does, so the value need not be `Sendable`: it stays with the promise it came from.
+    ///
+    /// In code that is not async there is nothing to suspend: write `settledValue` to look whether the value is there,
+    /// `then`, `map` or `done` to be told of it, `hang(promise)` to wait on the thread of the loop.
+    /// - Throws: the promise's error; `CancellationError`.
+    @inlinable
+    public nonisolated(nonsending) var value: T {
+        // Sound for a T that is not Sendable: Promise<T> and Resolver<T> are not either, so the promise, its copies, its
+        // resolver and what its handlers capture are of one isolation region, and the code that awaits is in it. The
+        // getter stays there (`nonsending`), and so does its result. Whoever fulfills is of the caller's isolation too:
+        // the value is made, copied and let go there, one after the other. A cancellation may come from any thread, but
+        // touches words of state only, and a promise that it settles is rejected. (Regions know nothing of threads: of
+        // what they let pass, docs/architecture.md speaks under "Threads".)
+        get async throws {
+            if let outcome = result { return try outcome.get() }
+            let waiter = TaskWaiter()
+            await waiter.suspendOrCancel(until: core)
+            return try waiter.outcome()
+        }
     }
+
+    /// The same as `value`, in the words of PromiseKit.
+    /// - Throws: as `value`.
+    @inlinable
+    public nonisolated(nonsending) func async() async throws -> T { try await value }
 }
 
-/// A task that waits for a promise.
-private final class TaskWait<T: Sendable>: Sendable {
-    private enum State: Sendable {
-        case idle
-        /// The waiter is on its way into the promise's list.
-        case attaching(CheckedContinuation<T, any Error>)
-        case waiting(CheckedContinuation<T, any Error>, Core)
-        /// Resumed, or not to wait at all.
-        case over
-    }
-
-    private let core: Core
-    private let state = Mutex(State.idle)
-
-    init(_ core: Core) { self.core = core }
-
-    func begin(_ continuation: CheckedContinuation<T, any Error>) {
-        let isCancelled = state.withLock { state in
-            if case .over = state { return true }
-            state = .attaching(continuation)
-            return false
-        }
-        if isCancelled {
-            core.cancelUnlessWanted()
-            return continuation.resume(throwing: CancellationError())
-        }
-        let end = End(self)
-        let waiter = Core(inline: Pipe<T> { end.wait.resume(with: $0) })
-        core.attach(waiter)
-        let isOver = state.withLock { state in
-            guard case .attaching(let continuation) = state else { return true }
-            state = .waiting(continuation, waiter)
-            return false
-        }
-        // Settled, or cancelled before there was anything to withdraw.
-        if isOver { withdraw(waiter) }
-    }
-
-    func cancel() {
-        let (continuation, waiter) = finish()
-        continuation?.resume(throwing: CancellationError())
-        if let waiter { withdraw(waiter) }
-    }
-
-    private func withdraw(_ waiter: Core) {
-        waiter.withdraw()
-        core.cancelUnlessWanted()
-    }
-
-    private func resume(with result: Result<T, any Error>) {
-        guard let continuation = finish().0 else { return }
-        guard EventLoop.isEndingOnThisThread else { return continuation.resume(with: result) }
-        // A thread that ends has lost what Swift's own pool needs to take a task from it.
-        AsyncThreads.shared.run { continuation.resume(with: result) }
-    }
-
-    private func finish() -> (CheckedContinuation<T, any Error>?, Core?) {
-        state.withLock { state in
-            defer { state = .over }
-            return switch state {
-            case .idle, .over: (nil, nil)
-            case .attaching(let continuation): (continuation, nil)
-            case .waiting(let continuation, let waiter): (continuation, waiter)
+extension Guarantee {
+    /// Waits for the guarantee in an async function, and is its value; see `Promise.value`.
+    ///
+    /// It has no error to say that the task was cancelled with, and so waits on then; wait for `asPromise().value` where that
+    /// matters. Traps, likewise, if the guarantee is cancelled or abandoned.
+    @inlinable
+    public nonisolated(nonsending) var value: T {
+        get async {
+            if let value = settledValue { return value }
+            let waiter = TaskWaiter()
+            await waiter.suspend(until: core)
+            do { return try waiter.outcome() } catch {
+                fatalError("a Guarantee<\(T.self)> that a task waits for cannot end: \(error)")
             }
         }
     }
 
-    /// Held by what stands in the promise's list: when that goes without having been told, nobody will settle the promise.
-    private final class End: Sendable {
-        let wait: TaskWait
-
-        init(_ wait: TaskWait) { self.wait = wait }
-
-        deinit { wait.resume(with: .failure(PromiseError.abandoned)) }
-    }
+    /// The same as `value`, in the words of PromiseKit.
+    @inlinable
+    public nonisolated(nonsending) func async() async -> T { await value }
 }

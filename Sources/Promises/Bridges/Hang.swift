@@ -13,7 +13,7 @@ import Reactor
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
 /// - Throws: the promise's error; `PromiseError.timedOut`; `.loopEnded` if this loop is being stopped for good, see
 ///   `EventLoop.spawn`; `SystemError` if the loop cannot open its descriptors.
-@available(*, noasync, message: "an async function must not block its thread; write try await promise.async()")
+@available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
 @inlinable
 @discardableResult
 public func hang<T>(
@@ -33,7 +33,7 @@ public func hang<T>(
 ///
 /// Traps if the loop cannot open its descriptors, or the guarantee is abandoned or cancelled, since it has no error to
 /// say so with.
-@available(*, noasync, message: "an async function must not block its thread; write await guarantee.async()")
+@available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
 public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _ line: UInt = #line) -> T {
@@ -43,7 +43,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled or the time-out has passed; see the form for promises.
-@available(*, noasync, message: "an async function must not block its thread; write await guarantee.async()")
+@available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
 public func hang<T>(
@@ -54,7 +54,7 @@ public func hang<T>(
 
 extension Thenable {
     /// The same as `hang(self)`: there is no blocking here that does not drive the loop.
-    @available(*, noasync, message: "an async function must not block its thread; write try await promise.async()")
+    @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
     @inlinable
     @discardableResult
     public func wait(_ file: StaticString = #fileID, _ line: UInt = #line) throws -> T {

@@ -14,7 +14,7 @@
 /// and the iterator is not asked.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Iterator: IteratorProtocol>(
@@ -30,7 +30,7 @@ public func when<Iterator: IteratorProtocol>(
 /// more than `limit` under way at a time. Only rejected for a `limit` below 1; see the form with `fulfilled:`.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Iterator: IteratorProtocol>(
@@ -53,7 +53,7 @@ public func when<Iterator: IteratorProtocol>(
 /// a rejection, a cancellation and a `limit` below 1 do, see the form with an iterator.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(
@@ -71,7 +71,7 @@ public func when<Items: Sequence, Next: Thenable>(
 /// below 1; see the form with `fulfilled:`.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(

@@ -11,7 +11,7 @@
 /// nobody else waits for it. For several at a time see `when(fulfilled:concurrently:)`.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(
@@ -25,7 +25,7 @@ public func forEach<Items: Sequence, Next: Thenable>(
 /// form with promises.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @discardableResult
@@ -42,7 +42,7 @@ extension Thenable where T: Sequence {
     /// fulfilled. The first rejection, or an error that `body` throws, ends it; see `forEach`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     public func thenForEach<Next: Thenable>(
@@ -64,7 +64,7 @@ extension Thenable where T: Sequence {
     /// Cancelling the result cancels the promise of the element at hand, if nobody else waits for it.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     public func thenReduce<Value, Next: Thenable>(
@@ -82,7 +82,7 @@ extension Guarantee where T: Sequence {
     /// fulfilled; see `forEach`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     @discardableResult
@@ -96,7 +96,7 @@ extension Guarantee where T: Sequence {
     /// Folds the elements of the value into one, one after the other; see the form for promises.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     @discardableResult

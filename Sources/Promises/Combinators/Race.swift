@@ -10,7 +10,7 @@
 /// cancels all that nobody else waits for.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func race<Each: Thenable>(
@@ -27,7 +27,7 @@ public func race<Each: Thenable>(
 /// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func race<Each: Thenable>(
@@ -37,7 +37,7 @@ public func race<Each: Thenable>(
 /// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -48,7 +48,7 @@ public func race<T>(
 /// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -60,7 +60,7 @@ public func race<T>(
 /// is abandoned or cancelled does not count.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func race<T>(

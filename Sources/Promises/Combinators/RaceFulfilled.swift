@@ -9,7 +9,7 @@
 /// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels all that nobody else waits for.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func race<Each: Thenable>(
@@ -26,7 +26,7 @@ public func race<Each: Thenable>(
 /// Is fulfilled as the first of `thenables` to be fulfilled; see the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func race<Each: Thenable>(
@@ -36,7 +36,7 @@ public func race<Each: Thenable>(
 /// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -47,7 +47,7 @@ public func race<T>(
 /// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload

@@ -9,7 +9,7 @@
 /// memory for it. Cancelling the result cancels the promise of the round, if nobody else waits for it.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func repeatWhile<Next: Thenable>(
@@ -22,7 +22,7 @@ public func repeatWhile<Next: Thenable>(
 /// Calls `body` again as long as the guarantee that it returns gives `true`; see the form with promises.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @discardableResult

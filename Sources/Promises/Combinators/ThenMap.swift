@@ -10,7 +10,7 @@ extension Thenable where T: Sequence {
     /// its element, and `body` is not called for those behind it. See `when(fulfilled:)`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     public func thenMap<Next: Thenable>(
@@ -26,7 +26,7 @@ extension Thenable where T: Sequence {
     /// `PromiseError.badInput`. See `when(fulfilled:concurrently:)`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     public func thenMap<Next: Thenable>(
@@ -43,7 +43,7 @@ extension Thenable where T: Sequence {
     /// together in the order of the elements; see `thenMap`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     public func thenFlatMap<Next: Thenable>(
@@ -65,7 +65,7 @@ extension Guarantee where T: Sequence {
     /// and collects their values in the order of the elements.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     @discardableResult
@@ -81,7 +81,7 @@ extension Guarantee where T: Sequence {
     /// together in the order of the elements.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     @discardableResult

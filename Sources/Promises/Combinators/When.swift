@@ -5,7 +5,7 @@
 /// nobody else waits for.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Thenable>(
@@ -18,7 +18,7 @@ public func when<Each: Thenable>(
 /// Waits for all that a sequence has, which is gone through once, at once; see the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Sequence>(
@@ -30,7 +30,7 @@ public func when<Each: Sequence>(
 /// Waits for all; see the form with values.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -44,7 +44,7 @@ public func when<Each: Thenable>(
 /// Waits for all; see the form with values.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -55,7 +55,7 @@ public func when(
 /// Waits for all, promises and guarantees of Void; see the form with values.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -66,7 +66,7 @@ public func when(
 /// Waits for all, promises and guarantees of one value type; see the form with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<T>(
@@ -77,7 +77,7 @@ public func when<T>(
 /// array of one type, and that without an array, which keeps the types.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -107,7 +107,7 @@ public func when(
 /// The first rejection rejects the result at once; the others run on. See the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<each Each: Thenable>(

@@ -5,7 +5,7 @@
 /// Waits for two, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A: Thenable, B: Thenable>(
@@ -15,7 +15,7 @@ public func when<A: Thenable, B: Thenable>(
 /// Waits for three, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable>(
@@ -25,7 +25,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable>(
 /// Waits for four, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
@@ -35,7 +35,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
 /// Waits for five, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
@@ -45,7 +45,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable
 /// Waits until two have settled, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -56,7 +56,7 @@ public func when<A: Thenable, B: Thenable>(
 /// Waits until three have settled, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -69,7 +69,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable>(
 /// Waits until four have settled, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -82,7 +82,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
 /// Waits until five have settled, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -98,7 +98,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable
 /// Waits for two guarantees, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A, B>(
@@ -108,7 +108,7 @@ public func when<A, B>(
 /// Waits for three guarantees, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A, B, C>(
@@ -118,7 +118,7 @@ public func when<A, B, C>(
 /// Waits for four guarantees, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A, B, C, D>(
@@ -129,7 +129,7 @@ public func when<A, B, C, D>(
 /// Waits for five guarantees, of whatever types; see the form for any number.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<A, B, C, D, E>(

@@ -4,7 +4,7 @@
 /// result cancels those that nobody else waits for.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<T>(
@@ -17,7 +17,7 @@ public func when<T>(
 /// Waits for all; see the form with values.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -31,7 +31,7 @@ public func when(
 /// Waits for all; see the form with values.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -42,7 +42,7 @@ public func when(
 /// Waits for all, of whatever types, and gives their values as a tuple; see the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<each T>(

@@ -11,7 +11,7 @@
 /// that nobody else waits for.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Thenable>(
@@ -30,7 +30,7 @@ public func when<Each: Thenable>(
 /// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Sequence>(
@@ -42,7 +42,7 @@ public func when<Each: Sequence>(
 /// Waits until all have settled, whichever way; see the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Thenable>(
@@ -52,7 +52,7 @@ public func when<Each: Thenable>(
 /// Waits until all have settled, promises and guarantees of one value type; see the form with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -71,7 +71,7 @@ public func when<T>(
 /// Of several of one type an array is made, unless the context asks for a tuple, as a closure of several parameters does.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -111,7 +111,7 @@ public func when<each Each: Thenable>(
 /// Cancelling the result cancels those that nobody else waits for.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Thenable>(
@@ -136,7 +136,7 @@ public func when<Each: Thenable>(
 /// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Sequence>(
@@ -148,7 +148,7 @@ public func when<Each: Sequence>(
 /// Waits until all have settled, and is rejected if every one is; see the form with an array.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 public func when<Each: Thenable>(
@@ -159,7 +159,7 @@ public func when<Each: Thenable>(
 /// with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload
@@ -171,7 +171,7 @@ public func when<T>(
 /// with an array of one type.
 @available(
     *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await async()"
+    message: "no loop runs the handler in an async function; use on:, or await value"
 )
 @inlinable
 @_disfavoredOverload

@@ -91,12 +91,12 @@ extension Guarantee: Thenable {
 extension Guarantee: CustomStringConvertible, CustomDebugStringConvertible {
     /// `Guarantee(3)`, or `Guarantee(…Int)` while pending; with its name `Guarantee("idle": 3)`.
     public var description: String {
-        value.map { "Guarantee(\(core.label)\($0))" } ?? "Guarantee(\(core.label)…\(T.self))"
+        settledValue.map { "Guarantee(\(core.label)\($0))" } ?? "Guarantee(\(core.label)…\(T.self))"
     }
 
     /// As `Promise.debugDescription`.
     public var debugDescription: String {
-        let outcome = value.map { "fulfilled(\(String(reflecting: $0)))" } ?? "pending"
+        let outcome = settledValue.map { "fulfilled(\(String(reflecting: $0)))" } ?? "pending"
         return "Guarantee<\(T.self)>.\(outcome)\(core.remarks)"
     }
 }

@@ -80,7 +80,7 @@ extension Promise: Catchable {
     }
 
     /// The outcome, or `nil` while pending. Any thread. Whoever has asked for the error has been told of it: it is not
-    /// reported as unhandled. The same holds for `error` and `value`.
+    /// reported as unhandled. The same holds for `error`.
     @inlinable
     public var result: Result<T, any Error>? {
         let outcome = outcome

@@ -29,7 +29,7 @@ extension Thenable {
 
     /// The value, or `nil` while pending or if rejected. (A value that is itself `nil` shows as `.some(nil)`.)
     @inlinable
-    public var value: T? {
+    public var settledValue: T? {
         guard case .success(let value) = result else { return nil }
         return value
     }

@@ -17,7 +17,7 @@ public struct CascadingFinalizer {
     /// - Returns: a finalizer, for a `finally` that runs in any case.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     @discardableResult
@@ -30,7 +30,7 @@ public struct CascadingFinalizer {
     /// `Promise.catch(only:)`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     public func `catch`<E: Error>(
@@ -42,7 +42,7 @@ public struct CascadingFinalizer {
     /// `Promise.catch(only:)`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     public func `catch`<E: Error & Equatable>(
@@ -52,7 +52,7 @@ public struct CascadingFinalizer {
     /// Logs an error that is left, if `policy` lets it see it; as `Promise.cauterize`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable
     @discardableResult
@@ -64,7 +64,7 @@ public struct CascadingFinalizer {
     /// is left, which this does not handle. May be called several times.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         // Watching only, or it would count as being told of the error.

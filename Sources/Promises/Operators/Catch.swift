@@ -5,7 +5,7 @@ extension Catchable {
     /// - Returns: a finalizer, for a `finally` that runs in any case.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult
@@ -30,7 +30,7 @@ public struct Finalizer {
     /// cancellation that the handler did not see. May be called several times.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = Guarantee<Void>(core).map("finally", body, file, line)

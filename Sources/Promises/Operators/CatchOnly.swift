@@ -9,7 +9,7 @@ extension Catchable {
     /// - Returns: what is left of the chain, for the other errors. One that nobody catches there is an unhandled rejection.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func `catch`<E: Error>(
@@ -28,7 +28,7 @@ extension Catchable {
     /// form with a type.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(

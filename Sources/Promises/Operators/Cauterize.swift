@@ -4,7 +4,7 @@ extension Catchable {
     /// - Returns: a finalizer, for a `finally` that runs in any case.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult

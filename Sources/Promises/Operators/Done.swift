@@ -3,7 +3,7 @@ extension Thenable {
     /// throws rejects it.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func done(
@@ -13,7 +13,7 @@ extension Thenable {
     /// Calls `body` with the value and passes the value on. An error that `body` throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func get(
@@ -29,7 +29,7 @@ extension Thenable {
     /// Calls `body` with the outcome, whichever it is, a cancellation of the chain among them, and passes it on.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func tap(
@@ -52,7 +52,7 @@ extension Guarantee {
     /// Calls `body` with the value. What follows has none.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult
@@ -63,7 +63,7 @@ extension Guarantee {
     /// Calls `body` with the value and passes the value on.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult
@@ -80,7 +80,7 @@ extension Guarantee {
     /// As `get`, in the shape that `Promise.tap` has; the result is a failure only if the guarantee was abandoned.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult

@@ -3,7 +3,7 @@ extension Catchable {
     /// chain is cancelled, above or below; what follows is rejected then once `body` has been called.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func ensure(
@@ -14,7 +14,7 @@ extension Catchable {
     /// the outcome on. Also called when the chain is cancelled, and what it returns is not cancelled with it.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func ensureThen(

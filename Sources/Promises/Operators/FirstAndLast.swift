@@ -4,7 +4,7 @@ extension Thenable where T: Sequence {
     /// The first element; an empty sequence rejects with `PromiseError.emptySequence`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public var firstValue: Promise<T.Element> {
@@ -15,7 +15,7 @@ extension Thenable where T: Sequence {
     /// `body` throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func firstValue(
@@ -27,7 +27,7 @@ extension Thenable where T: BidirectionalCollection {
     /// The last element; an empty collection rejects with `PromiseError.emptySequence`.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public var lastValue: Promise<T.Element> { map("lastValue", { try PromiseError.present($0.last) }, #fileID, #line) }
@@ -36,7 +36,7 @@ extension Thenable where T: BidirectionalCollection {
     /// `PromiseError.emptySequence`. An error that `body` throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func lastValue(
@@ -48,7 +48,7 @@ extension Guarantee where T: Sequence {
     /// The first element, or nil.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public var firstValue: Guarantee<T.Element?> { map("firstValue", { $0.first { _ in true } }, #fileID, #line) }
@@ -56,7 +56,7 @@ extension Guarantee where T: Sequence {
     /// The first element that `body` accepts, or nil.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func firstValue(
@@ -68,7 +68,7 @@ extension Guarantee where T: BidirectionalCollection {
     /// The last element, or nil.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public var lastValue: Guarantee<T.Element?> { map("lastValue", { $0.last }, #fileID, #line) }
@@ -76,7 +76,7 @@ extension Guarantee where T: BidirectionalCollection {
     /// The last element that `body` accepts, sought from the end, or nil.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func lastValue(

@@ -4,7 +4,7 @@ extension Thenable {
     /// promise passes `body` by.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func getThen<Next: Thenable>(
@@ -20,7 +20,7 @@ extension Guarantee {
     /// `body` returns the very guarantee that this makes: it has no error to say so with.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult

@@ -2,7 +2,7 @@ extension Thenable {
     /// The value, transformed. An error that `body` throws rejects; a rejection passes `body` by.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func map<U>(
@@ -12,7 +12,7 @@ extension Thenable {
     /// Without the value.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -33,7 +33,7 @@ extension Guarantee {
     /// The value, transformed.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func map<U>(
@@ -43,7 +43,7 @@ extension Guarantee {
     /// Without the value.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {

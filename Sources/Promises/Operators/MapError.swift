@@ -3,7 +3,7 @@ extension Catchable {
     /// does an error that `policy` does not let it see.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func mapError(

@@ -3,7 +3,7 @@ extension Catchable {
     /// `body` by, and so does an error that `policy` does not let it see.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func recover<Next: Thenable>(
@@ -19,7 +19,7 @@ extension Catchable {
     /// `body` returns that very guarantee: it has no error to say so with.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult
@@ -36,7 +36,7 @@ extension Catchable where T == Void {
     /// Handles every error, cancellation among them: from here on the chain cannot fail.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult
@@ -53,7 +53,7 @@ extension Catchable where T == Void {
     /// Handles an error that `policy` lets it see, or throws one in its place.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func recover(

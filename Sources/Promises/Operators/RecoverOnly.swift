@@ -3,7 +3,7 @@ extension Catchable {
     /// error: another promise of the value. Other outcomes pass `body` by.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func recover<E: Error, Next: Thenable>(
@@ -18,7 +18,7 @@ extension Catchable {
     /// returns: another promise of the value. Other outcomes pass `body` by.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable, Next: Thenable>(
@@ -43,7 +43,7 @@ extension Catchable where T == Void {
     /// Handles an error of type `only` if `policy` lets it see it, or throws one in its place. Other outcomes pass `body` by.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func recover<E: Error>(
@@ -62,7 +62,7 @@ extension Catchable where T == Void {
     /// outcomes pass `body` by.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable>(

@@ -2,7 +2,7 @@ extension Thenable where T: Sequence {
     /// The elements in the order of `areInIncreasingOrder`; equal ones as they were. An error that it throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func sortedValues(
@@ -15,7 +15,7 @@ extension Thenable where T: Sequence, T.Element: Comparable {
     /// The elements, the least first; equal ones as they were.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Promise<[T.Element]> {
@@ -27,7 +27,7 @@ extension Guarantee where T: Sequence {
     /// The elements in the order of `areInIncreasingOrder`; equal ones as they were.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func sortedValues(
@@ -40,7 +40,7 @@ extension Guarantee where T: Sequence, T.Element: Comparable {
     /// The elements, the least first; equal ones as they were.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<[T.Element]> {

@@ -5,7 +5,7 @@ extension Catchable {
     /// Under the policy `.allErrors` it sees cancellations too, that of the chain among them, above or below.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func tapError(

@@ -9,7 +9,7 @@ extension Thenable {
     /// ```
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func then<Next: Thenable>(
@@ -25,7 +25,7 @@ extension Guarantee {
     /// guarantee: it has no error to say so with.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     @discardableResult

@@ -3,7 +3,7 @@ extension Thenable {
     /// An error that `body` throws rejects; a rejection passes `body` by.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func validate(

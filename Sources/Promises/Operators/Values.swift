@@ -4,7 +4,7 @@ extension Thenable where T: Sequence {
     /// The elements, transformed. An error that `body` throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func mapValues<U>(
@@ -14,7 +14,7 @@ extension Thenable where T: Sequence {
     /// The elements of what `body` gives for the elements, in one array. An error that it throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func flatMapValues<Part: Sequence>(
@@ -24,7 +24,7 @@ extension Thenable where T: Sequence {
     /// The elements, transformed, without those for which `body` gives nil. An error that it throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func compactMapValues<U>(
@@ -34,7 +34,7 @@ extension Thenable where T: Sequence {
     /// The elements that `body` accepts. An error that it throws rejects.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func filterValues(
@@ -46,7 +46,7 @@ extension Guarantee where T: Sequence {
     /// The elements, transformed.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func mapValues<U>(
@@ -56,7 +56,7 @@ extension Guarantee where T: Sequence {
     /// The elements of what `body` gives for the elements, in one array.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func flatMapValues<Part: Sequence>(
@@ -66,7 +66,7 @@ extension Guarantee where T: Sequence {
     /// The elements, transformed, without those for which `body` gives nil.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func compactMapValues<U>(
@@ -76,7 +76,7 @@ extension Guarantee where T: Sequence {
     /// The elements that `body` accepts.
     @available(
         *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await async()"
+        message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
     public func filterValues(

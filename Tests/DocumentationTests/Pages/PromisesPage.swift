@@ -73,7 +73,7 @@ extension Snippets {
         let fulfilled = Promise.value(1)
         let rejected = Promise<Int>(error: PromiseError.badInput("no"))
         let done = Promise<Void>()
-        assert(fulfilled.value == 1 && rejected.error != nil && done.isFulfilled)
+        assert(fulfilled.settledValue == 1 && rejected.error != nil && done.isFulfilled)
 
         let later = Promise<String> { resolver in
             EventLoop.current.schedule(after: .seconds(1)) { resolver.fulfill("late") }
@@ -84,7 +84,7 @@ extension Snippets {
         let (promise, resolver) = Promise<Int>.pending()
         resolver.fulfill(1)
         resolver.fulfill(2)                           // too late: the first counts
-        assert(promise.value == 1)
+        assert(promise.settledValue == 1)
 
         let thrown = firstly { () throws -> Promise<Int> in throw PromiseError.badInput("thrown") }
         assert(thrown.error != nil)
@@ -545,7 +545,7 @@ extension Snippets {
         let (promise, resolver) = Promise<Int>.pending()
         assert(promise.isPending && promise.result == nil)
         resolver.fulfill(3)
-        assert(promise.isResolved && promise.isFulfilled && promise.value == 3)
+        assert(promise.isResolved && promise.isFulfilled && promise.settledValue == 3)
         let value = try promise.wait()
         assert(value == 3)
         _ = promise
@@ -604,26 +604,51 @@ extension Snippets {
 // docs/promises.md: async and await
 extension Snippets {
     static func promises27() throws {
-        let promise = Promise { try await double(21) }
-        let value = try hang(promise)
-        assert(value == 42)
-        _ = promise
-        _ = value
+        func greeting(of promise: Promise<String>, _ guarantee: Guarantee<Int>) async throws -> String {
+            try await "\(promise.value) \(guarantee.value)"
+        }
     }
 }
 
 // docs/promises.md: async and await
 extension Snippets {
     static func promises28() throws {
-        func greeting(of promise: Promise<String>, _ guarantee: Guarantee<Int>) async throws -> String {
-            try await "\(promise.async()) \(guarantee.async())"
+        final class Draft {
+            var lines: [String] = []
         }
+
+        actor Editor {
+            private let (draft, opening) = Promise<Draft>.pending()
+
+            func open() { opening.fulfill(Draft()) }
+
+            func append(_ line: String) async throws -> Int {
+                let draft = try await draft.value
+                draft.lines.append(line)
+                return draft.lines.count
+            }
+        }
+    }
+}
+
+// docs/promises.md: async and await
+extension Snippets {
+    static func promises29() throws {
+        let promise = Promise { try await double(21) }
+        let value = try hang(promise)
+        assert(value == 42)
+
+        let guarantee = Guarantee { await Task.yield() }
+        hang(guarantee)
+        _ = promise
+        _ = value
+        _ = guarantee
     }
 }
 
 // docs/promises.md: A thenable of your own
 extension Snippets {
-    static func promises29() throws {
+    static func promises30() throws {
         final class Button: Thenable {
             private var presses = 0
             private var handlers: [(Result<Int, any Error>) -> Void] = []
@@ -655,7 +680,7 @@ extension Snippets {
 
 // docs/promises.md: Testing
 extension Snippets {
-    static func promises30() throws {
+    static func promises31() throws {
         let waited = try withVirtualTime { clock in
             try hang(Promise.value("an hour later").delay(.seconds(3600)), timeout: .seconds(7200))
             return clock.now
@@ -667,7 +692,7 @@ extension Snippets {
 
 // docs/promises.md: Settings and the log
 extension Snippets {
-    static func promises31() throws {
+    static func promises32() throws {
         conf.logHandler = { event in
             logger.warning("\(event)")
         }

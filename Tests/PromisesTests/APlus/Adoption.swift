@@ -16,7 +16,7 @@ extension APlus {
                 outer = adopter.adopt(inner)
             }
             #expect(wasPending)
-            #expect(outer?.value === thing)
+            #expect(outer?.settledValue === thing)
         }
 
         @Test(
@@ -126,7 +126,7 @@ extension APlus {
                     }
                 }
             }
-            #expect(outer?.value === thing)
+            #expect(outer?.settledValue === thing)
         }
 
         @Test("2.3.2 a promise of a promise", arguments: Setting.all)
@@ -136,7 +136,7 @@ extension APlus {
             try setting.run(.success(thing)) { inner in
                 outer = Promise.value(Promise.value(inner)).then { $0 }.then { $0 }
             }
-            #expect(outer?.value === thing)
+            #expect(outer?.settledValue === thing)
         }
 
         @Test("2.3.2.1, 2.3.2.2 a guarantee that is returned", arguments: Setting.all)
@@ -160,7 +160,7 @@ extension APlus {
                 ]
             }
             #expect(wasPending)
-            let all = outers.map(\.value) + promises.map(\.value)
+            let all = outers.map(\.settledValue) + promises.map(\.settledValue)
             let right = all.filter { $0 === thing }.count
             #expect(right == 7 && all.count == 7)
         }
@@ -178,14 +178,14 @@ extension APlus {
                 #expect(outer.isPending && seen == [])
                 resolver.fulfill(8)
                 try loop.run()
-                #expect(outer.value == 8 && seen == [8])
+                #expect(outer.settledValue == 8 && seen == [8])
             }
         }
 
         private func check(_ promises: [Promise<Thing>], _ outcome: Result<Thing, any Error>) {
             switch outcome {
             case .success(let thing):
-                let right = promises.filter { $0.value === thing }.count
+                let right = promises.filter { $0.settledValue === thing }.count
                 #expect(right == promises.count)
             case .failure:
                 let right = promises.filter { $0.flaw == Flaw(5) }.count

@@ -101,7 +101,7 @@ extension APlus {
     /// Whether the promise has this outcome.
     static func isSame(_ promise: Promise<Int>, _ outcome: Result<Int, any Error>) -> Bool {
         switch outcome {
-        case .success(let value): promise.value == value
+        case .success(let value): promise.settledValue == value
         case .failure(let error): promise.flaw == error as? Flaw
         }
     }

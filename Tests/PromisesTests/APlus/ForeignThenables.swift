@@ -19,14 +19,14 @@ extension APlus {
                 try loop.run()
                 #expect(calls == [1])
                 #expect(foreign.count == 1)
-                #expect(outer.value == 1)
+                #expect(outer.settledValue == 1)
             }
         }
 
         @Test("2.3.3.3.1 the value that a foreign thenable calls with", arguments: Way.allCases, Manner.allCases)
         func fulfills(way: Way, manner: Manner) throws {
             let outer = try run(way, manner, [.success(3)])
-            #expect(outer.value == 3)
+            #expect(outer.settledValue == 3)
         }
 
         @Test("2.3.3.3.2 the error that a foreign thenable calls with", arguments: Way.allCases, Manner.allCases)
@@ -57,7 +57,7 @@ extension APlus {
                 foreign.call(.success(2))
                 foreign.call(.failure(Flaw()))
                 try loop.run()
-                #expect(seen == [1] && outer.value == 1)
+                #expect(seen == [1] && outer.settledValue == 1)
             }
         }
 
@@ -101,7 +101,7 @@ extension APlus {
                 try loop.run()
                 foreign.call(.success(6))
                 try loop.run()
-                #expect(first.value == 6 && second.value == 6 && third.value == 6)
+                #expect(first.settledValue == 6 && second.settledValue == 6 && third.settledValue == 6)
             }
         }
 

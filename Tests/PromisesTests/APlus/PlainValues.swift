@@ -47,9 +47,9 @@ extension APlus {
             let (inner, resolver) = Promise<Int>.pending()
             var outer: Promise<Promise<Int>>?
             try setting.run(.success(1)) { promise in outer = promise.map { _ in inner } }
-            #expect(outer?.isFulfilled == true && outer?.value?.isPending == true)
+            #expect(outer?.isFulfilled == true && outer?.settledValue?.isPending == true)
             resolver.fulfill(5)
-            #expect(outer?.value?.value == 5)
+            #expect(outer?.settledValue?.settledValue == 5)
         }
 
         @Test("2.3.4 what happens to a value after settling does not happen to the promise", arguments: Setting.all)

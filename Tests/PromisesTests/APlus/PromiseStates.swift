@@ -14,7 +14,7 @@ extension APlus {
                 attach: { promise = $0 })
             #expect(wasPending)
             #expect(promise?.isFulfilled == true && promise?.isPending == false && promise?.isRejected == false)
-            #expect(promise?.value == 1)
+            #expect(promise?.settledValue == 1)
         }
 
         @Test("2.1.1.1 a pending promise may become rejected", arguments: Setting.all)
@@ -45,7 +45,7 @@ extension APlus {
         func staysFulfilled(second: Second, place: Place) throws {
             for kind in Kind.allCases {
                 let (promise, calls) = try settleTwice(kind, { $0.fulfill(1) }, second, place)
-                #expect(promise.isFulfilled && promise.value == 1, "\(kind)")
+                #expect(promise.isFulfilled && promise.settledValue == 1, "\(kind)")
                 #expect(calls == ["fulfilled with 1"], "\(kind)")
             }
         }
@@ -69,10 +69,10 @@ extension APlus {
                 $0.done { value in
                     seen.append(value)
                     promise!.done { seen.append($0) }.orFail()
-                    seen.append(promise!.value)
+                    seen.append(promise!.settledValue)
                 }.orFail()
             }
-            seen += [promise?.value, promise?.value]
+            seen += [promise?.settledValue, promise?.settledValue]
             let same = seen.filter { $0 === thing }.count
             #expect(same == 5 && seen.count == 5)
         }
@@ -129,7 +129,7 @@ extension APlus {
                 resolve(4)
                 try loop.run()
                 #expect(calls == [1])
-                #expect(guarantee.value == 1)
+                #expect(guarantee.settledValue == 1)
             }
         }
     }

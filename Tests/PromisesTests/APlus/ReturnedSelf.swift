@@ -117,7 +117,7 @@ extension APlus {
                 results.append(results[0].then { _ in promise })
                 results.append(results[1].then { [first = results[0]] _ in first })
             }
-            let values = results.map(\.value)
+            let values = results.map(\.settledValue)
             #expect(values == [1, 1, 1])
         }
 

@@ -126,7 +126,7 @@ extension APlus {
         @discardableResult
         func attach(to promise: Promise<Int>, _ body: @escaping (Int) -> Void) -> Promise<Void> {
             // The last three tell no value, so they ask the promise.
-            let ask = { if let value = promise.value { body(value) } }
+            let ask = { if let value = promise.settledValue { body(value) } }
             let result =
                 switch self {
                 case .map: promise.map { body($0) }

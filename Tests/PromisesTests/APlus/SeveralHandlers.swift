@@ -65,7 +65,7 @@ extension APlus {
                 }
             }
             #expect(calls == [0, 1, 2, 3, 4, 5])
-            let values = results.map(\.value)
+            let values = results.map(\.settledValue)
             #expect(values == [1, nil, 3, nil, 5, nil])
             let flaws = results.map(\.flaw)
             #expect(flaws == [nil, Flaw(1), nil, Flaw(3), nil, Flaw(5)])
@@ -86,7 +86,7 @@ extension APlus {
                 }
             }
             #expect(calls == [0, 1, 2, 3, 4, 5])
-            let values = results.map(\.value)
+            let values = results.map(\.settledValue)
             #expect(values == [0, nil, 2, nil, 4, nil])
             let flaws = results.map(\.flaw)
             #expect(flaws == [nil, Flaw(1), nil, Flaw(3), nil, Flaw(5)])

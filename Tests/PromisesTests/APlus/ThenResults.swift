@@ -18,7 +18,7 @@ extension APlus {
                 wasPending.append(derived!.isPending)
             }
             #expect(wasPending == [true, true])
-            #expect(derived?.value == 2)
+            #expect(derived?.settledValue == 2)
         }
 
         @Test("2.2.7.1 the value that a handler returns is the next promise's", arguments: Setting.all)
@@ -47,7 +47,7 @@ extension APlus {
                 results.append(promise.recover { _ in after(.seconds(1)).map { 3 } })
                 results.append(promise.recover { _ in after(.seconds(1)).then { Promise<Int>(error: Flaw(4)) } })
             }
-            let values = results.map(\.value)
+            let values = results.map(\.settledValue)
             let flaws = results.map(\.flaw)
             #expect(values == [2, nil, 3, nil])
             #expect(flaws == [nil, Flaw(1), nil, Flaw(4)])

@@ -63,9 +63,9 @@ import Testing
     }
 
     @Test func ofNothing() {
-        #expect(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.value == [])
-        #expect(when(fulfilled: AnyIterator<Promise<Int>> { nil }, concurrently: 3).value == [])
-        #expect(when(resolved: [Int](), concurrently: 3) { Promise.value($0) }.value?.isEmpty == true)
+        #expect(when(fulfilled: [Int](), concurrently: 3) { Promise.value($0) }.settledValue == [])
+        #expect(when(fulfilled: AnyIterator<Promise<Int>> { nil }, concurrently: 3).settledValue == [])
+        #expect(when(resolved: [Int](), concurrently: 3) { Promise.value($0) }.settledValue?.isEmpty == true)
     }
 
     @Test(arguments: [0, -1, Int.min]) func withNoRoomAtAll(limit: Int) {

@@ -16,19 +16,19 @@ import Testing
         }
         #expect(all.isPending)
         pairs[2].resolver.fulfill(2)
-        let outcomes = try #require(all.value)
+        let outcomes = try #require(all.settledValue)
         #expect(outcomes.map(\.number) == [0, nil, 2, nil])
         #expect(outcomes.map(\.flaw) == [nil, Flaw(1), nil, Flaw(3)])
     }
 
     @Test func needNoTurnOfTheLoop() {
-        #expect(when(resolved: [Promise.value(1), Promise(error: Flaw())]).value?.count == 2)
+        #expect(when(resolved: [Promise.value(1), Promise(error: Flaw())]).settledValue?.count == 2)
     }
 
     @Test func ofNothing() {
-        #expect(when(resolved: [Promise<Int>]()).value?.isEmpty == true)
-        #expect(when(notAllRejected: [Promise<Int>]()).value?.isEmpty == true)
-        #expect(when(guarantees: [Guarantee<Int>]()).value == [])
+        #expect(when(resolved: [Promise<Int>]()).settledValue?.isEmpty == true)
+        #expect(when(notAllRejected: [Promise<Int>]()).settledValue?.isEmpty == true)
+        #expect(when(guarantees: [Guarantee<Int>]()).settledValue == [])
         let end: Guarantee<Void> = when(guarantees: [Guarantee<Void>]())
         #expect(end.isFulfilled)
     }
@@ -38,7 +38,7 @@ import Testing
         let all = when(resolved: Promise.value(1), text, Guarantee.value(2.5), Promise<[Int]>(error: Flaw(4)))
         #expect(all.isPending)
         resolver.reject(Flaw(2))
-        let (number, word, fraction, list) = try #require(all.value)
+        let (number, word, fraction, list) = try #require(all.settledValue)
         #expect(try number.get() == 1 && fraction.get() == 2.5)
         #expect(word.flaw == Flaw(2) && list.flaw == Flaw(4))
     }
@@ -80,7 +80,7 @@ import Testing
                 when(resolved: [Promise.value(tally.token()), Promise(error: Flaw())]).map(\.count)
             }()
             try loop.run()
-            #expect(count.value == 2 && tally.alive == 0)
+            #expect(count.settledValue == 2 && tally.alive == 0)
         }
     }
 
@@ -134,7 +134,7 @@ import Testing
         let all = when(resolved: pairs.map(\.promise))
         let settled = when(resolved: (0..<count).lazy.map { Promise.value($0) })
         for index in (0..<count).reversed() { pairs[index].resolver.fulfill(index) }
-        for outcomes in [all.value, settled.value] {
+        for outcomes in [all.settledValue, settled.settledValue] {
             let values = outcomes?.compactMap(\.number) ?? []
             #expect(values.elementsEqual(0..<count))
         }

@@ -27,7 +27,7 @@ import Testing
         try inLoop { loop throws in
             var sources = [after(.seconds(1)).map { 1 }.asPromise(), after(.seconds(2)).map { 2 }.asPromise()]
             sources.insert(.value(0), at: place)
-            #expect(race(sources).value == 0)
+            #expect(race(sources).settledValue == 0)
             #expect(loop.nextDeadline == nil)
             let rejected = sources.count { $0.isRejected }
             #expect(rejected == 2)
@@ -49,7 +49,7 @@ import Testing
             for (index, pair) in pairs.enumerated() { pair.resolver.onCancel { stops.append(index) } }
             let winner = race(pairs.map(\.promise))
             pairs[1].resolver.fulfill(1)
-            #expect(winner.value == 1 && stops == [])
+            #expect(winner.settledValue == 1 && stops == [])
             #expect(pairs[0].promise.error as? PromiseError == .cancelled)
             try loop.run()
             #expect(stops == [0, 2])
@@ -82,7 +82,7 @@ import Testing
             let slow = after(.seconds(2)).map { 2 }.asPromise()
             let winner = race(slow, after(.seconds(1)).map { 1 }.asPromise())
             #expect(try hang(slow) == 2)
-            #expect(winner.value == 1)
+            #expect(winner.settledValue == 1)
         }
     }
 
@@ -92,7 +92,7 @@ import Testing
                 let (loser, resolver) = Promise<Int>.pending()
                 var slow: Promise<Int>? = loser.then { _ in after(.seconds(1)).map { throw Flaw() } }
                 let other = slow?.tap { _ in }
-                #expect(race(slow!, .value(1)).value == 1)
+                #expect(race(slow!, .value(1)).settledValue == 1)
                 slow = nil
                 resolver.fulfill(1)
                 other?.ignoringErrors()
@@ -122,7 +122,7 @@ import Testing
                 let sources = order == 0 ? [promise, promise, other, promise] : [other, promise, other, promise]
                 let winner = race(sources)
                 resolver.fulfill(1)
-                #expect(winner.value == 1 && other.isRejected)
+                #expect(winner.settledValue == 1 && other.isRejected)
                 withExtendedLifetime(otherResolver) {}
             }
         }
@@ -155,7 +155,7 @@ import Testing
             let losers = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
             for loser in losers { row = race(row, loser.promise) }
             resolver.fulfill(1)
-            #expect(row.value == 1)
+            #expect(row.settledValue == 1)
             let survivors = losers.filter { !$0.promise.isRejected }
             #expect(survivors.isEmpty)
         }
@@ -166,7 +166,7 @@ import Testing
             let pairs = (0..<scaled(100_000)).map { _ in Promise<Int>.pending() }
             let winner = race(pairs.map(\.promise))
             pairs[77].resolver.fulfill(77)
-            #expect(winner.value == 77)
+            #expect(winner.settledValue == 77)
             let rejected = pairs.count { $0.promise.isRejected }
             #expect(rejected == pairs.count - 1)
         }
@@ -180,7 +180,7 @@ import Testing
                 let (reading, reader) = Promise<Int>.pending()
                 let winner = race(shutdown, reading)
                 reader.fulfill(round)
-                #expect(winner.value == round)
+                #expect(winner.settledValue == round)
             }
             let places = Array(Core.nodes(from: Core.waiters(shutdown.core.state.load(ordering: .acquiring))))
             #expect(places.count < 40)
@@ -204,7 +204,7 @@ import Testing
             }()
             let winner = race(first, slow, last)
             resolver.fulfill(1)
-            #expect(winner.value == 1 && slow.isRejected && last.isRejected)
+            #expect(winner.settledValue == 1 && slow.isRejected && last.isRejected)
             try loop.run()
             withExtendedLifetime(lastResolver) {}
         }
@@ -216,7 +216,7 @@ import Testing
             let winner = race(pairs.map(\.promise))
             winner.pipe { _ in pairs[2].resolver.reject(Flaw(2)) }
             pairs[0].resolver.fulfill(0)
-            #expect(winner.value == 0)
+            #expect(winner.settledValue == 0)
             #expect(pairs[1].promise.error as? PromiseError == .cancelled)
             // Whichever was first.
             #expect(pairs[2].promise.isRejected)
@@ -241,7 +241,7 @@ import Testing
             let (connection, peer) = try network.pair()
             let read = connection.receive()
             let limit = Promise.value([UInt8]())
-            #expect(race(read, limit).value == [])
+            #expect(race(read, limit).settledValue == [])
             #expect(read.error as? PromiseError == .cancelled && !network.loop.isAlive)
             try peer.send("hello")
             #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))

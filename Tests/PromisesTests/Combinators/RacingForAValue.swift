@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test func ofSeveralThatAreFulfilledAlreadyTheFirstInTheListWins() {
-        #expect(race(fulfilled: Promise<Int>(error: Flaw(1)), .value(2), .value(3)).value == 2)
+        #expect(race(fulfilled: Promise<Int>(error: Flaw(1)), .value(2), .value(3)).settledValue == 2)
     }
 
     @Test func allRejectedGivesAllErrorsInTheOrderOfTheList() throws {
@@ -63,7 +63,7 @@ import Testing
             try inLoop { loop throws in
                 let winner = race(
                     fulfilled: Promise<Int>(error: Flaw(1)), after(.seconds(1)).map { throw Flaw(2) }, .value(3))
-                #expect(winner.value == 3)
+                #expect(winner.settledValue == 3)
                 try loop.run()
             }
         }
@@ -95,7 +95,7 @@ import Testing
             let winner = { race(fulfilled: Promise(error: Heavy(token: tally.token())), late) }()
             #expect(tally.alive == 1)
             resolver.fulfill(1)
-            #expect(winner.value == 1 && tally.alive == 0)
+            #expect(winner.settledValue == 1 && tally.alive == 0)
         }
     }
 
@@ -105,6 +105,6 @@ import Testing
         for pair in pairs.dropLast() { pair.resolver.reject(Flaw()) }
         #expect(winner.isPending)
         pairs[pairs.count - 1].resolver.fulfill(7)
-        #expect(winner.value == 7)
+        #expect(winner.settledValue == 7)
     }
 }

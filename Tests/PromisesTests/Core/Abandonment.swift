@@ -54,7 +54,7 @@ import Testing
     @Test func aSettledPromiseIsNotAbandoned() {
         let lines = logged {
             let promise = Promise<Int> { $0.fulfill(1) }
-            #expect(promise.value == 1)
+            #expect(promise.settledValue == 1)
             let failed = Promise<Int> { $0.reject(Flaw(1)) }
             #expect(failed.flaw == Flaw(1))
             _ = Guarantee<Int> { $0(1) }
@@ -103,7 +103,7 @@ import Testing
     @Test func aLoserOfARaceWasCancelledBefore() {
         let lines = logged {
             let (loser, resolver) = Promise<Int>.pending()
-            #expect(race(Promise.value(1), loser).value == 1)
+            #expect(race(Promise.value(1), loser).settledValue == 1)
             _ = consume resolver
         }
         #expect(lines == [])
@@ -115,7 +115,7 @@ import Testing
             line = #line + 1
             let (loser, resolver) = Promise<Int>.pending()
             loser.ignoringErrors()
-            #expect(race(Promise.value(1), loser).value == 1)
+            #expect(race(Promise.value(1), loser).settledValue == 1)
             _ = consume resolver
         }
         #expect(lines == report(line))

@@ -69,7 +69,7 @@ import Testing
             one.cancel()
             resolver.fulfill(1)
             try loop.run()
-            #expect(!stopped && other.value == 200 && one.error as? PromiseError == .cancelled)
+            #expect(!stopped && other.settledValue == 200 && one.error as? PromiseError == .cancelled)
         }
     }
 
@@ -83,7 +83,7 @@ import Testing
             other.cancel()
             #expect(mapped.isRejected && source.isRejected)
             resolver.fulfill(1)
-            #expect(source.value == nil)
+            #expect(source.settledValue == nil)
         }
     }
 
@@ -106,7 +106,7 @@ import Testing
             #expect(!loop.isAlive)
             let timer = after(.seconds(1))
             timer.cancel()
-            #expect(!loop.isAlive && timer.value == nil)
+            #expect(!loop.isAlive && timer.settledValue == nil)
         }
     }
 
@@ -336,7 +336,7 @@ import Testing
             let end = guarantee.done { _ in ran = true }
             guarantee.cancel()
             try loop.run()
-            #expect(!ran && guarantee.value == nil && end.isPending)
+            #expect(!ran && guarantee.settledValue == nil && end.isPending)
             #expect(guarantee.asPromise().error as? PromiseError == .cancelled)
         }
     }

@@ -19,7 +19,7 @@ import Testing
                 hang(after(.milliseconds(5)))
                 (first ? alice : bob).cancel()
                 try loop.run()
-                #expect(shared.value == 42)
+                #expect(shared.settledValue == 42)
                 #expect(told.sorted() == (first ? ["alice is cancelled", "bob"] : ["alice", "bob is cancelled"]))
             }
         }
@@ -61,7 +61,7 @@ import Testing
             hang(after(.seconds(2)))
             side.cancel()
             try loop.run()
-            #expect(isStopped && inner.isRejected && outer.value == 1)
+            #expect(isStopped && inner.isRejected && outer.settledValue == 1)
         }
     }
 
@@ -126,7 +126,7 @@ import Testing
             #expect(places.count < 1020)
             resolver.fulfill(1)
             try loop.run()
-            let values = all.compactMap(\.value)
+            let values = all.compactMap(\.settledValue)
             #expect(values == Array(1...1000))
         }
     }

@@ -67,7 +67,7 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
     }
 
     @Test func hasTheStates() {
-        #expect(three.isFulfilled && three.value == 3 && failed.isRejected && failed.flaw == Flaw(1))
+        #expect(three.isFulfilled && three.settledValue == 3 && failed.isRejected && failed.flaw == Flaw(1))
         #expect(Wish<Int>().isPending)
     }
 
@@ -81,11 +81,11 @@ private final class Wish<T: Sendable>: Catchable, Sendable {
 
     @Test func goesIntoCombinators() throws {
         let all = when(fulfilled: [three, three])
-        #expect(all.value == [3, 3])
+        #expect(all.settledValue == [3, 3])
         let both = when(fulfilled: three, Promise.value("a"))
-        #expect(both.value?.0 == 3)
+        #expect(both.settledValue?.0 == 3)
         let slow = Wish<Int>()
-        #expect(race(slow, three).value == 3)
+        #expect(race(slow, three).settledValue == 3)
         slow.settle(.success(4))
         #expect(when(fulfilled: [three, failed]).flaw == Flaw(1))
     }

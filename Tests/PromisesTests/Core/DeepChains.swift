@@ -64,7 +64,7 @@ import Testing
         #expect(lines == ["an event loop ended with \(length) undelivered handlers"])
         // The first is refused by the loop that has ended, and those after it with it.
         resolver.fulfill(0)
-        #expect(start.value == 0)
+        #expect(start.settledValue == 0)
     }
 
     @Test func endOfTheLoopWithTheFirstReady() {
@@ -92,7 +92,7 @@ import Testing
             for _ in 0..<length { all.append(all[all.count - 1].map { $0 + 1 }) }
             resolver.fulfill(0)
             try loop.run()
-            #expect(all[length].value == length)
+            #expect(all[length].settledValue == length)
             all = []
         }
     }
@@ -117,7 +117,7 @@ import Testing
             #expect(end.isPending)
             resolver.fulfill(1)
             try loop.run()
-            #expect(end.value == 1 && start.value == 1)
+            #expect(end.settledValue == 1 && start.settledValue == 1)
         }
     }
 
@@ -138,7 +138,7 @@ import Testing
             start = nil
             resolver.fulfill(3)
             try loop.run()
-            #expect(end.value == 3)
+            #expect(end.settledValue == 3)
         }
     }
 

@@ -23,7 +23,7 @@ import Testing
         try inLoop { loop throws in
             let (_, inner, resolver) = try followed(loop)
             resolver.fulfill(1)
-            #expect(inner.value == 1)
+            #expect(inner.settledValue == 1)
         }
     }
 
@@ -116,7 +116,7 @@ import Testing
             resolver.fulfill(2)
             resolver.reject(Flaw())
             try loop.run()
-            #expect(outer.value == 1 && inner.value == 1)
+            #expect(outer.settledValue == 1 && inner.settledValue == 1)
         }
     }
 

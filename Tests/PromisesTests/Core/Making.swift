@@ -10,7 +10,7 @@ import Testing
             resolver.fulfill(3)
         }
         #expect(ran)
-        #expect(promise.value == 3)
+        #expect(promise.settledValue == 3)
     }
 
     @Test func bodyThatThrowsRejects() {
@@ -23,7 +23,7 @@ import Testing
             resolver.fulfill(3)
             throw Flaw(1)
         }
-        #expect(promise.value == 3)
+        #expect(promise.settledValue == 3)
     }
 
     @Test func bodyMaySettleLater() throws {
@@ -40,11 +40,11 @@ import Testing
         let pair = Promise<String>.pending()
         #expect(pair.promise.isPending)
         pair.resolver.fulfill("a")
-        #expect(pair.promise.value == "a")
+        #expect(pair.promise.settledValue == "a")
     }
 
     @Test func bornSettled() {
-        #expect(Promise.value(3).value == 3)
+        #expect(Promise.value(3).settledValue == 3)
         #expect(Promise<Int>(error: Flaw(2)).flaw == Flaw(2))
     }
 
@@ -60,26 +60,26 @@ import Testing
         let promise = Promise(guarantee)
         #expect(promise.isPending)
         resolve(3)
-        #expect(promise.value == 3)
-        #expect(guarantee.asPromise().value == 3)
+        #expect(promise.settledValue == 3)
+        #expect(guarantee.asPromise().settledValue == 3)
     }
 
     @Test func anErrorMayBeAValue() {
         let promise: Promise<any Error> = .value(Flaw(1))
         #expect(promise.isFulfilled)
-        #expect(promise.value as? Flaw == Flaw(1))
+        #expect(promise.settledValue as? Flaw == Flaw(1))
     }
 
     @Test func guaranteeOfABody() {
         let now = Guarantee<Int> { seal in seal(3) }
-        #expect(now.value == 3)
+        #expect(now.settledValue == 3)
         var later: ((Int) -> Void)?
         let guarantee = Guarantee<Int> { seal in later = seal }
         #expect(guarantee.isPending)
         later?(4)
         later?(5)
-        #expect(guarantee.value == 4)
-        #expect(Guarantee.value(6).value == 6)
+        #expect(guarantee.settledValue == 4)
+        #expect(Guarantee.value(6).settledValue == 6)
     }
 }
 
@@ -131,7 +131,7 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let callback: (Int) -> Void = resolver.fulfill
         callback(3)
-        #expect(promise.value == 3)
+        #expect(promise.settledValue == 3)
         let (failing, failer) = Promise<Int>.pending()
         let refuse: (any Error) -> Void = failer.reject
         refuse(Flaw(4))

@@ -61,7 +61,7 @@ import Testing
             #expect(tally.alive == 0)
             resolver.fulfill(1)
             try loop.run()
-            #expect(outer.value == 1)
+            #expect(outer.settledValue == 1)
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
             #expect(tally.alive == 0)
             resolver.fulfill(1)
             try loop.run()
-            #expect(inner.value == 1)
+            #expect(inner.settledValue == 1)
         }
     }
 

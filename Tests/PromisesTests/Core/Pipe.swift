@@ -61,7 +61,7 @@ import Testing
         let own = seen.value.filter { $0 != "other" }
         #expect(own == ["first", "second", "late"])
         #expect(seen.value.count == 4)
-        #expect(promise.value == 1)
+        #expect(promise.settledValue == 1)
     }
 
     @Test func aHandlerMayHang() throws {

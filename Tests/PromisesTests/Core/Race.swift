@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func ofSeveralSettledAlreadyTheFirstInTheListWins() {
-        #expect(race(Promise.value(1), Promise.value(2)).value == 1)
+        #expect(race(Promise.value(1), Promise.value(2)).settledValue == 1)
         let (pending, resolver) = Promise<Int>.pending()
         #expect(race(pending, Promise(error: Flaw(1)), Promise.value(2)).flaw == Flaw(1))
         resolver.fulfill(3)
@@ -86,9 +86,9 @@ import Testing
                         pair.resolver.fulfill(index)
                     }
                 }
-                #expect(outcomes & 1 == 0 ? raced.flaw == Flaw(0) : raced.value == 0)
+                #expect(outcomes & 1 == 0 ? raced.flaw == Flaw(0) : raced.settledValue == 0)
                 switch outcomes {
-                case 3: #expect(gathered.value == [0, 1])
+                case 3: #expect(gathered.settledValue == [0, 1])
                 case 1: #expect(gathered.flaw == Flaw(1))
                 default: #expect(gathered.flaw == Flaw(0))
                 }
@@ -109,7 +109,7 @@ import Testing
             pairs[1].resolver.reject(Flaw(2))
             pairs[2].resolver.fulfill(3)
             try loop.run()
-            #expect(outer.value == (isRejected ? nil : 1) && outer.flaw == (isRejected ? Flaw(1) : nil))
+            #expect(outer.settledValue == (isRejected ? nil : 1) && outer.flaw == (isRejected ? Flaw(1) : nil))
             #expect(calls == [isRejected ? "Flaw(number: 1)" : "fulfilled"])
         }
     }

@@ -46,7 +46,7 @@ import Testing
             try loop.run()
             // Although the promise lives on.
             #expect(tally.alive == 0)
-            #expect(promise.value == 1)
+            #expect(promise.settledValue == 1)
         }
     }
 
@@ -122,7 +122,7 @@ import Testing
             }()
             try loop.run()
             #expect(tally.alive == 0)
-            #expect(derived.value == 1)
+            #expect(derived.settledValue == 1)
         }
     }
 
@@ -151,7 +151,7 @@ import Testing
             let both = when(fulfilled: Promise.value(tally.token()), Guarantee.value(tally.token())).map { _, _ in 2 }
             try loop.run()
             #expect(tally.alive == 0)
-            #expect(tokens.value == 2 && winner.value == 1 && both.value == 2)
+            #expect(tokens.settledValue == 2 && winner.settledValue == 1 && both.settledValue == 2)
         }
     }
 

@@ -40,11 +40,11 @@ import Testing
         let seen = Shared<[String]>([])
         Strand.run {
             resolver.fulfill(["a"])
-            seen.change { $0 = promise.value ?? [] }
+            seen.change { $0 = promise.settledValue ?? [] }
             _ = guarantee.isPending
         }
         resolve(1)
-        #expect(promise.value == ["a"] && seen.value == ["a"] && guarantee.value == 1)
+        #expect(promise.settledValue == ["a"] && seen.value == ["a"] && guarantee.settledValue == 1)
     }
 
     @MainActor @Test func handlersMayUseTheirActorsState() throws {

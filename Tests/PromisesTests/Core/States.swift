@@ -5,20 +5,20 @@ import Testing
 @Suite struct States {
     @Test func pending() {
         let (promise, resolver) = Promise<Int>.pending()
-        #expect(promise.result == nil && promise.value == nil && promise.error == nil)
+        #expect(promise.result == nil && promise.settledValue == nil && promise.error == nil)
         #expect(promise.isPending && !promise.isResolved && !promise.isFulfilled && !promise.isRejected)
         resolver.fulfill(1)
     }
 
     @Test func fulfilled() {
         let promise = Promise.value(1)
-        #expect(promise.value == 1 && promise.error == nil)
+        #expect(promise.settledValue == 1 && promise.error == nil)
         #expect(!promise.isPending && promise.isResolved && promise.isFulfilled && !promise.isRejected)
     }
 
     @Test func rejected() {
         let promise = Promise<Int>(error: Flaw(1))
-        #expect(promise.value == nil && promise.flaw == Flaw(1))
+        #expect(promise.settledValue == nil && promise.flaw == Flaw(1))
         #expect(!promise.isPending && promise.isResolved && !promise.isFulfilled && promise.isRejected)
     }
 
@@ -26,13 +26,13 @@ import Testing
         let (guarantee, resolve) = Guarantee<Int>.pending()
         #expect(guarantee.isPending && guarantee.result == nil && !guarantee.isRejected)
         resolve(2)
-        #expect(guarantee.isFulfilled && guarantee.value == 2 && guarantee.error == nil)
+        #expect(guarantee.isFulfilled && guarantee.settledValue == 2 && guarantee.error == nil)
     }
 
     @Test func aNilValueIsAValue() {
         let promise = Promise<Int?>.value(nil)
         #expect(promise.isFulfilled)
-        #expect(promise.value == .some(nil))
+        #expect(promise.settledValue == .some(nil))
     }
 
     @Test func settlingChangesNothingTwice() throws {
@@ -46,7 +46,7 @@ import Testing
             resolver.reject(Flaw())
             try loop.run()
             #expect(calls == 1)
-            #expect(promise.value == 1)
+            #expect(promise.settledValue == 1)
         }
     }
 
@@ -54,7 +54,7 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let copy = promise
         resolver.fulfill(1)
-        #expect(copy.value == 1)
+        #expect(copy.settledValue == 1)
     }
 
     @Test func aDerivedPromiseIsPendingUntilItsHandlerRan() throws {
@@ -62,7 +62,7 @@ import Testing
             let derived = Promise.value(1).map { $0 + 1 }
             #expect(derived.isPending)
             try loop.turn(.poll)
-            #expect(derived.value == 2)
+            #expect(derived.settledValue == 2)
         }
     }
 
@@ -73,9 +73,9 @@ import Testing
             try loop.run()
             #expect(outer.isPending && inner.isPending)
             resolver.fulfill(5)
-            #expect(inner.value == 5)
+            #expect(inner.settledValue == 5)
             try loop.run()
-            #expect(outer.value == 5)
+            #expect(outer.settledValue == 5)
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
             let outer = Promise.value(()).then { inner }
             try loop.run()
             var seen: [Int?] = []
-            outer.done { _ in seen += [inner.value, outer.value] }.orFail()
+            outer.done { _ in seen += [inner.settledValue, outer.settledValue] }.orFail()
             resolver.fulfill(5)
             try loop.run()
             #expect(seen == [6, 6])

@@ -190,7 +190,7 @@ private final class Counter: Sendable {
         #expect(tally.alive == 3)
         resolver.fulfill(1)
         #expect(tally.alive == 0)
-        #expect(promise.value == 1)
+        #expect(promise.settledValue == 1)
     }
 
     @Test func withHandlersThatAreReady() {

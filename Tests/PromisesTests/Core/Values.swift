@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func promises() {
-        check(Promise.value(3), { $0.value == 3 })
+        check(Promise.value(3), { $0.settledValue == 3 })
         check(Result<Int, Flaw>.failure(Flaw(1)), { $0 == .failure(Flaw(1)) })
     }
 

@@ -15,14 +15,14 @@ import Testing
     }
 
     @Test func needsNoTurnOfTheLoop() {
-        #expect(when(fulfilled: [Promise.value(1), .value(2)]).value == [1, 2])
+        #expect(when(fulfilled: [Promise.value(1), .value(2)]).settledValue == [1, 2])
     }
 
     @Test func anEmptyListIsFulfilled() {
-        #expect(when(fulfilled: [Promise<Int>]()).value == [])
+        #expect(when(fulfilled: [Promise<Int>]()).settledValue == [])
         let ended: Promise<Void> = when(fulfilled: [Promise<Void>]())
         #expect(ended.isFulfilled)
-        #expect(when(fulfilled: [Guarantee<String>]()).value == [])
+        #expect(when(fulfilled: [Guarantee<String>]()).settledValue == [])
     }
 
     @Test func guaranteesInAList() throws {
@@ -48,7 +48,7 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let all = when(fulfilled: [promise, promise])
         resolver.fulfill(1)
-        #expect(all.value == [1, 1])
+        #expect(all.settledValue == [1, 1])
     }
 
     @Test func oneRejectionRejectsAtOnce() {
@@ -87,15 +87,15 @@ import Testing
         let pairs = (0..<count).map { _ in Promise<Int>.pending() }
         let all = when(fulfilled: pairs.map(\.promise))
         for index in (0..<count).reversed() { pairs[index].resolver.fulfill(index) }
-        #expect(all.value?.elementsEqual(0..<count) == true)
+        #expect(all.settledValue?.elementsEqual(0..<count) == true)
     }
 
     @Test func valuesOfManyWords() throws {
         let rows = (0..<4).map { [String](repeating: "row \($0) is longer than a small string", count: $0) }
         let all = when(fulfilled: rows.map { Promise.value($0) })
-        #expect(all.value == rows)
+        #expect(all.settledValue == rows)
         let quadruples = when(fulfilled: (0..<3).map { Promise.value(($0, $0 * 2, $0 * 3, $0 * 4)) })
-        let last = try #require(quadruples.value).last
+        let last = try #require(quadruples.settledValue).last
         #expect(last?.3 == 8)
     }
 
@@ -139,7 +139,7 @@ import Testing
         firstResolver.fulfill(1)
         #expect(all.isPending)
         secondResolver.fulfill([2, 3])
-        let values = try #require(all.value)
+        let values = try #require(all.settledValue)
         #expect(values.0 == 1 && values.1 == [2, 3] && values.2 == nil)
     }
 
@@ -178,7 +178,7 @@ import Testing
         let all = when(
             fulfilled: Promise.value(1), Promise.value(2), Promise.value(3), Promise.value(4),
             Promise.value(5), Promise.value(6), Promise.value(7), Guarantee.value("8"))
-        let (a, b, c, d, e, f, g, h) = try #require(all.value)
+        let (a, b, c, d, e, f, g, h) = try #require(all.settledValue)
         #expect([a, b, c, d, e, f, g] == [1, 2, 3, 4, 5, 6, 7] && h == "8")
     }
 

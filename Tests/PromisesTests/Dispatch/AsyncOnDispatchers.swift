@@ -47,7 +47,7 @@ import Testing
             let promise = loop.remote.async(.promise) { try number(7) }
             #expect(promise.isPending)
             try loop.run()
-            #expect(promise.value == 7)
+            #expect(promise.settledValue == 7)
         }
     }
 

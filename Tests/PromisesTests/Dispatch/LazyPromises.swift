@@ -15,7 +15,7 @@ import Testing
             #expect("\(lazy)" == "LazyPromise(…Int)")
             var seen: [Int] = []
             lazy.done { seen.append($0) }.orFail()
-            #expect(lazy.isStarted && starts == 1 && lazy.value == 1)
+            #expect(lazy.isStarted && starts == 1 && lazy.settledValue == 1)
             lazy.map { $0 + 1 }.done { seen.append($0) }.orFail()
             try loop.run()
             #expect(seen == [1, 2] && starts == 1)
@@ -41,7 +41,7 @@ import Testing
                 }
                 way(lazy)
                 try loop.run()
-                #expect(starts == 1 && lazy.value == 1, "way \(index)")
+                #expect(starts == 1 && lazy.settledValue == 1, "way \(index)")
             }
         }
     }
@@ -72,7 +72,7 @@ import Testing
             let promise = lazy.asPromise()
             #expect(tally.alive == 0 && promise.isPending)
             resolver?.fulfill(3)
-            #expect(promise.value == 3 && lazy.value == 3)
+            #expect(promise.settledValue == 3 && lazy.settledValue == 3)
         }
     }
 

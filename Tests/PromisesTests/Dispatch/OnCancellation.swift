@@ -41,7 +41,7 @@ import Testing
             resolver.fulfill(1)
             #expect(shelf.count == 1)
             shelf.run()
-            #expect(other.value == 3)
+            #expect(other.settledValue == 3)
         }
     }
 

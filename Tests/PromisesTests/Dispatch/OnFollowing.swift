@@ -23,7 +23,7 @@ import Testing
             let outer = Promise.value(1).then(on: nil) { _ in late }
             #expect(outer.isPending)
             try loop.run()
-            #expect(outer.value == 3)
+            #expect(outer.settledValue == 3)
         }
     }
 
@@ -66,7 +66,7 @@ import Testing
             #expect(outer.isPending)
             shelf.run()
             try loop.run()
-            #expect(outer.value == 20)
+            #expect(outer.settledValue == 20)
         }
     }
 
@@ -77,7 +77,7 @@ import Testing
             let recovered: Guarantee<Int> = Promise<Int>(error: Flaw()).recover(on: nil) { _ in inner }
             #expect(outer.isPending && recovered.isPending)
             resolve(4)
-            #expect(outer.value == 4 && recovered.value == 4)
+            #expect(outer.settledValue == 4 && recovered.settledValue == 4)
         }
     }
 
@@ -106,7 +106,7 @@ import Testing
             #expect(cancelled.isRejected && outer.isPending, "the other side still wants it")
             resolver.fulfill(1)
             try loop.run()
-            #expect(seen.value == 2 && outer.value == 1)
+            #expect(seen.settledValue == 2 && outer.settledValue == 1)
         }
     }
 

@@ -20,8 +20,8 @@ import Testing
             }.then(on: nil) { Promise.value($0 * 2) }.get(on: nil) { value in seen.change { $0.append(value) } }
             #expect(seen.value == [])
             resolver.fulfill(1)
-            #expect(seen.value == [1, 4] && end.value == 4)
-            #expect(end.map(on: nil) { $0 + 1 }.value == 5)
+            #expect(seen.value == [1, 4] && end.settledValue == 4)
+            #expect(end.map(on: nil) { $0 + 1 }.settledValue == 5)
         }
     }
 
@@ -33,7 +33,7 @@ import Testing
             settler.change { $0 = thisThread() }
             resolver.fulfill(1)
         }
-        #expect(mapped.value == settler.value)
+        #expect(mapped.settledValue == settler.value)
     }
 
     @Test func oneAfterTheOtherAndNotOneInsideTheOther() {
@@ -60,11 +60,11 @@ import Testing
 
     @Test func aChainSettledBeforeOrAfter() {
         inLoop { _ in
-            #expect(chain(from: .value(0)).value == length)
+            #expect(chain(from: .value(0)).settledValue == length)
             let (start, resolver) = Promise<Int>.pending()
             let end = chain(from: start)
             resolver.fulfill(0)
-            #expect(end.value == length)
+            #expect(end.settledValue == length)
         }
     }
 
@@ -123,7 +123,7 @@ import Testing
                 end = Promise.value(()).then(on: nil) { last }
             }
             resolver.fulfill(7)
-            #expect(end.value == 7)
+            #expect(end.settledValue == 7)
         }
     }
 
@@ -147,7 +147,7 @@ import Testing
             var end = start
             for _ in 0..<length { end = end.map(on: Immediate()) { $0 + 1 } }
             resolver.fulfill(0)
-            #expect(end.value == length)
+            #expect(end.settledValue == length)
         }
     }
 }

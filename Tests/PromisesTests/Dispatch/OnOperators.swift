@@ -194,7 +194,7 @@ private func half(_ number: Int) throws -> Int {
         inLoop { _ in
             let shelf = Shelf()
             #expect(failed.map(on: shelf) { $0 }.flaw == Flaw(1))
-            #expect(Promise.value(1).recover(on: shelf) { _ in Promise.value(2) }.value == 1)
+            #expect(Promise.value(1).recover(on: shelf) { _ in Promise.value(2) }.settledValue == 1)
             #expect(shelf.count == 0)
         }
     }

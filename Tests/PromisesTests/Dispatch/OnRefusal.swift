@@ -61,7 +61,7 @@ import Testing
             for dispatcher in [Refuser(), Shredder()] as [any Dispatcher] {
                 var mapped: Guarantee<Int>?
                 let lines = logged { mapped = Guarantee.value(1).map(on: dispatcher) { $0 } }
-                #expect(mapped?.value == nil && mapped?.asPromise().error as? PromiseError == .abandoned)
+                #expect(mapped?.settledValue == nil && mapped?.asPromise().error as? PromiseError == .abandoned)
                 #expect(lines.count == 1 && lines[0].contains("was abandoned"))
             }
         }
@@ -94,7 +94,7 @@ import Testing
             runs.change { $0 += 1 }
             return value
         }
-        #expect(mapped.value == 1 && runs.value == 1)
+        #expect(mapped.settledValue == 1 && runs.value == 1)
     }
 
     @Test func aFullPoolRejects() throws {

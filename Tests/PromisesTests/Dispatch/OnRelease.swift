@@ -36,7 +36,7 @@ import Testing
                 Promise.value(1).recover(on: Shelf()) { _ in Promise.value(token.with(2)) }
             )
         }()
-        #expect(tally.alive == 0 && results.0.flaw == Flaw() && results.1.value == 1)
+        #expect(tally.alive == 0 && results.0.flaw == Flaw() && results.1.settledValue == 1)
     }
 
     @Test func aHandlerMayHoldItsOwnPromise() {
@@ -52,7 +52,7 @@ import Testing
             }()
             box.change { $0 = mapped }
             resolver.fulfill(1)
-            #expect(mapped.value == 1)
+            #expect(mapped.settledValue == 1)
         }
         #expect(tally.alive == 0)
     }

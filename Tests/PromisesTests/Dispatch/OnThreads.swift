@@ -37,7 +37,7 @@ import Testing
             } _: {
                 end.cancel()
             }
-            #expect(end.value == 3 || isCancelled(end))
+            #expect(end.settledValue == 3 || isCancelled(end))
             #expect(mapped.isResolved && source.isResolved)
         }
         #expect(tally.alive == 0)
@@ -63,7 +63,7 @@ import Testing
                 end.cancel()
             }
             owner.join()
-            #expect(end.value == 3 || isCancelled(end))
+            #expect(end.settledValue == 3 || isCancelled(end))
         }
     }
 
@@ -80,7 +80,7 @@ import Testing
             resolver.fulfill(1)
             end.cancel()
             isSettled.wait()
-            #expect(end.value == 3 || isCancelled(end))
+            #expect(end.settledValue == 3 || isCancelled(end))
         }
         pool.shutDown()
         #expect(tally.alive == 0)
@@ -100,7 +100,7 @@ import Testing
             } _: {
                 end.cancel()
             }
-            #expect(isCancelled(end) || end.isPending || end.value == 3)
+            #expect(isCancelled(end) || end.isPending || end.settledValue == 3)
         }
         pool.shutDown()
         #expect(tally.alive == 0)
@@ -121,7 +121,7 @@ import Testing
                 end.cancel()
             }
             isSettled.wait()
-            #expect(end.value == 1 || isCancelled(end))
+            #expect(end.settledValue == 1 || isCancelled(end))
             if dispatcher == nil { #expect(runs.value == 1) }
             while runs.value == 0 { sched_yield() }
             #expect(runs.value == 1)
@@ -138,7 +138,7 @@ import Testing
             } _: {
                 end.cancel()
             }
-            #expect(end.value == 5 || isCancelled(end))
+            #expect(end.settledValue == 5 || isCancelled(end))
         }
     }
 

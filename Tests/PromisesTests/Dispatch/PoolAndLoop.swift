@@ -32,7 +32,7 @@ import Testing
             #expect(loop.isAlive && !loop.isReady)
             gate.open()
             try loop.run()
-            #expect(first.isFulfilled && second.value == 2 && !loop.isAlive)
+            #expect(first.isFulfilled && second.settledValue == 2 && !loop.isAlive)
         }
         pool.shutDown()
     }
@@ -50,7 +50,7 @@ import Testing
                 }
                 loop.enqueue { gate.open() }
                 try loop.run()
-                #expect(outer.value == 3)
+                #expect(outer.settledValue == 3)
             }
         }
     }
@@ -61,11 +61,11 @@ import Testing
             try EventLoop.withLoop { loop throws in
                 let (promise, resolver) = Promise<Int>.pending()
                 let outer = Promise.value(1).then(on: ThreadPool.shared) { value in
-                    Promise { try await promise.async() + value }
+                    Promise { try await promise.value + value }
                 }
                 let opener = Strand { resolver.fulfill(2) }
                 try loop.run()
-                #expect(outer.value == 3)
+                #expect(outer.settledValue == 3)
                 opener.join()
             }
         }
@@ -79,7 +79,7 @@ import Testing
             let outer = Promise.value(1).then(on: ThreadPool.shared) { _ in inner }
             loop.schedule(after: .seconds(5)) { resolver.fulfill(4) }
             try loop.run()
-            #expect(outer.value == 4 && clock.now.nanoseconds == 5_000_000_000)
+            #expect(outer.settledValue == 4 && clock.now.nanoseconds == 5_000_000_000)
         }
     }
 
@@ -100,7 +100,7 @@ import Testing
             #expect(loop.isAlive)
             gate.open()
             try loop.run()
-            #expect(mapped.value == 1)
+            #expect(mapped.settledValue == 1)
         }
     }
 
@@ -157,7 +157,7 @@ import Testing
             let mapped = Promise.value(1).map(on: shelf) { $0 }
             #expect(!loop.isAlive)
             shelf.run()
-            #expect(mapped.value == 1)
+            #expect(mapped.settledValue == 1)
         }
     }
 
@@ -190,7 +190,7 @@ import Testing
                 return [alone, together]
             }
             try loop.run()
-            #expect(answers.value == [false, true])
+            #expect(answers.settledValue == [false, true])
         }
         pool.shutDown()
     }
@@ -222,7 +222,7 @@ import Testing
                     Promise.value(value).map { $0 + 1 }.map { $0 + 1 }
                 }
                 try loop.run()
-                #expect(ready.value == 3)
+                #expect(ready.settledValue == 3)
             }
         }
     }

@@ -66,7 +66,7 @@ import Testing
             let reader = try Connection(adopting: ends[0])
             let writer = try Connection(adopting: ends[1])
             #expect(code(reader.write("x")) == EBADF)
-            #expect(writer.read().value == .failed(SystemError(.read, EBADF)))
+            #expect(writer.read().settledValue == .failed(SystemError(.read, EBADF)))
             try hang(writer.write("through"), timeout: patience)
             #expect(try hang(reader.receive(), timeout: patience) == Array("through".utf8))
         }

@@ -65,7 +65,7 @@ import Testing
                 let (connection, peer) = try net.pair()
                 let read = connection.read()
                 end(connection)
-                #expect(read.value == failed(ECANCELED))
+                #expect(read.settledValue == failed(ECANCELED))
                 peer.close()
             }
         }

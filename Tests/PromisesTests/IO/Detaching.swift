@@ -22,7 +22,7 @@ import Testing
             let descriptor = try connection.detach()
             #expect(connection.isClosed && connection.localAddress == nil)
             #expect(refusal(connection) == EBADF)
-            #expect(connection.read().value == failed(EBADF))
+            #expect(connection.read().settledValue == failed(EBADF))
             #expect(hang(connection.close()) == ())
             connection.abort()
             net.settle()

@@ -178,11 +178,11 @@ import Testing
             let listener = try net.listen()
             let served = listener.serve { echo($0) }
             let drained = listener.drain(deadline: .seconds(1))
-            #expect(drained.value == DrainResult())
+            #expect(drained.settledValue == DrainResult())
             #expect(served.isFulfilled)
             let other = try net.listen()
             let accepted = other.accept()
-            #expect(other.drain(deadline: .seconds(1)).value == DrainResult())
+            #expect(other.drain(deadline: .seconds(1)).settledValue == DrainResult())
             #expect(code(accepted) == ECANCELED)
         }
     }

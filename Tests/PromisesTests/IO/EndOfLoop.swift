@@ -90,7 +90,7 @@ import Testing
             nonisolated(unsafe) let unsafeConnection = connection
             connection.read().pipe {
                 told = try? $0.get()
-                next = unsafeConnection.read().value
+                next = unsafeConnection.read().settledValue
             }
             withExtendedLifetime(peer) {}
         }

@@ -35,7 +35,7 @@ import Testing
             let read = connection.read()
             read.pipe { [connection = Unchecked(connection)] _ in connection.value.abort() }
             connection.close()
-            #expect(read.value == failed(ECANCELED))
+            #expect(read.settledValue == failed(ECANCELED))
             withExtendedLifetime(peer) {}
         }
     }

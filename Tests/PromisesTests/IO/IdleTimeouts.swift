@@ -22,7 +22,7 @@ import Testing
             let last = clock.now
             #expect(hang(connection.read()) == failed(ETIMEDOUT))
             #expect(last.duration(to: clock.now) == .milliseconds(100))
-            #expect(connection.read().value == failed(ETIMEDOUT))
+            #expect(connection.read().settledValue == failed(ETIMEDOUT))
             #expect(code(connection.write("x")) == ETIMEDOUT)
             #expect(net.ledger.open.contains(fd), "closing is the owner's")
             #expect(connection.close().isFulfilled)
@@ -79,7 +79,7 @@ import Testing
             hang(after(.milliseconds(100)))
             // What has arrived in time is given a turn to be read.
             try net.loop.turn(.poll)
-            #expect(read.value == failed(ETIMEDOUT))
+            #expect(read.settledValue == failed(ETIMEDOUT))
             withExtendedLifetime(peer) {}
         }
     }

@@ -113,7 +113,7 @@ import Testing
             let real = net.kernel
             net.kernel.epollControl = { _, _, _, _ in -Int(ENOSPC) }
             let read = connection.read()
-            #expect(read.value == .failed(SystemError(.epollControl, ENOSPC)))
+            #expect(read.settledValue == .failed(SystemError(.epollControl, ENOSPC)))
             #expect(code(connection.write("x")) == ENOSPC)
             net.kernel = real
             #expect(connection.close().isFulfilled)
@@ -131,7 +131,7 @@ import Testing
             let write = connection.write("x")
             net.kernel = real
             #expect(write.error as? SystemError == SystemError(.epollControl, ENOMEM))
-            #expect(read.value == .failed(SystemError(.epollControl, ENOMEM)))
+            #expect(read.settledValue == .failed(SystemError(.epollControl, ENOMEM)))
             #expect(net.turns { net.settle() } <= 4)
             withExtendedLifetime(peer) {}
         }

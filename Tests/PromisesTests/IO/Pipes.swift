@@ -12,7 +12,7 @@ import Testing
             writer.abort()
             // The kernel reports nothing but a hang-up.
             #expect(try hang(read, timeout: patience) == .end)
-            #expect(reader.read().value == .end)
+            #expect(reader.read().settledValue == .end)
             net.settle()
         }
     }

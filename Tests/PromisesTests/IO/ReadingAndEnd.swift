@@ -110,7 +110,7 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let first = connection.read()
-            #expect(connection.read().value == failed(EBUSY))
+            #expect(connection.read().settledValue == failed(EBUSY))
             try peer.send("x")
             #expect(try hang(first, timeout: patience) == .bytes([0x78]))
         }
@@ -119,7 +119,7 @@ import Testing
     @Test(arguments: [0, -1, Int.min]) func aLimitBelowOneIsRefused(limit: Int) throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            #expect(connection.read(upTo: limit).value == failed(EINVAL))
+            #expect(connection.read(upTo: limit).settledValue == failed(EINVAL))
             try peer.send("x")
             #expect(try hang(connection.read(upTo: 1), timeout: patience) == .bytes([0x78]))
         }

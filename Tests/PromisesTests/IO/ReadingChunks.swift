@@ -27,7 +27,7 @@ import Testing
             #expect(Double(calls) / 1000 <= 3.2)
             #expect(net.calls(.epollControl) <= 8)
             // It is free again.
-            #expect(connection.read().value == .end)
+            #expect(connection.read().settledValue == .end)
         }
     }
 
@@ -83,7 +83,7 @@ import Testing
             // Not even the peer's end keeps it busy.
             #expect(net.turns { net.settle() } <= 5)
             #expect(net.calls(.receive) == calls && seen == ["one"])
-            #expect(a.read().value == failed(EBUSY))
+            #expect(a.read().settledValue == failed(EBUSY))
             resolver.fulfill()
             try hang(all, timeout: patience)
             #expect(seen == ["one", "two"])

@@ -38,9 +38,9 @@ import Testing
             try hang(b.write("one;two;threefourfive;six\nrest"), timeout: patience)
             #expect(try hang(a.read(until: 0x3B), timeout: patience) == bytes("one"))
             let before = net.calls(.receive)
-            #expect(a.read(until: bytes(";")).value == bytes("two"))
-            #expect(a.read(exactly: 5).value == bytes("three"))
-            #expect(a.read(upTo: 4).value == .bytes(bytes("four")))
+            #expect(a.read(until: bytes(";")).settledValue == bytes("two"))
+            #expect(a.read(exactly: 5).settledValue == bytes("three"))
+            #expect(a.read(upTo: 4).settledValue == .bytes(bytes("four")))
             #expect(a.receive(upTo: 4).isPending)
             #expect(net.calls(.receive) == before)
         }
@@ -77,11 +77,11 @@ import Testing
             expect(a.read(exactly: 4), failsWith: StreamError.endedEarly(expected: .bytes(4), got: 3))
             expect(a.read(until: 0x3B), failsWith: StreamError.endedEarly(expected: .delimiter([0x3B]), got: 3))
             expect(a.readLine(), failsWith: StreamError.endedEarly(expected: .delimiter([0x0A]), got: 3))
-            #expect(a.read(exactly: 2).value == bytes("ab"))
+            #expect(a.read(exactly: 2).settledValue == bytes("ab"))
             #expect(try hang(a.receive(), timeout: patience) == bytes("c"))
             #expect(try hang(a.receive(), timeout: patience) == [])
-            #expect(a.read(until: 0x3B).value == .some(nil))
-            #expect(a.readLine().value == .some(nil))
+            #expect(a.read(until: 0x3B).settledValue == .some(nil))
+            #expect(a.readLine().settledValue == .some(nil))
             expect(a.read(exactly: 1), failsWith: StreamError.endedEarly(expected: .bytes(1), got: 0))
         }
     }
@@ -95,9 +95,9 @@ import Testing
             try net.loop.turn(.poll)
             peer.reset()
             #expect(try rejection(of: read) == ECONNRESET)
-            #expect(connection.read(exactly: 5).value == bytes("12345"))
+            #expect(connection.read(exactly: 5).settledValue == bytes("12345"))
             #expect(code(connection.read(exactly: 1)) == ECONNRESET)
-            #expect(connection.read().value == failed(ECONNRESET))
+            #expect(connection.read().settledValue == failed(ECONNRESET))
         }
     }
 
@@ -106,7 +106,7 @@ import Testing
             let (a, b) = try Connection.pair()
             try hang(b.write("12345;"), timeout: patience)
             expect(a.read(until: 0x3B, limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-            #expect(a.read(until: 0x3B, limit: 5).value == bytes("12345"))
+            #expect(a.read(until: 0x3B, limit: 5).settledValue == bytes("12345"))
             // Without a delimiter it is known as soon as none can come in time.
             let read = a.read(until: bytes("--"), limit: 3)
             try hang(b.write("1234"), timeout: patience)
@@ -149,7 +149,7 @@ import Testing
                 #expect(error?.detail == detail && error?.call == .receive)
             }
             let waiting = a.read(exactly: 1)
-            #expect(code(a.read(exactly: 1)) == EBUSY && a.read().value == failed(EBUSY))
+            #expect(code(a.read(exactly: 1)) == EBUSY && a.read().settledValue == failed(EBUSY))
             #expect(try rejection(of: a.forEachChunk { _ in }) == EBUSY)
             try hang(b.write("x"), timeout: patience)
             #expect(try hang(waiting, timeout: patience) == [0x78])
@@ -204,7 +204,7 @@ import Testing
                 default:
                     let delimiter = (0...random.below(4)).map { _ in UInt8(random.below(4)) }
                     let read = a.read(until: delimiter, limit: .max)
-                    if try rejection(of: read.asVoid()) == nil, let found = read.value ?? nil {
+                    if try rejection(of: read.asVoid()) == nil, let found = read.settledValue ?? nil {
                         seen += found + delimiter
                     }
                 }

@@ -22,7 +22,7 @@ import Testing
             try hang(b.write(line + [0x0A]), timeout: patience)
             expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
             expect(a.readLine(), failsWith: StreamError.notUTF8(position: 3))
-            #expect(a.read(until: 0x0A).value == line)
+            #expect(a.read(until: 0x0A).settledValue == line)
         }
     }
 
@@ -32,7 +32,7 @@ import Testing
             try hang(b.write("1234\r\n12345\r\n"), timeout: patience)
             #expect(try hang(a.readLine(limit: 4), timeout: patience) == "1234")
             expect(a.readLine(limit: 4), failsWith: StreamError.limitExceeded(limit: 4))
-            #expect(a.readLine(limit: 5).value == "12345")
+            #expect(a.readLine(limit: 5).settledValue == "12345")
             let read = a.readLine(limit: 4)
             try hang(b.write("1234\r"), timeout: patience)
             net.settle(.milliseconds(1))

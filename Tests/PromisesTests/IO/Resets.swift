@@ -12,7 +12,7 @@ import Testing
             peer.reset()
             #expect(try hang(read, timeout: patience) == failed(ECONNRESET))
             // The kernel would say "end" from now on.
-            for _ in 0..<3 { #expect(connection.read().value == failed(ECONNRESET)) }
+            for _ in 0..<3 { #expect(connection.read().settledValue == failed(ECONNRESET)) }
             #expect(try rejection(of: connection.receive()) == ECONNRESET)
             #expect(code(connection.write("x")) == ECONNRESET)
             #expect(code(connection.shutdownWrite()) == ECONNRESET)
@@ -50,7 +50,7 @@ import Testing
             #expect(code(connection.write("x")) == ECONNRESET)
             let read = try hang(connection.read(), timeout: patience)
             #expect(read == .failed(SystemError(.send, ECONNRESET)))
-            #expect(connection.read().value == read)
+            #expect(connection.read().settledValue == read)
         }
     }
 

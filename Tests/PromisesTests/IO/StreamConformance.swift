@@ -35,7 +35,7 @@ import Testing
         try kind.with { a, b, _ in
             try hang(a.output.shutdownWrite(), timeout: patience)
             #expect(try hang(b.input.read(), timeout: patience) == .end)
-            #expect(b.input.read().value == .end)
+            #expect(b.input.read().settledValue == .end)
             #expect(code(a.output.write("x")) == EPIPE)
             #expect(a.output.shutdownWrite().isFulfilled && !a.output.isClosed)
             try hang(b.output.write("still"), timeout: patience)
@@ -68,13 +68,13 @@ import Testing
     @Test(arguments: StreamKind.allCases) func misuseIsRefusedAndHarmless(kind: StreamKind) throws {
         try kind.with { a, b, _ in
             let read = a.input.read()
-            #expect(a.input.read().value?.failure == EBUSY)
+            #expect(a.input.read().settledValue?.failure == EBUSY)
             #expect(a.output.write("").isFulfilled)
             try hang(b.output.write("x"), timeout: patience)
             #expect(try hang(read, timeout: patience) == .bytes([0x78]))
-            #expect(a.input.read(upTo: 0).value?.failure == EINVAL)
+            #expect(a.input.read(upTo: 0).settledValue?.failure == EINVAL)
             a.abort()
-            #expect(a.input.read().value?.failure == EBADF)
+            #expect(a.input.read().settledValue?.failure == EBADF)
             #expect(code(a.output.write("x")) == EBADF)
             #expect(a.close().isFulfilled)
         }

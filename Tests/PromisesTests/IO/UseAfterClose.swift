@@ -16,7 +16,7 @@ import Testing
             let before = calls()
 
             #expect(connection.isClosed)
-            #expect(connection.read().value == failed(EBADF))
+            #expect(connection.read().settledValue == failed(EBADF))
             #expect(try rejection(of: connection.receive()) == EBADF)
             #expect(code(connection.write("x")) == EBADF)
             #expect(code(connection.write([UInt8]())) == EBADF)
@@ -45,7 +45,7 @@ import Testing
             let (connection, peer) = try net.pair()
             let write = connection.write(pattern(8 << 20))
             let closed = connection.close()
-            #expect(connection.read().value == failed(EBADF))
+            #expect(connection.read().settledValue == failed(EBADF))
             #expect(code(connection.write("x")) == EBADF)
             #expect(code(connection.shutdownWrite()) == EBADF)
             let again = connection.close()
@@ -131,7 +131,7 @@ import Testing
             awaitArrival(of: POLLIN, at: a)
             awaitArrival(of: POLLIN, at: b)
             try net.loop.turn(.poll)
-            #expect(victimsRead.value == failed(ECANCELED))
+            #expect(victimsRead.settledValue == failed(ECANCELED))
             let connecting = try #require(attempt)
             #expect(connecting.isPending, "it has received its predecessor's event")
             net.kernel = real

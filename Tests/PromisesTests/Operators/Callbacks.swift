@@ -149,7 +149,7 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
     /// Both orders fit; the value comes first.
     @Test func errorsAsValues() {
         let value = Promise<any Error> { $0.resolve(Flaw(1), nil) }
-        #expect(value.value as? Flaw == Flaw(1))
+        #expect(value.settledValue as? Flaw == Flaw(1))
         expect(Promise<any Error> { $0.resolve(nil, Flaw(2)) }.asVoid(), failsWith: Flaw(2))
     }
 }

@@ -118,7 +118,7 @@ import Testing
             try loop.turn(.poll)
             #expect(loop.isAlive)
             guarantee.cancel()
-            #expect(!loop.isAlive && guarantee.value == nil)
+            #expect(!loop.isAlive && guarantee.settledValue == nil)
         }
     }
 

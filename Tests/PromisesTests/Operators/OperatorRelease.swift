@@ -108,7 +108,7 @@ import Testing
             #expect(tally.alive == 1)
             resolver.fulfill()
             try loop.run()
-            #expect(tally.alive == 0 && size.value == 1)
+            #expect(tally.alive == 0 && size.settledValue == 1)
         }
     }
 }

@@ -3,52 +3,31 @@ import Promises
 import Reactor
 import Testing
 
-/// A thread that drives a loop of its own until it is told to stop.
-private final class Driver: Sendable {
-    private let strand: Strand
-    private let remote: EventLoop.Remote
-
-    init() {
-        let door = Shared<EventLoop.Remote?>(nil)
-        let ready = Gate()
-        strand = Strand {
-            let loop = EventLoop.current
-            let hold = loop.hold()
-            let remote = loop.remote
-            door.change { $0 = remote }
-            ready.open()
-            try! loop.run()
-            hold.release()
-        }
-        ready.wait()
-        remote = door.value!
-    }
-
-    /// Runs `body` on the thread, and waits for its answer.
-    func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-        await withCheckedContinuation { continuation in
-            _ = remote.submit { continuation.resume(returning: body()) }
-        }
-    }
-
-    func end() {
-        remote.stop()
-        strand.join()
-    }
-}
-
 @Suite struct AwaitingTests {
     @Test func whatHasSettledIsThereAtOnce() async throws {
+        #expect(try await Promise.value(3).value == 3)
+        #expect(await Guarantee.value("x").value == "x")
+        await #expect(throws: Flaw(1)) { try await Promise<Int>(error: Flaw(1)).value }
+    }
+
+    @Test func inTheWordsOfPromiseKit() async throws {
         #expect(try await Promise.value(3).async() == 3)
         #expect(await Guarantee.value("x").async() == "x")
-        await #expect(throws: Flaw(1)) { try await Promise<Int>(error: Flaw(1)).async() }
+    }
+
+    @Test func whatHasSettledIsThereInACancelledTaskToo() async throws {
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await Promise.value(3).value
+        }
+        #expect(try await task.value == 3)
     }
 
     @Test func aResolverOnAnotherThreadEndsTheWait() async throws {
         for round in 0..<scaled(2000) {
             let (promise, resolver) = Promise<Int>.pending()
             let strand = Strand { resolver.fulfill(round) }
-            #expect(try await promise.async() == round)
+            #expect(try await promise.value == round)
             strand.join()
         }
     }
@@ -56,18 +35,18 @@ private final class Driver: Sendable {
     @Test func aLoopThatIsDrivenElsewhere() async throws {
         let driver = Driver()
         let promise = await driver.run { after(.milliseconds(1)).map { 5 }.asPromise() }
-        #expect(try await promise.async() == 5)
+        #expect(try await promise.value == 5)
         let guarantee = await driver.run { after(.milliseconds(1)).map { 6 } }
-        #expect(await guarantee.async() == 6)
+        #expect(await guarantee.value == 6)
         let failing = await driver.run { after(.milliseconds(1)).then { Promise<Int>(error: Flaw(2)) } }
-        await #expect(throws: Flaw(2)) { try await failing.async() }
+        await #expect(throws: Flaw(2)) { try await failing.value }
         driver.end()
     }
 
     @Test func aCancelledTaskCancelsThePromiseUpToTheTimer() async throws {
         let driver = Driver()
         let promise = await driver.run { after(.seconds(3600)).map { 1 }.asPromise() }
-        let task = Task { try await promise.async() }
+        let task = Task { try await promise.value }
         task.cancel()
         let outcome = await task.result
         #expect(throws: CancellationError.self) { try outcome.get() }
@@ -80,11 +59,11 @@ private final class Driver: Sendable {
 
     @Test func aCancelledTaskLeavesAloneWhatOthersWaitFor() async throws {
         let (promise, resolver) = Promise<Int>.pending()
-        let other = Task { try await promise.async() }
+        let other = Task { try await promise.value }
         // The other one listens once it is in the list; this pipe does from now on.
         let seen = Shared(0)
         promise.pipe { if case .success(let value) = $0 { seen.change { $0 = value } } }
-        let task = Task { try await promise.async() }
+        let task = Task { try await promise.value }
         task.cancel()
         _ = await task.result
         #expect(promise.isPending)
@@ -97,7 +76,7 @@ private final class Driver: Sendable {
         let (promise, resolver) = Promise<Int>.pending()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return try await promise.async()
+            return try await promise.value
         }
         let outcome = await task.result
         #expect(throws: CancellationError.self) { try outcome.get() }
@@ -107,7 +86,7 @@ private final class Driver: Sendable {
 
     @Test func cancellingThePromiseEndsTheWait() async throws {
         let (promise, resolver) = Promise<Int>.pending()
-        let task = Task { try await promise.async() }
+        let task = Task { try await promise.value }
         promise.cancel()
         let outcome = await task.result
         #expect(throws: PromiseError.cancelled) { try outcome.get() }
@@ -118,7 +97,7 @@ private final class Driver: Sendable {
         let task: Task<Int, any Error>
         do {
             let (promise, resolver) = Promise<Int>.pending()
-            task = Task { try await promise.async() }
+            task = Task { try await promise.value }
             withExtendedLifetime(resolver) {}
         }
         let outcome = await task.result
@@ -128,7 +107,7 @@ private final class Driver: Sendable {
     @Test func settlingAndCancellingAtOnceResumesOnce() async throws {
         for round in 0..<scaled(5000) {
             let (promise, resolver) = Promise<Int>.pending()
-            let task = Task { try await promise.async() }
+            let task = Task { try await promise.value }
             let strand = Strand {
                 if round % 2 == 0 { sched_yield() }
                 resolver.fulfill(round)
@@ -153,12 +132,29 @@ private final class Driver: Sendable {
         await driver.run {}
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return try await shared.async()
+            return try await shared.value
         }
         let outcome = await task.result
         #expect(throws: CancellationError.self) { try outcome.get() }
         #expect(await driver.run { outer.isPending && shared.isPending })
         await driver.run { outer.cancel() }
         driver.end()
+    }
+
+    @Test func whatACancelledTaskWaitedForLeavesTheKernel() throws {
+        try withNetwork { network in
+            let (connection, peer) = try network.pair()
+            let read = connection.receive()
+            let timer = after(.seconds(3600)).asPromise()
+            let tasks = [Promise { _ = try await read.value }, Promise { try await timer.value }]
+            for task in tasks { task.cancel() }
+            // Ends, since nothing is left that it would wait for.
+            try network.loop.run()
+            #expect(read.error as? PromiseError == .cancelled)
+            #expect(timer.error as? PromiseError == .cancelled)
+            try peer.send("hello")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            connection.abort()
+        }
     }
 }

@@ -20,7 +20,7 @@ import Testing
             let source = after(.seconds(1)).then { isFulfilled ? .value(7) : Promise(error: Flaw(1)) }
             let limited = source.timeout(.seconds(3600))
             _ = try? hang(limited)
-            #expect(limited.value == (isFulfilled ? 7 : nil))
+            #expect(limited.settledValue == (isFulfilled ? 7 : nil))
             #expect(limited.flaw == (isFulfilled ? nil : Flaw(1)))
             #expect(loop.nextDeadline == nil)
             #expect(loop.now.nanoseconds == 1_000_000_000)

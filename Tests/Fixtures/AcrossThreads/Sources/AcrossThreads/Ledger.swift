@@ -3,6 +3,8 @@ import Promises
 /// What belongs to one thread.
 final class Ledger {
     var entries: [String] = []
+
+    @concurrent static func found() async -> Ledger { Ledger() }
 }
 
 /// What belongs to the main thread.
@@ -15,4 +17,7 @@ actor Archive {
 
     func take(_ promise: Promise<Ledger>) {}
     func give() -> Promise<Ledger> { .value(Ledger()) }
+
+    private let opened = Promise.value(Ledger())
+    func first() async throws -> Ledger { try await opened.value }
 }

@@ -1,6 +1,16 @@
 import Promises
 
-/// An async function may be on any thread, so it cannot await what stays on one.
-func objectAwaited(_ promise: Promise<Ledger>) async throws -> Ledger {
-    try await promise.async()  // error: type 'Ledger' does not conform to the 'Sendable' protocol
+/// A promise that has been sent to an actor is the actor's: it cannot be awaited here as well.
+func objectAwaited(_ archive: Archive) async throws -> Ledger {
+    let promise = Promise.value(Ledger())
+    await archive.take(promise)  // error: sending 'promise' risks causing data races
+    return try await promise.value
+}
+
+/// And what was awaited before is the actor's too.
+func objectAwaitedBefore(_ archive: Archive) async throws {
+    let promise = Promise.value(Ledger())
+    let ledger = try await promise.value
+    await archive.take(promise)  // error: sending 'promise' risks causing data races
+    ledger.entries.append("mine?")
 }

@@ -1,0 +1,123 @@
+import Glibc
+import Promises
+import Reactor
+import Synchronization
+import Testing
+
+/// A loop as an executor that counts what it is given.
+private final class CountingExecutor: SerialExecutor {
+    private let remote: EventLoop.Remote
+    let jobs = Atomic(0)
+
+    init(_ remote: EventLoop.Remote) { self.remote = remote }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        jobs.add(1, ordering: .relaxed)
+        let job = UnownedJob(job)
+        remote.submit { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+}
+
+/// What belongs to one actor.
+private final class Book {
+    var entries: [String] = []
+}
+
+private actor Clerk {
+    private let executor: CountingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private let (opened, opening) = Promise<Book>.pending()
+    private let (closed, close) = Guarantee<Book>.pending()
+    private(set) var thread: pthread_t?
+
+    init(on loop: EventLoop.Remote) { executor = CountingExecutor(loop) }
+
+    var jobs: Int { executor.jobs.load(ordering: .relaxed) }
+
+    func open() {
+        let book = Book()
+        opening.fulfill(book)
+        close(book)
+    }
+
+    /// The object that the actor's promise gives it is its own.
+    func write(_ line: String) async throws -> Int {
+        let book = try await opened.value
+        thread = threadOfCaller()
+        book.entries.append(line)
+        return await closed.value.entries.count
+    }
+
+    /// How many blocks it takes to await what has settled, and how many jobs.
+    func lookAtWhatHasSettled() async throws -> (blocks: Int, jobs: Int) {
+        let promise = Promise.value(1)
+        let guarantee = Guarantee.value("a string that takes a block of its own")
+        var (blocks, jobs) = (0, 0)
+        // The first time the task itself grows.
+        for _ in 0..<2 {
+            let jobsBefore = self.jobs
+            let asked = BlocksAskedFor()
+            for _ in 0..<10 {
+                _ = try await promise.value
+                _ = try await opened.value
+                _ = await guarantee.value
+            }
+            blocks = asked.touched()
+            jobs = self.jobs - jobsBefore
+        }
+        return (blocks, jobs)
+    }
+
+    /// The same for a promise that is pending at first.
+    func lookAtWhatIsPending(_ promise: Promise<Int>) async throws -> Int {
+        let asked = BlocksAskedFor()
+        _ = try await promise.value
+        return asked.touched()
+    }
+}
+
+private func threadOfCaller() -> pthread_t { pthread_self() }
+
+/// `value` runs where its caller does.
+@Suite struct AwaitingInPlace {
+    @Test func theValueNeedNotBeSendable() throws {
+        try EventLoop.withLoop { loop throws in
+            let clerk = Clerk(on: loop.remote)
+            let lines = Promise { try await (clerk.write("first"), clerk.write("second")) }
+            // The task waits, or comes later.
+            after(.milliseconds(1)).done { Promise { await clerk.open() }.cauterize() }
+            let counts = try hang(lines, timeout: .seconds(10))
+            #expect(counts == (1, 2))
+            let thread = try hang(Promise { await clerk.thread })
+            #expect(thread.map { pthread_equal($0, pthread_self()) != 0 } == true)
+            try loop.run()
+        }
+    }
+
+    @Test func whatHasSettledCostsNoBlockAndNoJob() throws {
+        guard !isSanitized else { return }
+        try EventLoop.withLoop { loop throws in
+            let clerk = Clerk(on: loop.remote)
+            let seen = try hang(
+                Promise { () async throws -> (blocks: Int, jobs: Int) in
+                    await clerk.open()
+                    return try await clerk.lookAtWhatHasSettled()
+                }, timeout: .seconds(10))
+            #expect(seen == (0, 0))
+        }
+    }
+
+    /// That the test above can fail.
+    @Test func whatIsPendingCostsBlocks() throws {
+        guard !isSanitized else { return }
+        try EventLoop.withLoop { loop throws in
+            let clerk = Clerk(on: loop.remote)
+            let promise = after(.milliseconds(1)).map { 1 }.asPromise()
+            let blocks = try hang(
+                Promise { try await clerk.lookAtWhatIsPending(promise) }, timeout: .seconds(10))
+            #expect(blocks > 0)
+        }
+    }
+}

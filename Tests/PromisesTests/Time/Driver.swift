@@ -1,0 +1,35 @@
+import Reactor
+
+/// A thread that drives a loop of its own until it is told to stop.
+final class Driver: Sendable {
+    private let strand: Strand
+    private let remote: EventLoop.Remote
+
+    init() {
+        let door = Shared<EventLoop.Remote?>(nil)
+        let ready = Gate()
+        strand = Strand {
+            let loop = EventLoop.current
+            let hold = loop.hold()
+            let remote = loop.remote
+            door.change { $0 = remote }
+            ready.open()
+            try! loop.run()
+            hold.release()
+        }
+        ready.wait()
+        remote = door.value!
+    }
+
+    /// Runs `body` on the thread, and waits for its answer.
+    func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            _ = remote.submit { continuation.resume(returning: body()) }
+        }
+    }
+
+    func end() {
+        remote.stop()
+        strand.join()
+    }
+}
