@@ -13,16 +13,29 @@ extension Promise where T: Sendable {
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
-        let core = TaskCore(Origin(file, line)) { Core.perform(Follow<T>.self, $0, $1) }
+        let core = TaskCore(T.self, file, line)
         self.init(core.traced(Self.self, file, line))
         let resolver = Resolver<T>(core)
-        let home = EventLoop.ofThisThread.homeOfJobs
-        home.beginOutsideWork()
-        // Detached: a task of this context may belong to an actor whose thread `hang` holds.
-        core.task = Task.detached(executorPreference: AsyncThreads.shared) {
-            do { resolver.fulfill(try await body()) } catch { resolver.reject(error) }
-            home.endOutsideWork()
-        }
+        core.start { do { resolver.fulfill(try await body()) } catch { resolver.reject(error) } }
+    }
+}
+
+extension Guarantee where T: Sendable {
+    /// A guarantee that is fulfilled with what the async function `body` returns, which runs in a task of its own; see the
+    /// form of `Promise`.
+    ///
+    /// ```swift
+    /// let size = Guarantee { await cache.count }
+    /// ```
+    ///
+    /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers uncalled; see `cancel()`.
+    public init(
+        _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
+    ) {
+        let core = TaskCore(T.self, file, line)
+        self.init(core.traced(Self.self, file, line))
+        let resolver = Resolver<T>(core)
+        core.start { resolver.fulfill(await body()) }
     }
 }
 
@@ -52,11 +65,24 @@ final class AsyncThreads: TaskExecutor {
 private final class TaskCore: Core, @unchecked Sendable {
     private let place: Origin
     // A circle until the task has ended, which lets go of what it holds.
-    var task: Task<Void, Never>?
+    private var task: Task<Void, Never>?
 
-    init(_ place: Origin, code: @escaping (Core, Phase) -> Void) {
-        self.place = place
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .madeByHand, code: code)
+    init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
+        place = Origin(file, line)
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .madeByHand) {
+            Core.perform(Follow<Value>.self, $0, $1)
+        }
+    }
+
+    /// Starts the task that is to settle this promise, which this thread's loop counts among what it waits for.
+    func start(_ work: @escaping @Sendable () async -> Void) {
+        let home = EventLoop.ofThisThread.homeOfJobs
+        home.beginOutsideWork()
+        // Detached: a task of this context may belong to an actor whose thread `hang` holds.
+        task = Task.detached(executorPreference: AsyncThreads.shared) {
+            await work()
+            home.endOutsideWork()
+        }
     }
 
     override var placeOfMaking: Origin? { place }

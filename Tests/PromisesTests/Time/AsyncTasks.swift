@@ -70,7 +70,7 @@ import Testing
     @Test func virtualTimeStandsStillMeanwhile() throws {
         try inLoop { loop throws in
             let gate = Promise<Void>.pending()
-            let promise = Promise { try await gate.promise.async() }.timeout(.seconds(3600))
+            let promise = Promise { try await gate.promise.value }.timeout(.seconds(3600))
             let strand = Strand { gate.resolver.fulfill() }
             try hang(promise)
             strand.join()
@@ -91,6 +91,76 @@ import Testing
                 try loop.run()
                 #expect(promise.isResolved)
             }
+        }
+    }
+
+    // MARK: Guarantees
+
+    @Test func aGuaranteeOfWhatAnAsyncFunctionReturns() throws {
+        try EventLoop.withLoop { loop throws in
+            let here = pthread_self()
+            var seen: [Int] = []
+            Guarantee { await Self.doubled(21) }.done {
+                if pthread_equal(pthread_self(), here) != 0 { seen.append($0) }
+            }
+            try loop.run()
+            #expect(seen == [42] && !loop.isAlive)
+        }
+    }
+
+    @Test func theClosureTellsWhichGuaranteeIsMeant() throws {
+        try EventLoop.withLoop { _ throws in
+            let sealed = Guarantee { seal in seal(1) }
+            let shorter = Guarantee<Int> { $0(2) }
+            let several = Guarantee {
+                let number = await Self.doubled(1)
+                if number > 5 { return "much" }
+                return "\(number)"
+            }
+            let empty = Guarantee {}
+            let typed = Guarantee<Void> {}
+            let plain = Guarantee { 3 }
+            expect(sealed, gives: 1)
+            expect(shorter, gives: 2)
+            expect(several, gives: "2")
+            expect(plain, gives: 3)
+            hang(empty)
+            hang(typed)
+        }
+    }
+
+    @Test func cancellingTheGuaranteeCancelsTheTask() throws {
+        try EventLoop.withLoop { loop throws in
+            let (began, begin) = Promise<Void>.pending()
+            let ended = Shared(false)
+            let guarantee = Guarantee<Int> {
+                begin.fulfill()
+                while !Task.isCancelled { await Task.yield() }
+                ended.change { $0 = true }
+                return 1
+            }
+            var calls = 0
+            guarantee.done { _ in calls += 1 }
+            let seenAsPromise = guarantee.asPromise().map { $0 }
+            try hang(began, timeout: .seconds(10))
+            guarantee.cancel()
+            // Until the task has ended.
+            try loop.run()
+            #expect(ended.value && calls == 0)
+            #expect(guarantee.settledValue == nil)
+            #expect(seenAsPromise.error as? PromiseError == .cancelled)
+        }
+    }
+
+    @Test func aTimeLimitReachesTheTaskOfAGuarantee() throws {
+        try EventLoop.withLoop { loop throws in
+            let endless = Guarantee<Int> {
+                while !Task.isCancelled { await Task.yield() }
+                return 1
+            }
+            expect(endless.timeout(.milliseconds(5)), failsWith: PromiseError.timedOut)
+            try loop.run()
+            #expect(endless.asPromise().isRejected)
         }
     }
 
