@@ -15,7 +15,8 @@ extension EventLoop {
     /// it need not be `Sendable` for; the compiler refuses to hand it on to other actors. (`withTaskExecutorPreference` with
     /// another executor takes the body away from this thread, unseen by the compiler: use it for `Sendable` values only.)
     ///
-    /// `stop()` cancels the task; this still returns when `body` does.
+    /// `stop()` cancels the task; this still returns when `body` does. A virtual clock goes on while `body` waits for other
+    /// threads, but for those that a promise of this loop waits for.
     ///
     /// - Throws: what `body` throws; `SystemError` as `run()`.
     @available(*, noasync, message: "call the async function itself")
@@ -27,12 +28,10 @@ extension EventLoop {
         let outcome = Outcome<Value>()
         // Sound since the task's executor is this thread's: neither `body` nor what it captured is used on another one.
         nonisolated(unsafe) let body = body
-        home.beginOutsideWork()
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         let task = Task.immediate(executorPreference: home) {
             do { outcome.result = .success(try await body()) } catch { outcome.result = .failure(error) }
-            home.endOutsideWork()
         }
         clinux_set_current_loop(outer)
         while true {

@@ -27,6 +27,9 @@ extension EventLoop {
         clinux_count_unattended(+1)
     }
 
+    /// Where handlers have been attached that may wait in vain.
+    package var unattendedPlaces: [Origin] { unattended?.noted ?? [] }
+
     /// The layer above has attached a handler here. Called only while threads are watched, or promises traced.
     package func handlerWasAttached(_ origin: Origin) {
         if let unattended, !isBeingDriven { unattended.note(origin) }
@@ -51,16 +54,18 @@ extension EventLoop {
 }
 
 /// The places of handlers that wait for somebody to drive their loop.
-final class Unattended: Sendable {
+package final class Unattended: Sendable {
     private let places = Mutex<[Origin]>([])
     private static var most: Int { 64 }
 
     /// How long a task may leave its thread's loop alone before that is reported. A synchronous test attaches its handlers and
     /// hangs a moment later, on a thread of Swift's pool too.
-    static let patience = Atomic<Int64>(1_000_000_000)
+    package static let patience = Atomic<Int64>(1_000_000_000)
 
     /// Those that have been reported: once each.
     private static let reported = Mutex<Set<Origin>>([])
+
+    var noted: [Origin] { places.withLock { $0 } }
 
     func note(_ origin: Origin) {
         let isNew = places.withLock { places in

@@ -16,29 +16,19 @@ public struct LoopSequence<Element>: AsyncSequence {
     /// What fails it, besides the loop's own errors.
     public typealias Failure = any Error
 
-    let name: StaticString
-    let loop: EventLoop
-    let pull: nonisolated(nonsending) () async throws -> Element?
+    let source: LoopSource<Element>
 
-    /// - Parameter pull: asks for the next one; `nil` is the end. Called on the loop's thread.
-    init(
-        _ name: StaticString, on loop: EventLoop,
-        pull: nonisolated(nonsending) @escaping () async throws -> Element?
-    ) {
-        self.name = name
-        self.loop = loop
-        self.pull = pull
-    }
+    init(_ source: LoopSource<Element>) { self.source = source }
 
     /// Called by `for await`.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(sequence: self) }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
     /// See `LoopSequence`.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private let sequence: LoopSequence
+        private let source: LoopSource<Element>
         private var isOver = false
 
-        init(sequence: LoopSequence) { self.sequence = sequence }
+        init(_ source: LoopSource<Element>) { self.source = source }
 
         /// The next one; `nil` at the end, and from then on.
         public mutating func next() async throws -> Element? { try await next(isolation: nil) }
@@ -48,13 +38,13 @@ public struct LoopSequence<Element>: AsyncSequence {
         ///   thread than the loop's.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             if isOver { return nil }
-            guard sequence.loop.isUsableHere else {
+            guard source.loop.isUsableHere else {
                 throw PromiseError.badInput(
-                    "\(sequence.name) was asked for its next element on a thread that is not its loop's; iterate in an "
+                    "\(source.name) was asked for its next element on a thread that is not its loop's; iterate in an "
                         + "actor whose executor is the loop's remote, or in EventLoop.run { … }")
             }
             do {
-                let element = try await sequence.pull()
+                let element = try await source.next(isolation: actor)
                 isOver = element == nil
                 return element
             } catch {
@@ -63,6 +53,21 @@ public struct LoopSequence<Element>: AsyncSequence {
             }
         }
     }
+}
+
+/// Where the elements come from. A class, since a closure that is passed for a `nonisolated(nonsending)` parameter left the
+/// caller's thread (Swift 6.3.1), and one with an isolated parameter may capture nothing of it.
+class LoopSource<Element> {
+    final let name: StaticString
+    final let loop: EventLoop
+
+    init(_ name: StaticString, on loop: EventLoop) {
+        self.name = name
+        self.loop = loop
+    }
+
+    /// Asks for the next one; `nil` is the end. On the loop's thread, where the caller is.
+    func next(isolation _: isolated (any Actor)?) async throws -> Element? { preconditionFailure("abstract") }
 }
 
 @available(*, unavailable, message: "it belongs to the thread of its loop")

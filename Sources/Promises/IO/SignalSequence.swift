@@ -13,20 +13,20 @@ import Reactor
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
 public func signals(_ signals: CInt...) throws(SystemError) -> LoopSequence<CInt> {
     let loop = EventLoop.ofThisThread
-    let feed = SignalFeed()
-    for signal in signals { try feed.watch(signal, on: loop) }
-    return LoopSequence("signals", on: loop) { try await feed.next() }
+    let feed = SignalFeed("signals", on: loop)
+    for signal in signals { try feed.watch(signal) }
+    return LoopSequence(feed)
 }
 
 /// What has come and was not asked for. Of the loop's thread.
-private final class SignalFeed {
+private final class SignalFeed: LoopSource<CInt> {
     private var watches: [EventLoop.SignalWatch] = []
     private var arrived: [CInt] = []
     private var waiter: Resolver<Void>?
 
     deinit { for watch in watches { watch.cancel() } }
 
-    func watch(_ signal: CInt, on loop: EventLoop) throws(SystemError) {
+    func watch(_ signal: CInt) throws(SystemError) {
         let source = Source(self)
         let watch = try loop.onSignal(signal) { source.feed?.take(signal) }
         watch.unref()
@@ -38,7 +38,7 @@ private final class SignalFeed {
         waiter.take()?.fulfill(())
     }
 
-    nonisolated(nonsending) func next() async throws -> CInt? {
+    override func next(isolation _: isolated (any Actor)?) async throws -> CInt? {
         while arrived.isEmpty {
             let (promise, resolver) = Promise<Void>.pending()
             waiter = resolver

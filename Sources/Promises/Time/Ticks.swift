@@ -11,35 +11,28 @@ import Reactor
 /// task.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
 public func ticks(every period: Duration) -> LoopSequence<EventLoop.Instant> {
-    let loop = EventLoop.ofThisThread
-    let clockwork = Clockwork(max(period.clampedNanoseconds, 1), from: loop.now)
-    return LoopSequence("ticks(every:)", on: loop) {
-        if !clockwork.skip(to: loop.now) {
-            try await firstly { after(deadline: clockwork.next) }.asPromise().value
-        }
-        return clockwork.take()
-    }
+    LoopSequence(TickSource(max(period.clampedNanoseconds, 1), on: EventLoop.ofThisThread))
 }
 
-/// When the next tick is due. Of the loop's thread.
-private final class Clockwork {
+private final class TickSource: LoopSource<EventLoop.Instant> {
     private let period: Int64
-    private(set) var next: EventLoop.Instant
+    private var deadline: EventLoop.Instant
 
-    init(_ period: Int64, from start: EventLoop.Instant) {
+    init(_ period: Int64, on loop: EventLoop) {
         self.period = period
-        next = start + .nanoseconds(period)
+        deadline = loop.now + .nanoseconds(period)
+        super.init("ticks(every:)", on: loop)
     }
 
-    /// Leaves out those that have been missed, but for the last. Answers whether one is due.
-    func skip(to now: EventLoop.Instant) -> Bool {
-        guard next <= now else { return false }
-        next.nanoseconds += (now.nanoseconds - next.nanoseconds) / period * period
-        return true
-    }
-
-    func take() -> EventLoop.Instant {
-        defer { next = next + .nanoseconds(period) }
-        return next
+    override func next(isolation _: isolated (any Actor)?) async throws -> EventLoop.Instant? {
+        let late = loop.now.nanoseconds - deadline.nanoseconds
+        if late < 0 {
+            try await firstly { after(deadline: deadline) }.asPromise().value
+        } else {
+            // Those that have been missed are left out, but for the last.
+            deadline.nanoseconds += late / period * period
+        }
+        defer { deadline = deadline + .nanoseconds(period) }
+        return deadline
     }
 }

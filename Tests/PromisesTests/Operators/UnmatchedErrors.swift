@@ -117,7 +117,12 @@ import Testing
         let reports = Shared<LogRecorder?>(nil)
         Strand.run {
             let thread = pthread_self()
-            reports.change { $0 = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 }) }
+            reports.change {
+                $0 = LogRecorder(where: { event in
+                    if case .unattendedHandler = event { return false }
+                    return pthread_equal(pthread_self(), thread) != 0
+                })
+            }
             let token = tally.token()
             pair.promise.catch(only: Flaw(2)) {}.finally { token.use() }
             if isReady { pair.resolver.reject(Flaw(1)) }

@@ -1,0 +1,73 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Handlers on threads whose loop nobody drives are reported with their line.
+@Suite(.serialized) struct UnattendedHandlers {
+    private func recorder(of line: UInt32) -> LogRecorder {
+        LogRecorder(where: { event in
+            guard case .unattendedHandler(let origin) = event else { return false }
+            return origin.line == line && origin.file.hasSuffix("UnattendedHandlers.swift")
+        })
+    }
+
+    @Test func onAThreadThatEndsOnceAPlace() {
+        let line = UInt32(#line) + 7
+        let reports = recorder(of: line)
+        defer { reports.stop() }
+        let (promise, resolver) = Promise<Int>.pending()
+        Strand.run {
+            for _ in 0..<3 {
+                promise
+                    .done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+            }
+        }
+        #expect(reports.count == 1)
+        #expect(reports.lines.first?.contains("UnattendedHandlers.swift:\(line) waits on a thread whose") == true)
+        resolver.fulfill(1)
+    }
+
+    @Test func inASynchronousFunctionThatATaskCalls() {
+        Unattended.patience.store(0, ordering: .relaxed)
+        defer { Unattended.patience.store(1_000_000_000, ordering: .relaxed) }
+        let line = UInt32(#line) + 5
+        let reports = recorder(of: line)
+        defer { reports.stop() }
+        let (promise, resolver) = Promise<Int>.pending()
+        @Sendable func attach() {
+            promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+        }
+        Task.detached { attach() }
+        while reports.count == 0 { sched_yield() }
+        #expect(reports.count == 1)
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test func notIfTheThreadDrivesItAfterwards() throws {
+        let places = Shared<[[Origin]]>([])
+        Strand.run {
+            let loop = EventLoop.current
+            let value = Promise.value(1).map { $0 + 1 }
+            let before = loop.unattendedPlaces
+            do { _ = try hang(value) } catch { Issue.record(error) }
+            let after = loop.unattendedPlaces
+            places.change { $0 = [before, after] }
+        }
+        #expect(places.value.map(\.count) == [1, 0])
+    }
+
+    @Test func notOnALoopThatIsDriven() throws {
+        let worker = try EventLoop.spawn()
+        let places = Shared(-1)
+        worker.submit {
+            let value = Promise.value(1).map { $0 + 1 }
+            let count = EventLoop.current.unattendedPlaces.count
+            places.change { $0 = count }
+            withExtendedLifetime(value) {}
+        }
+        worker.stop()
+        worker.join()
+        #expect(places.value == 0)
+    }
+}
