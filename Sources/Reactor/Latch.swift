@@ -4,7 +4,8 @@ import Glibc
 // @unchecked: the fields are touched under the lock only; lock and condition are made for any thread.
 final class Latch: @unchecked Sendable {
     private var isOpened = false
-    private var bodies: [@Sendable () -> Void] = []
+    private var bodies: [(id: Int, body: @Sendable () -> Void)] = []
+    private var lastID = 0
     // Allocated, since their addresses must not change; freed in deinit.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let hasOpened = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -36,7 +37,7 @@ final class Latch: @unchecked Sendable {
             defer { self.bodies = [] }
             return self.bodies
         }
-        for body in bodies { body() }
+        for entry in bodies { entry.body() }
     }
 
     func wait() {
@@ -44,11 +45,22 @@ final class Latch: @unchecked Sendable {
     }
 
     /// Calls `body` on the thread that opens it; at once, if that has been.
-    func whenOpen(_ body: @escaping @Sendable () -> Void) {
-        let isLate = locked {
-            if !isOpened { bodies.append(body) }
-            return isOpened
+    /// - Returns: what `forget` takes.
+    @discardableResult
+    func whenOpen(_ body: @escaping @Sendable () -> Void) -> Int {
+        let (id, isLate) = locked {
+            lastID += 1
+            if !isOpened { bodies.append((lastID, body)) }
+            return (lastID, isOpened)
         }
         if isLate { body() }
+        return id
+    }
+
+    /// Lets the body go of which `whenOpen` has answered `id`, if it waits.
+    func forget(_ id: Int) {
+        // Bound, so that it goes when the lock is free.
+        let removed = locked { bodies.firstIndex { $0.id == id }.map { bodies.remove(at: $0) } }
+        withExtendedLifetime(removed) {}
     }
 }

@@ -76,7 +76,12 @@ extension EventLoop {
         public var hasEnded: Bool { ended.isOpen }
 
         /// Calls `body` when the loop has ended, on its thread, as the last thing there; at once, on this one, if it has.
-        package func whenEnded(_ body: @escaping @Sendable () -> Void) { ended.whenOpen(body) }
+        /// - Returns: what `forgetWhenEnded` takes.
+        @discardableResult
+        package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { ended.whenOpen(body) }
+
+        /// Lets go of what `whenEnded` was given, if it waits.
+        package func forgetWhenEnded(_ id: Int) { ended.forget(id) }
     }
 }
 

@@ -20,3 +20,8 @@ extension EventLoop.Remote {
         }
     }
 }
+
+extension LoopGroup {
+    /// Is fulfilled when all loops have ended: to wait without holding a thread. See `EventLoop.Remote.ended`.
+    public var ended: Guarantee<Void> { when(guarantees: map(\.ended)).asVoid() }
+}

@@ -20,8 +20,8 @@ public final class Listener {
     public let localAddresses: [SocketAddress]
     /// The first of them.
     public var localAddress: SocketAddress { localAddresses[0] }
-    /// How many connections `serve` has running.
-    public var activeConnections: Int { running.count }
+    /// How many connections `serve` has running, on whatever loops.
+    public var activeConnections: Int { branch.running.count + (group?.count ?? 0) }
 
     let loop: EventLoop
     let doors: [ListenerDoor]
@@ -29,7 +29,11 @@ public final class Listener {
     var isClosed = false
     var isDraining = false
     var drain: ListenerDrain?
-    var running = RunningConnections()
+    let account = DrainAccount()
+    /// What it serves on its own loop.
+    let branch: ListenerBranch
+    /// What it serves on a group of loops.
+    var group: GroupService?
     private var backOff: EventLoop.Timer?
     private var isInTrouble = false
 
@@ -44,7 +48,9 @@ public final class Listener {
         self.loop = loop
         localAddresses = sockets.map(\.address)
         doors = sockets.map(ListenerDoor.init)
+        branch = ListenerBranch(on: loop, account)
         claims.listener = self
+        branch.listener = self
         // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
         for door in doors { loop.forget(door.socket.fd) }
     }
@@ -52,12 +58,12 @@ public final class Listener {
     // With the loop goes what has held us: the pause of `backOff`, or the handlers of connections that were running.
     deinit {
         if !isClosed { release() }
-        drain?.finish()
+        drain?.finish(active: activeConnections)
         claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
     }
 
     /// Whether somebody waits for a connection, or `serve` may have another.
-    var hasRoom: Bool { claims.service.map { running.count < $0.limit } ?? !claims.waiting.isEmpty }
+    var hasRoom: Bool { claims.service.map { activeConnections < $0.limit } ?? !claims.waiting.isEmpty }
 
     /// Stops listening. Connections that run go on; a waiting `accept` is rejected with `ECANCELED`. The file of a Unix
     /// listener is removed, if it is still the one that it has made.
@@ -95,10 +101,7 @@ public final class Listener {
         let result = loop.kernel.accept(door.socket.fd, &storage)
         guard result < 0 else {
             isInTrouble = false
-            loop.forget(CInt(result))
-            let socket = Socket(CInt(result), loop.kernel)
-            let isUnix = door.address.isUnix
-            deliver(Connection(socket, peer: SocketAddress(storage), isUnix: isUnix, on: loop))
+            deliver(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: door.address.isUnix))
             return true
         }
         switch CInt(-result) {
@@ -114,16 +117,14 @@ public final class Listener {
         }
     }
 
-    private func deliver(_ connection: Connection) {
-        guard let service = claims.service else { return claims.waiting.removeFirst().fulfill(connection) }
-        let place = running.insert(connection)
-        let waiter = service.start(self, connection, place)
-        running[place]?.waiter = waiter
+    private func deliver(_ accepted: Accepted) {
+        if let service = claims.service { return service.start(accepted) }
+        claims.waiting.removeFirst().fulfill(accepted.connection(on: loop))
     }
 
-    func isDone(_ place: Int) {
-        let entry = running.remove(place)
-        if let entry { drain?.isDone(entry.connection, left: running.count) }
+    /// A connection of `serve` is no more.
+    func oneIsDone() {
+        if let drain, activeConnections == 0 { drain.finish(active: 0) }
         updateInterest()
         finishIfDone()
     }
@@ -161,6 +162,13 @@ public final class Listener {
         if !isClosed { end(SystemError(.accept, ECANCELED, detail: "the loop has ended")) }
     }
 
+    /// With connections on other loops, of which it will not hear any more.
+    func homeHasEnded() {
+        loopIsEnding()
+        drain?.finish(active: activeConnections)
+        claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+    }
+
     func end(_ error: SystemError?) {
         release()
         if let error { return claims.refuseAll(error) }
@@ -171,7 +179,8 @@ public final class Listener {
     }
 
     func finishIfDone() {
-        guard isClosed, running.count == 0, let service = claims.service else { return }
+        endGroupIfDone()
+        guard isClosed, activeConnections == 0, let service = claims.service else { return }
         claims.service = nil
         service.promise.fulfill(())
     }
@@ -185,5 +194,13 @@ public final class Listener {
             loop.forget(door.socket.fd)
             door.close()
         }
+        group?.close()
+        endGroupIfDone()
+    }
+
+    private func endGroupIfDone() {
+        guard isClosed, let service = group, service.count == 0 else { return }
+        group = nil
+        service.end()
     }
 }

@@ -32,8 +32,8 @@ final class ListenerClaims: IOProducer {
 
     struct Service {
         let limit: Int
-        /// Calls the handler; what it answers settles when the handler's promise has, and then the connection is being closed.
-        let start: (Listener, Connection, Int) -> Core
+        /// Begins to serve what was accepted, here or on another loop.
+        let start: (Accepted) -> Void
         let promise: Core
     }
 
@@ -56,39 +56,15 @@ final class ListenerClaims: IOProducer {
     }
 }
 
-/// The connections that `serve` has running. Places are used again, so that taking one allocates nothing once there have
-/// been as many before.
-struct RunningConnections {
-    struct Entry {
-        let connection: Connection
-        /// What waits for its handler's promise.
-        var waiter: Core?
-    }
+/// What accept4 has answered, of which no connection has been made yet.
+struct Accepted: Sendable {
+    let fd: CInt
+    let peer: SocketAddress?
+    let isUnix: Bool
 
-    private var entries: ContiguousArray<Entry?> = []
-    private var free: ContiguousArray<Int> = []
-
-    var count: Int { entries.count - free.count }
-
-    /// Those that run at the moment.
-    var all: [Entry] { entries.compactMap { $0 } }
-
-    mutating func insert(_ connection: Connection) -> Int {
-        if let place = free.popLast() {
-            entries[place] = Entry(connection: connection)
-            return place
-        }
-        entries.append(Entry(connection: connection))
-        return entries.count - 1
-    }
-
-    mutating func remove(_ place: Int) -> Entry? {
-        free.append(place)
-        return entries[place].take()
-    }
-
-    subscript(place: Int) -> Entry? {
-        get { entries[place] }
-        set { entries[place] = newValue }
+    /// The current loop's from now on.
+    func connection(on loop: EventLoop) -> Connection {
+        loop.forget(fd)
+        return Connection(Socket(fd, loop.kernel), peer: peer, isUnix: isUnix, on: loop)
     }
 }

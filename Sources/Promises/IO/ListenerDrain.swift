@@ -1,4 +1,5 @@
 import Reactor
+import Synchronization
 
 /// How the connections of a listener ended that was drained.
 public struct DrainResult: Hashable, Sendable {
@@ -6,7 +7,7 @@ public struct DrainResult: Hashable, Sendable {
     public internal(set) var idle = 0
     /// Those whose handlers came to their end by themselves.
     public internal(set) var finished = 0
-    /// Those that were aborted at the deadline.
+    /// Those that were aborted at the deadline, or ended with a loop that did not go on until then.
     public internal(set) var aborted = 0
 
     /// Of a listener that had no connections.
@@ -30,35 +31,24 @@ extension Listener {
     @available(*, noasync, message: "an async function has no loop of its own")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
         if let drain { return drain.guarantee }
-        let drain = ListenerDrain()
+        let drain = ListenerDrain(activeConnections, account)
         self.drain = drain
         if !isClosed { end(nil) }
-        sweep(drain)
-        if running.count == 0 {
-            drain.finish()
+        branch.drain()
+        group?.drain()
+        if activeConnections == 0 {
+            drain.finish(active: 0)
         } else {
-            drain.start(
-                loop.schedule(every: ListenerDrain.interval) { [self] in sweep(drain) },
-                loop.schedule(after: deadline) { [self] in abortRest(drain) })
+            drain.start(loop.schedule(after: deadline) { [self] in abortAll(drain) })
         }
         return drain.guarantee
     }
 
-    private func sweep(_ drain: ListenerDrain) {
-        for entry in running.all where entry.connection.isIdle {
-            drain.isIdle(entry.connection)
-            entry.connection.close()
-        }
-    }
-
-    private func abortRest(_ drain: ListenerDrain) {
-        let rest = running.all
-        for entry in rest { drain.isAborted(entry.connection) }
-        drain.finish()
-        for entry in rest {
-            entry.connection.abort()
-            entry.waiter?.cancel()
-        }
+    private func abortAll(_ drain: ListenerDrain) {
+        // Before: whoever is aborted may be the last. And a loop that does not answer must not delay it.
+        drain.finish(active: activeConnections)
+        branch.abortAll()
+        group?.abortAll()
     }
 }
 
@@ -66,44 +56,69 @@ extension Listener {
 final class ListenerDrain {
     let guarantee: Guarantee<DrainResult>
     private let resolve: (DrainResult) -> Void
-    private var result = DrainResult()
-    // By identity: the listener holds them while they are asked for.
-    private var ended: Set<ObjectIdentifier> = []
-    private var timers: [EventLoop.Timer] = []
+    /// How many connections there were.
+    private let all: Int
+    private let account: DrainAccount
+    private var deadline: EventLoop.Timer?
     private var isFinished = false
 
-    /// How often it is looked whether a busy connection has become idle.
-    static var interval: Duration { .milliseconds(20) }
+    init(_ all: Int, _ account: DrainAccount) {
+        self.all = all
+        self.account = account
+        account.begin()
+        (guarantee, resolve) = Guarantee<DrainResult>.pending()
+    }
 
-    init() { (guarantee, resolve) = Guarantee<DrainResult>.pending() }
-
-    func start(_ timers: EventLoop.Timer...) {
+    func start(_ deadline: EventLoop.Timer) {
         // An inline handler of what was closed may have been the last.
-        if isFinished { for timer in timers { timer.cancel() } } else { self.timers = timers }
+        if isFinished { deadline.cancel() } else { self.deadline = deadline }
     }
 
-    func isIdle(_ connection: Connection) {
-        if ended.insert(ObjectIdentifier(connection)).inserted { result.idle += 1 }
-    }
-
-    func isAborted(_ connection: Connection) {
-        if ended.insert(ObjectIdentifier(connection)).inserted { result.aborted += 1 }
-    }
-
-    /// Whether its end was the listener's doing.
-    func hasEnded(_ connection: Connection) -> Bool { ended.contains(ObjectIdentifier(connection)) }
-
-    func isDone(_ connection: Connection, left: Int) {
-        if !hasEnded(connection) { result.finished += 1 }
-        if left == 0 { finish() }
-    }
-
-    func finish() {
+    /// - Parameter active: how many connections are left, which are not waited for.
+    func finish(active: Int) {
         if isFinished { return }
         isFinished = true
-        for timer in timers { timer.cancel() }
-        timers = []
-        resolve(result)
+        deadline.take()?.cancel()
+        resolve(account.result(all, active: active))
+    }
+}
+
+/// How the connections of a listener fare that is drained, on all its loops. Any thread.
+final class DrainAccount: Sendable {
+    private let hasBegun = Atomic(false)
+    private let idle = Atomic(0)
+    /// Of the idle ones and of those aborted, how many are still there.
+    private let leaving = Atomic(0)
+    /// Those that were cut off.
+    private let lost = Atomic(0)
+
+    func begin() { hasBegun.store(true, ordering: .relaxed) }
+
+    /// One is idle and is being closed.
+    func isIdle() {
+        idle.add(1, ordering: .relaxed)
+        isLeaving()
+    }
+
+    /// One is being closed, or aborted.
+    func isLeaving() { leaving.add(1, ordering: .relaxed) }
+
+    /// One of these is no more.
+    func hasLeft() { leaving.subtract(1, ordering: .relaxed) }
+
+    /// One has ended with its loop.
+    func isLost() {
+        if hasBegun.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
+    }
+
+    /// Of `all` that there were; `active` are there still, and those that are not leaving will be aborted. What happens on
+    /// other threads in this moment falls to one side or the other.
+    func result(_ all: Int, active: Int) -> DrainResult {
+        var result = DrainResult()
+        result.aborted = lost.load(ordering: .relaxed) + max(active - leaving.load(ordering: .relaxed), 0)
+        result.idle = idle.load(ordering: .relaxed)
+        result.finished = max(all - result.idle - result.aborted, 0)
+        return result
     }
 }
 

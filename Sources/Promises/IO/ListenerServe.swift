@@ -40,14 +40,15 @@ extension Listener {
         maxConnections: Int = .max, onError: ((any Error, Connection) -> Void)? = nil,
         _ handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startService(maxConnections, onError, handler).core
-        return Promise(core.traced(root: "serve", Promise<Void>.self, file, line))
+        // It is asked by the listener only.
+        let service = startService(maxConnections) { [unowned self] accepted in
+            branch.serve(accepted.connection(on: loop), self, onError, handler)
+        }
+        return Promise(service.core.traced(root: "serve", Promise<Void>.self, file, line))
     }
 
-    private func startService<Done: Thenable>(
-        _ maxConnections: Int, _ onError: ((any Error, Connection) -> Void)?,
-        _ handler: @escaping (Connection) throws -> Done
-    ) -> Promise<Void> {
+    /// With what is done with each connection.
+    func startService(_ maxConnections: Int, _ start: @escaping (Accepted) -> Void) -> Promise<Void> {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if claims.service != nil || !claims.waiting.isEmpty {
             return Promise(error: SystemError(.accept, EBUSY, detail: "the listener is in use"))
@@ -56,64 +57,8 @@ extension Listener {
             return Promise(error: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
         }
         let core = IOPromise(Void.self, claims)
-        let start = { (listener: Listener, connection: Connection, place: Int) -> Core in
-            let work = firstly { try handler(connection) }.core
-            let served = Served(listener: listener, place: place)
-            guard let onError else { return work.derive(served, role: .runsWhenCancelled) }
-            return work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
-        }
         claims.service = ListenerClaims.Service(limit: maxConnections, start: start, promise: core)
         updateInterest()
         return Promise(core)
-    }
-}
-
-// One core a connection, and not a chain of operators: it is there for as long as the connection.
-
-/// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done
-/// its place is free. Fits into the core that waits for it; does not ask for the value, and so need not know its type.
-private struct Served: Operation {
-    typealias Input = Void
-    typealias Output = Void
-    let listener: Listener
-    let place: Int
-
-    func run(_ source: Source<Void>, _ core: Core) {
-        if let connection = listener.running[place]?.connection {
-            _ = connection.close().core.derive(ServiceIsDone(listener: listener, place: place))
-        }
-        core.finish(())
-    }
-}
-
-/// The same with somebody to tell of an error, in a block of its own.
-private struct ServedAndReported: Operation {
-    typealias Input = Void
-    typealias Output = Void
-    let served: Served
-    let onError: (any Error, Connection) -> Void
-
-    func run(_ source: Source<Void>, _ core: Core) {
-        if !source.isFulfilled { report(source.error) }
-        served.run(source, core)
-    }
-
-    private func report(_ error: any Error) {
-        let listener = served.listener
-        guard !error.isCancelled, let connection = listener.running[served.place]?.connection else { return }
-        if listener.drain?.hasEnded(connection) != true { onError(error, connection) }
-    }
-}
-
-/// The descriptor of a connection that was served is closed.
-private struct ServiceIsDone: Operation {
-    typealias Input = Void
-    typealias Output = Void
-    let listener: Listener
-    let place: Int
-
-    func run(_ source: Source<Void>, _ core: Core) {
-        listener.isDone(place)
-        core.finish(())
     }
 }

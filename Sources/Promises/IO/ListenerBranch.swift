@@ -1,0 +1,164 @@
+import Reactor
+
+/// What a listener serves on one loop: on its own, or on one of a group.
+///
+/// Of the loop's thread, and held by the connections that it serves; by the listener too, if the loop is its own.
+final class ListenerBranch {
+    private let loop: EventLoop
+    private let account: DrainAccount
+    private(set) var running = RunningConnections()
+    /// The connections that draining has ended. By identity: `running` holds them while they are asked for.
+    private var ended: Set<ObjectIdentifier> = []
+    private var sweeping: EventLoop.Timer?
+    /// Whom to tell of each that is done, on this thread: the listener, if the loop is its own.
+    weak var listener: Listener?
+
+    /// How often it is looked whether a busy connection has become idle.
+    private static var interval: Duration { .milliseconds(20) }
+
+    init(on loop: EventLoop, _ account: DrainAccount) {
+        self.loop = loop
+        self.account = account
+    }
+
+    /// Serves `connection`, and closes it when the handler's promise has settled. `keeper` is held until its descriptor is
+    /// closed.
+    func serve<Done: Thenable>(
+        _ connection: Connection, _ keeper: AnyObject, _ onError: ((any Error, Connection) -> Void)?,
+        _ handler: (Connection) throws -> Done
+    ) {
+        let place = running.insert(connection)
+        let work = firstly { try handler(connection) }.core
+        let served = Served(branch: self, place: place, keeper: keeper)
+        let waiter =
+            if let onError {
+                work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
+            } else { work.derive(served, role: .runsWhenCancelled) }
+        running[place]?.waiter = waiter
+    }
+
+    fileprivate func isDone(_ place: Int, _ keeper: AnyObject) {
+        let entry = running.remove(place)
+        if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { account.hasLeft() }
+        if running.count == 0 { sweeping.take()?.cancel() }
+        if let listener { listener.oneIsDone() } else { (keeper as? HandOff)?.isDone = true }
+    }
+
+    // MARK: Draining
+
+    /// Closes connections that are idle, now and whenever one becomes so.
+    func drain() {
+        sweep()
+        // An inline handler of what was closed may have been the last.
+        if running.count > 0 && sweeping == nil { sweeping = loop.schedule(every: Self.interval) { [self] in sweep() } }
+    }
+
+    private func sweep() {
+        for entry in running.all where entry.connection.isIdle {
+            if ended.insert(ObjectIdentifier(entry.connection)).inserted { account.isIdle() }
+            entry.connection.close()
+        }
+    }
+
+    /// The time for that is up.
+    func abortAll() {
+        let rest = running.all
+        for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { account.isLeaving() }
+        for entry in rest {
+            entry.connection.abort()
+            entry.waiter?.cancel()
+        }
+    }
+
+    /// Whether its end was the listener's doing.
+    fileprivate func hasEnded(_ connection: Connection) -> Bool { ended.contains(ObjectIdentifier(connection)) }
+}
+
+/// The connections that `serve` has running. Places are used again, so that taking one allocates nothing once there have
+/// been as many before.
+struct RunningConnections {
+    struct Entry {
+        let connection: Connection
+        /// What waits for its handler's promise.
+        var waiter: Core?
+    }
+
+    private var entries: ContiguousArray<Entry?> = []
+    private var free: ContiguousArray<Int> = []
+
+    var count: Int { entries.count - free.count }
+
+    /// Those that run at the moment.
+    var all: [Entry] { entries.compactMap { $0 } }
+
+    mutating func insert(_ connection: Connection) -> Int {
+        if let place = free.popLast() {
+            entries[place] = Entry(connection: connection)
+            return place
+        }
+        entries.append(Entry(connection: connection))
+        return entries.count - 1
+    }
+
+    mutating func remove(_ place: Int) -> Entry? {
+        free.append(place)
+        return entries[place].take()
+    }
+
+    subscript(place: Int) -> Entry? {
+        get { entries[place] }
+        set { entries[place] = newValue }
+    }
+}
+
+// One core a connection, and not a chain of operators: it is there for as long as the connection.
+
+/// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done
+/// its place is free. Fits into the core that waits for it; does not ask for the value, and so need not know its type.
+private struct Served: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let branch: ListenerBranch
+    let place: Int
+    let keeper: AnyObject
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        if let connection = branch.running[place]?.connection {
+            _ = connection.close().core.derive(ServiceIsDone(branch: branch, place: place, keeper: keeper))
+        }
+        core.finish(())
+    }
+}
+
+/// The same with somebody to tell of an error, in a block of its own.
+private struct ServedAndReported: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let served: Served
+    let onError: (any Error, Connection) -> Void
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        if !source.isFulfilled { report(source.error) }
+        served.run(source, core)
+    }
+
+    private func report(_ error: any Error) {
+        let branch = served.branch
+        guard !error.isCancelled, let connection = branch.running[served.place]?.connection else { return }
+        if !branch.hasEnded(connection) { onError(error, connection) }
+    }
+}
+
+/// The descriptor of a connection that was served is closed.
+private struct ServiceIsDone: Operation {
+    typealias Input = Void
+    typealias Output = Void
+    let branch: ListenerBranch
+    let place: Int
+    let keeper: AnyObject
+
+    func run(_ source: Source<Void>, _ core: Core) {
+        branch.isDone(place, keeper)
+        core.finish(())
+    }
+}

@@ -1,0 +1,190 @@
+import Glibc
+import Reactor
+import Synchronization
+
+// Serving on the loops of a group: this loop accepts, and hands each connection to one of them.
+
+extension Listener {
+    /// As `serve`, but on the loops of `group`: this loop accepts, and gives each connection to one of them, where the handler
+    /// is called with it. What that connection and the handler's promises are goes on there, and on that thread only.
+    ///
+    /// ```swift
+    /// let group = try LoopGroup(name: "server")
+    /// listener.serve(on: group, maxConnections: 10_000) { connection in
+    ///     connection.forEachChunk { connection.write($0) }
+    /// }.catch { error in log(error) }
+    /// ```
+    ///
+    /// `maxConnections`, `close`, `drain` and `activeConnections` are of all loops together. The group is kept until the last
+    /// connection is done. A loop of the group that ends is given no more connections; those that it has end with it, and those
+    /// on their way to it are closed.
+    /// - Parameters:
+    ///   - balancing: which loop the next connection goes to.
+    ///   - maxConnections: as for `serve`.
+    ///   - onError: as for `serve`; on the connection's loop.
+    ///   - handler: is called on the connection's loop.
+    /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` if a connection has come and all loops of the group have
+    ///   ended.
+    public func serve<Done: Thenable & SendableMetatype>(
+        on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, maxConnections: Int = .max,
+        onError: (@Sendable (any Error, Connection) -> Void)? = nil,
+        _ handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let service = GroupService(group, balancing, maxConnections, account, loop.remote) {
+            branch, connection, keeper in
+            branch.serve(connection, keeper, onError, handler)
+        }
+        // It is asked by the listener only.
+        let promise = startService(maxConnections) { [unowned self] accepted in
+            if !service.handOver(accepted) {
+                end(SystemError(.accept, ECANCELED, detail: "all loops of the group have ended"))
+            }
+        }
+        if promise.isPending {
+            self.group = service
+            service.begin(self)
+        }
+        return Promise(promise.core.traced(root: "serve", Promise<Void>.self, file, line))
+    }
+}
+
+/// What a listener serves on a group of loops. Held by the listener, and by each connection there.
+// @unchecked: `listener` and `endWatch` are touched on the listener's own thread only, and there is no other reference to the
+// service when it goes with them, since `listener` refers back to it. The rest is constant, atomic, or a branch's own.
+final class GroupService: @unchecked Sendable {
+    typealias Start = @Sendable (ListenerBranch, Connection, _ keeper: HandOff) -> Void
+
+    private let group: LoopGroup
+    private let balancing: LoopGroup.Balancing
+    private let limit: Int
+    let account: DrainAccount
+    private let home: EventLoop.Remote
+    private let start: Start
+    private let branches: [BranchOfMember]
+    /// The number of connections, twice; one more once the listener is closed. In one word, so that of the listener that is
+    /// closed and the connection that ends at the same time one sees the other.
+    private let word = Atomic(0)
+    // A circle until all is over: nobody else need hold a listener that is serving.
+    private var listener: Listener?
+    private var endWatch = 0
+
+    /// On the thread of a member: what is served there, as long as anything is.
+    // @unchecked: touched on the thread of the member's loop only.
+    private final class BranchOfMember: @unchecked Sendable {
+        weak var branch: ListenerBranch?
+    }
+
+    init(
+        _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ account: DrainAccount,
+        _ home: EventLoop.Remote, _ start: @escaping Start
+    ) {
+        self.group = group
+        self.balancing = balancing
+        self.limit = limit
+        self.account = account
+        self.home = home
+        self.start = start
+        branches = group.map { _ in BranchOfMember() }
+    }
+
+    var count: Int { word.load(ordering: .acquiring) >> 1 }
+
+    // MARK: On the listener's thread
+
+    func begin(_ listener: Listener) {
+        self.listener = listener
+        home.beginOutsideWork()
+        // At its limit the listener waits for nothing that would tell it of the loop's end.
+        endWatch = home.whenEnded { self.homeHasEnded() }
+    }
+
+    /// False if there is no loop any more; then the connection is closed.
+    func handOver(_ accepted: Accepted) -> Bool {
+        word.add(2, ordering: .relaxed)
+        let handOff = HandOff(accepted, self)
+        while let member = group.pick(balancing) {
+            handOff.destination = member
+            if member.remote.submit({ handOff.arrive() }) { return true }
+            member.noteEnd()
+        }
+        return false
+    }
+
+    /// The listener accepts no more.
+    func close() { word.bitwiseOr(1, ordering: .acquiringAndReleasing) }
+
+    /// Closed, and without connections.
+    func end() {
+        guard listener.take() != nil else { return }
+        home.forgetWhenEnded(endWatch)
+        home.endOutsideWork()
+    }
+
+    private func homeHasEnded() {
+        let listener = listener.take()
+        listener?.homeHasEnded()
+    }
+
+    func drain() { tellBranches { $0.drain() } }
+
+    func abortAll() { tellBranches { $0.abortAll() } }
+
+    private func tellBranches(_ body: @escaping @Sendable (ListenerBranch) -> Void) {
+        for member in group.members {
+            let box = branches[member.index]
+            member.remote.submit { if let branch = box.branch { body(branch) } }
+        }
+    }
+
+    // MARK: On other threads
+
+    func arrived(_ handOff: HandOff, _ accepted: Accepted, on member: LoopGroup.Member) {
+        let loop = EventLoop.ofThisThread
+        let box = branches[member.index]
+        let branch = box.branch ?? ListenerBranch(on: loop, account)
+        box.branch = branch
+        start(branch, accepted.connection(on: loop), handOff)
+    }
+
+    func oneIsDone() {
+        let left = word.subtract(2, ordering: .acquiringAndReleasing).newValue
+        // Only where it makes a difference: a message for each would cost more than the rest.
+        guard left >> 1 == limit - 1 || left == 1 else { return }
+        home.submit { self.listener?.oneIsDone() }
+    }
+}
+
+/// A connection that is given to another loop: on its way, and as long as it is served there. Its end is the connection's,
+/// whatever has become of the loop.
+// @unchecked: `accepted` is touched by the job that takes it, on the loop's thread, or at the end of this object; `isDone` on
+// that thread, and then; `destination` before the job is on its way, and afterwards only read.
+final class HandOff: @unchecked Sendable {
+    private let service: GroupService
+    private var accepted: Accepted?
+    /// Whether its handler has come to an end, and its descriptor is closed.
+    var isDone = false
+    var destination: LoopGroup.Member? {
+        didSet {
+            oldValue?.load.subtract(1, ordering: .relaxed)
+            destination?.load.add(1, ordering: .relaxed)
+        }
+    }
+
+    init(_ accepted: Accepted, _ service: GroupService) {
+        self.accepted = accepted
+        self.service = service
+    }
+
+    deinit {
+        // The loop has ended before it took it.
+        if let accepted { _ = Glibc.close(accepted.fd) }
+        destination?.load.subtract(1, ordering: .relaxed)
+        if !isDone { service.account.isLost() }
+        service.oneIsDone()
+    }
+
+    func arrive() {
+        guard let accepted = accepted.take(), let destination else { return }
+        service.arrived(self, accepted, on: destination)
+    }
+}

@@ -1,0 +1,77 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What becomes of clients that wait to be accepted when one of several listeners at an address is closed, or one of several
+/// loops that share a listener ends.
+@Suite struct ClosingOneOfSeveral {
+    /// Two listeners at one address, and clients that have connected to it. To which, the kernel has decided by their ports.
+    private func two(_ count: Int = 64) throws -> ([Listener], [Peer]) {
+        let options: [SocketSetting] = [.set(.reusePort, to: true)]
+        let first = try Listener.bind("127.0.0.1:0", options: options)
+        let second = try Listener.bind([first.localAddress], options: options)
+        #expect(second.localAddress == first.localAddress)
+        return ([first, second], try (0..<count).map { _ in try Peer(to: first.localAddress) })
+    }
+
+    /// Whether the kernel hands clients on to another listener, see ip-sysctl: then nothing is lost, and nothing to be shown.
+    private static var migrates: Bool {
+        let fd = open("/proc/sys/net/ipv4/tcp_migrate_req", O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { return false }
+        defer { close(fd) }
+        var digit: UInt8 = 0
+        return read(fd, &digit, 1) == 1 && digit != UInt8(ascii: "0")
+    }
+
+    private func isReset(_ client: Peer) throws -> Bool {
+        do {
+            try client.send("x")
+            let byte = elsewhere { try client.receive(exactly: 1) }
+            return try hang(byte, timeout: patience) != Array("x".utf8)
+        } catch let error as SystemError {
+            guard [ECONNRESET, EPIPE].contains(error.code) else { throw error }
+            return true
+        }
+    }
+
+    @Test(.enabled(if: !migrates)) func itsQueueIsReset() throws {
+        try EventLoop.withLoop { _ in
+            let (listeners, clients) = try two()
+            let served = listeners[1].serve { echo($0) }
+            listeners[0].close()
+            let reset = try clients.filter { try isReset($0) }.count
+            // That all are at one is as likely as 63 times heads.
+            #expect(reset > 0 && reset < clients.count)
+            for client in clients { client.close() }
+            listeners[1].close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func acceptingThemFirstSavesThoseThatAreThere() throws {
+        try EventLoop.withLoop { _ in
+            let (listeners, clients) = try two()
+            let served = listeners.map { $0.serve { echo($0) } }
+            listeners[0].close(drain: true)
+            for client in clients { #expect(try isReset(client) == false) }
+            for client in clients { client.close() }
+            listeners[1].close()
+            try hang(when(fulfilled: served), timeout: patience)
+        }
+    }
+
+    @Test func aLoopThatEndsLosesNoneOfAListenerThatHandsOver() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let clients = try (0..<64).map { _ in try Peer(to: listener.localAddress) }
+            group[0].stop()
+            group[0].join()
+            let served = listener.serve(on: group) { echo($0) }
+            for client in clients { #expect(try isReset(client) == false) }
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// The end in order of a listener whose connections are on several loops.
+@Suite struct DrainingGroups {
+    /// A server whose connections do what their first byte says: `i` waits for more, `b` answers when `gate` is fulfilled, `s`
+    /// never; each says first that it has begun.
+    private func serve(
+        _ listener: Listener, on group: LoopGroup, _ gate: Promise<Void>, errors: Shared<[String]> = Shared([])
+    ) -> Promise<Void> {
+        listener.serve(
+            on: group, onError: { error, _ in errors.change { $0.append("\(error)") } },
+            { connection -> Promise<Void> in
+                connection.receive().then { bytes -> Promise<Void> in
+                    let begun = connection.write(bytes)
+                    switch bytes.first {
+                    case UInt8(ascii: "i"): return begun.then { connection.receive() }.asVoid()
+                    case UInt8(ascii: "b"): return begun.then { gate }.then { connection.write("done") }
+                    default: return begun.then { endless() }.asVoid()
+                    }
+                }
+            })
+    }
+
+    /// Clients that have been told that the server has begun.
+    private func clients(_ listener: Listener, _ kinds: String) throws -> [Peer] {
+        try kinds.map { kind in
+            let client = try Peer(to: listener.localAddress)
+            try client.send([kind.asciiValue!])
+            let begun = elsewhere { try client.receive(exactly: 1) }
+            #expect(try hang(begun, timeout: patience) == [kind.asciiValue!])
+            return client
+        }
+    }
+
+    /// Whether the server ends it, before the client has done anything.
+    private func isEnded(_ client: Peer) throws -> Bool {
+        let rest = elsewhere { try client.readToEnd() }
+        let isEnded = try hang(rest, timeout: patience).isEmpty
+        client.close()
+        return isEnded
+    }
+
+    @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let (gate, open) = Promise<Void>.pending()
+            let errors = Shared<[String]>([])
+            let served = serve(listener, on: group, gate, errors: errors)
+            let clients = try clients(listener, "iiiibbss")
+            #expect(group.loads == [4, 4], "of each kind there are some on either")
+            let drained = listener.drain(deadline: .seconds(1))
+            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            for client in clients[..<4] { #expect(try isEnded(client)) }
+            #expect(drained.isPending)
+            open.fulfill()
+            for client in clients[4..<6] {
+                #expect(try reply(of: client) == "done")
+                client.close()
+            }
+            let again = listener.drain(deadline: .zero)
+            let result = hang(drained)
+            #expect((result.idle, result.finished, result.aborted) == (4, 2, 2))
+            #expect(hang(again) == result)
+            for client in clients[6...] { #expect(client.failureOfReading() == ECONNRESET) }
+            try hang(served, timeout: patience)
+            #expect(errors.value == [])
+            #expect(listener.activeConnections == 0 && group.loads == [0, 0])
+            #expect(loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func itIsOverBeforeTheDeadlineIfAllAre() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let (gate, open) = Promise<Void>.pending()
+            let served = serve(listener, on: group, gate)
+            let clients = try clients(listener, "bbi")
+            let drained = listener.drain(deadline: .seconds(3600))
+            #expect(try isEnded(clients[2]))
+            open.fulfill()
+            for client in clients[..<2] {
+                #expect(try reply(of: client) == "done")
+                client.close()
+            }
+            let result = try hang(drained, timeout: patience)
+            #expect((result.idle, result.finished, result.aborted) == (1, 2, 0))
+            try hang(served, timeout: patience)
+            #expect(loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func withoutConnectionsItIsOverAtOnce() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { echo($0) }
+            #expect(listener.drain(deadline: .seconds(3600)).result != nil)
+            #expect(served.isFulfilled)
+        }
+    }
+
+    /// A loop that somebody holds can neither close nor abort anything.
+    @Test func aLoopThatIsHeldDoesNotHoldUpTheDeadline() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = serve(listener, on: group, .value)
+            let clients = try clients(listener, "ii")
+            let (entered, release) = (Gate(), Gate())
+            group[1].submit {
+                entered.open()
+                release.wait()
+            }
+            entered.wait()
+            let drained = listener.drain(deadline: .seconds(1))
+            #expect(try isEnded(clients[0]))
+            let result = try hang(drained, timeout: patience)
+            #expect((result.idle, result.finished, result.aborted) == (1, 0, 1))
+            #expect(served.isPending, "it is there")
+            release.open()
+            try hang(served, timeout: patience)
+            clients[1].close()
+        }
+    }
+
+    @Test func aLoopThatEndsMeanwhileTakesItsConnectionsAlong() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let (gate, open) = Promise<Void>.pending()
+            let served = serve(listener, on: group, gate)
+            let clients = try clients(listener, "bb")
+            let drained = listener.drain(deadline: .seconds(3600))
+            group[0].stop()
+            group[0].join()
+            open.fulfill()
+            #expect(try reply(of: clients[1]) == "done")
+            clients[1].close()
+            let result = try hang(drained, timeout: patience)
+            #expect((result.idle, result.finished, result.aborted) == (0, 1, 1))
+            try hang(served, timeout: patience)
+            clients[0].close()
+        }
+    }
+
+    @Test func theListenersLoopEndsMeanwhile() throws {
+        var drained: Guarantee<DrainResult>?
+        var served: Promise<Void>?
+        var client: Peer?
+        let group = try LoopGroup(loops: 1)
+        try EventLoop.withLoop { loop throws in
+            let listener = try Listener.bind("127.0.0.1:0")
+            served = serve(listener, on: group, .value)
+            served?.ignoringErrors()
+            client = try clients(listener, "s")[0]
+            drained = listener.drain(deadline: .seconds(3600))
+        }
+        #expect(drained?.result != nil)
+        #expect(served.flatMap { code($0) } == ECANCELED)
+        group.stop()
+        group.join()
+        client?.close()
+    }
+}

@@ -1,0 +1,132 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Loops of a group that end while connections are served there, or are on their way.
+@Suite struct GroupLoopEnds {
+    @Test func theOthersTakeWhoComesThen() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { echo($0) }
+            let clients = try (0..<4).map { _ in try welcome(to: listener) }
+            #expect(group.loads == [2, 2])
+            // These wait in the backlog when the loop ends.
+            let late = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+            group[0].stop()
+            group[0].join()
+            for client in [clients[0], clients[2]] { #expect(try reply(of: client) == "") }
+            for client in [clients[1], clients[3]] + late { #expect(try answers(client)) }
+            #expect(group.loads == [0, 6])
+            #expect(listener.activeConnections == 6, "those that ended with the loop are counted no more")
+            for client in clients + late { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func theirPlacesAreFree() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group, maxConnections: 2) { echo($0) }
+            let clients = try (0..<2).map { _ in try welcome(to: listener) }
+            let late = try Peer(to: listener.localAddress)
+            group[0].stop()
+            #expect(try answers(late))
+            for client in clients + [late] { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// The loop cannot wait any more, and ends with the connection in its mailbox.
+    @Test func aConnectionOnItsWayIsClosed() throws {
+        let (isArmed, tables) = (Shared(false), Shared(0))
+        let (entered, release) = (Gate(), Gate())
+        let failing: @Sendable () -> Syscalls = {
+            var table = Syscalls()
+            let number = tables.change { count in
+                count += 1
+                return count
+            }
+            // Of the first loop.
+            if number != 1 { return table }
+            let wait = table.epollWait
+            table.epollWait = { fd, events, count, timeout in
+                guard
+                    isArmed.change({ armed in
+                        defer { armed = false }
+                        return armed
+                    })
+                else { return wait(fd, events, count, timeout) }
+                entered.open()
+                release.wait()
+                return -Int(EBADF)
+            }
+            return table
+        }
+        let recorder = LogRecorder { event in
+            if case .loopFailed("loop-1", _) = event { true } else { false }
+        }
+        defer { recorder.stop() }
+        try withGroup(2, syscalls: failing) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group, balancing: .roundRobin, maxConnections: 1) { echo($0) }
+            isArmed.change { $0 = true }
+            group[0].submit {}
+            entered.wait()
+            // The first goes to the loop that is stuck, and nobody else may come meanwhile.
+            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+            try EventLoop.current.run(until: { listener.activeConnections == 1 })
+            #expect(group.loads == [1, 0])
+            release.open()
+            #expect(try reply(of: clients[0]) == "")
+            // Its place is free, and the loop that is left takes the next.
+            #expect(try answers(clients[1]))
+            group[0].join()
+            #expect(group.loads == [0, 1])
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+        #expect(recorder.count == 1)
+    }
+
+    @Test func withoutAnyTheListenerEndsAndSaysSo() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { echo($0) }
+            group.stop()
+            group.join()
+            let client = try Peer(to: listener.localAddress)
+            #expect(try rejection(of: served) == ECANCELED)
+            #expect("\(served.error!)".contains("all loops of the group have ended"))
+            #expect(try reply(of: client) == "")
+            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            client.close()
+            try loop.run()
+        }
+    }
+
+    @Test(arguments: [false, true]) func theListenersOwnLoopEnds(isClosed: Bool) throws {
+        var served: Promise<Void>?
+        let group = try LoopGroup(loops: 1)
+        var client: Peer?
+        try EventLoop.withLoop { loop throws in
+            let listener = try Listener.bind("127.0.0.1:0")
+            // At its limit it does not wait for anybody.
+            let service = listener.serve(on: group, maxConnections: 1) { echo($0) }
+            service.ignoringErrors()
+            served = service
+            client = try welcome(to: listener)
+            if isClosed { listener.close() }
+        }
+        #expect(served.flatMap { code($0) } == ECANCELED)
+        // What it has accepted goes on.
+        try EventLoop.withLoop { _ throws in #expect(try answers(client!)) }
+        client?.close()
+        spin { group.loads == [0] }
+        group.stop()
+        group.join()
+    }
+}

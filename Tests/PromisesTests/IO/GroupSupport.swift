@@ -1,0 +1,63 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Gives `body` a loop to itself, and a group beside it, which has ended when this returns.
+func withGroup(
+    _ loops: Int, syscalls: @escaping @Sendable () -> Syscalls = { Syscalls() },
+    _ body: (EventLoop, LoopGroup) throws -> Void
+) throws {
+    let group = try LoopGroup(loops: loops, name: "loop", syscalls: syscalls)
+    defer {
+        group.stop()
+        group.join()
+    }
+    try EventLoop.withLoop { try body($0, group) }
+}
+
+/// Notes the name of this thread's loop.
+func note(_ places: Shared<[String]>) {
+    let name = EventLoop.current.remote.name ?? "?"
+    places.change { $0.append(name) }
+}
+
+/// Whether `client` is echoed a byte, while this thread's loop goes on.
+func answers(_ client: Peer) throws -> Bool {
+    let answer = elsewhere {
+        try client.send("x")
+        return try client.receive(exactly: 1)
+    }
+    return try hang(answer, timeout: patience) == Array("x".utf8)
+}
+
+/// A client that is being served: it has been echoed a byte.
+func welcome(to listener: Listener) throws -> Peer {
+    let client = try Peer(to: listener.localAddress)
+    #expect(try answers(client))
+    return client
+}
+
+/// What the other side sends until its end, while this thread's loop goes on.
+func reply(of client: Peer) throws -> String {
+    client.end()
+    let reply = elsewhere { try client.readToEnd() }
+    return String(decoding: try hang(reply, timeout: patience), as: UTF8.self)
+}
+
+/// Waits, politely, until other threads have made `condition` true.
+func spin(until condition: () -> Bool) {
+    while !condition() { sched_yield() }
+}
+
+extension Peer {
+    /// Its own address.
+    var localAddress: SocketAddress? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = withUnsafeMutablePointer(to: &storage) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(fd, $0, &length) }
+        }
+        return result == 0 ? SocketAddress(storage) : nil
+    }
+}

@@ -1,0 +1,239 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A listener whose connections are served on the loops of a group.
+@Suite struct ServingOnGroups {
+    // MARK: Where
+
+    @Test(arguments: [LoopGroup.Balancing.roundRobin, .leastConnections])
+    func handlersRunOnTheLoopsInTurn(balancing: LoopGroup.Balancing) throws {
+        try withGroup(3) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let places = Shared<[String]>([])
+            let served = listener.serve(on: group, balancing: balancing) { connection in
+                note(places)
+                return echo(connection)
+            }
+            var clients: [Peer] = []
+            for number in 1...6 {
+                clients.append(try welcome(to: listener))
+                #expect(listener.activeConnections == number)
+            }
+            #expect(places.value == ["loop-1", "loop-2", "loop-3", "loop-1", "loop-2", "loop-3"])
+            #expect(group.loads == [2, 2, 2])
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(group.loads == [0, 0, 0])
+            #expect(listener.activeConnections == 0)
+        }
+    }
+
+    @Test(arguments: [(LoopGroup.Balancing.leastConnections, [2, 2]), (.roundRobin, [1, 3])])
+    func whereThereIsMostRoom(balancing: LoopGroup.Balancing, expected: [Int]) throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group, balancing: balancing) { echo($0) }
+            var clients = try (0..<4).map { _ in try welcome(to: listener) }
+            // Those of the first loop go.
+            for index in [2, 0] { clients.remove(at: index).close() }
+            spin { group.loads == [0, 2] }
+            clients += try (0..<2).map { _ in try welcome(to: listener) }
+            #expect(group.loads == expected)
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aConnectionIsTheLoopsOwn() throws {
+        let folder = Folder()
+        try withGroup(1) { _, group in
+            let listener = try Listener.bind(["127.0.0.1:0", "unix:\(folder / "a")"])
+            let seen = Shared<[String?]>([])
+            let served = listener.serve(on: group) { connection -> Promise<Void> in
+                let peer = connection.peerAddress?.description
+                seen.change { $0.append(peer) }
+                // Handlers of its promises are that thread's too.
+                return connection.readLine().then { line in
+                    connection.write("\(line ?? "") on \(EventLoop.current.remote.name ?? "")")
+                }
+            }
+            var ports: [String] = []
+            for address in listener.localAddresses {
+                let client = try Peer(to: address)
+                try client.send("me\n")
+                #expect(try reply(of: client) == "me on loop-1")
+                if !address.isUnix { ports.append("\(client.localAddress!)") }
+                client.close()
+            }
+            #expect(seen.value == [ports[0], nil])
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    // MARK: Limits and ends
+
+    @Test func theLimitIsOfAllLoopsTogether() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let tally = Tally()
+            let served = listener.serve(on: group, maxConnections: 3) { connection in
+                let token = tally.token()
+                return echo(connection).ensure { token.use() }
+            }
+            let clients = try (0..<8).map { number in
+                let client = try Peer(to: listener.localAddress)
+                try client.send([UInt8(number)])
+                return client
+            }
+            for (number, client) in clients.enumerated() {
+                client.end()
+                let reply = elsewhere { try client.readToEnd() }
+                #expect(try hang(reply, timeout: patience) == [UInt8(number)])
+                #expect(listener.activeConnections <= 3)
+            }
+            #expect(tally.peak <= 3)
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test(arguments: [0, -1]) func aLimitMustBeOne(limit: Int) throws {
+        try withGroup(1) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group, maxConnections: limit) { echo($0) }
+            #expect(code(served) == EINVAL)
+            listener.close()
+            let late = listener.serve(on: group) { echo($0) }
+            #expect(code(late) == EBADF)
+            // It has taken no hold of the loop.
+            try loop.run()
+        }
+    }
+
+    @Test func itIsOverWhenTheLastConnectionIs() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { echo($0) }
+            let again = listener.serve(on: group) { echo($0) }
+            #expect(code(again) == EBUSY)
+            let clients = try (0..<2).map { _ in try welcome(to: listener) }
+            listener.close()
+            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            #expect(served.isPending && listener.activeConnections == 2)
+            for client in clients { #expect(try answers(client)) }
+            // The loop has nothing of its own to wait for, and waits.
+            let closing = elsewhere { for client in clients { client.close() } }
+            closing.ignoringErrors()
+            try loop.run()
+            #expect(served.isFulfilled)
+        }
+    }
+
+    @Test func cancellingClosesTheListenerAndNothingElse() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { echo($0) }
+            let client = try welcome(to: listener)
+            served.cancel()
+            #expect(served.error?.isCancelled == true)
+            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            #expect(try answers(client))
+            #expect(listener.activeConnections == 1)
+            client.close()
+            try loop.run()
+            #expect(listener.activeConnections == 0)
+        }
+    }
+
+    @Test func cancellingWithoutConnectionsLetsTheLoopEnd() throws {
+        try withGroup(1) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.serve(on: group) { echo($0) }.cancel()
+            try loop.run()
+        }
+    }
+
+    @Test func closingMayTakeWhoWaitsFirst() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { echo($0) }
+            let clients = try (0..<10).map { _ in try Peer(to: listener.localAddress) }
+            listener.close(drain: true)
+            for client in clients { #expect(try answers(client)) }
+            #expect(group.loads == [5, 5])
+            for client in clients { client.close() }
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func theErrorOfAHandlerIsReportedOnItsLoop() throws {
+        try withGroup(1) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let errors = Shared<[String]>([])
+            let served = listener.serve(
+                on: group,
+                onError: { error, connection in
+                    let place = EventLoop.current.remote.name ?? ""
+                    let entry = "\((error as? Flaw)?.number ?? -1) \(place) \(connection.isClosed)"
+                    errors.change { $0.append(entry) }
+                },
+                { connection -> Promise<Void> in
+                    connection.readLine().then { line -> Promise<Void> in
+                        switch line {
+                        case "cancel": throw PromiseError.cancelled
+                        case nil: return .value
+                        default: throw Flaw(Int(line ?? "") ?? 0)
+                        }
+                    }
+                })
+            for text in ["1\n", "cancel\n", "", "2\n"] {
+                let client = try Peer(to: listener.localAddress)
+                try client.send(text)
+                client.end()
+                let end = elsewhere { try client.readToEnd() }
+                #expect(try hang(end, timeout: patience) == [])
+                client.close()
+            }
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(errors.value == ["1 loop-1 false", "2 loop-1 false"])
+        }
+    }
+
+    @Test func theGroupIsKeptUntilThenAndNoLonger() throws {
+        try EventLoop.withLoop { loop throws in
+            var group: LoopGroup? = try LoopGroup(loops: 2)
+            let remotes = Array(group!)
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group!) { echo($0) }
+            group = nil
+            let client = try welcome(to: listener)
+            #expect(try answers(client))
+            #expect(remotes.map(\.hasEnded) == [false, false])
+            client.close()
+            listener.close()
+            try hang(served, timeout: patience)
+            for remote in remotes { remote.join() }
+            withExtendedLifetime(listener) {}
+        }
+    }
+
+    @Test func severalListenersShareAGroup() throws {
+        try withGroup(2) { loop, group in
+            let listeners = try (0..<2).map { _ in try Listener.bind("127.0.0.1:0") }
+            let served = listeners.map { $0.serve(on: group) { echo($0) } }
+            let clients = try listeners.flatMap { listener in try (0..<3).map { _ in try welcome(to: listener) } }
+            #expect(group.loads == [3, 3])
+            #expect(listeners.map(\.activeConnections) == [3, 3])
+            for client in clients { client.close() }
+            for listener in listeners { listener.close() }
+            try hang(when(fulfilled: served), timeout: patience)
+        }
+    }
+}

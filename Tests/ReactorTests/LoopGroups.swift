@@ -1,0 +1,183 @@
+import Glibc
+import Reactor
+import Testing
+
+/// Several loops as one, and how work is spread over them.
+@Suite struct LoopGroups {
+    private func with(_ loops: Int, _ body: (LoopGroup) throws -> Void) throws {
+        let group = try LoopGroup(loops: loops)
+        defer {
+            group.stop()
+            group.join()
+        }
+        try body(group)
+    }
+
+    // MARK: Making
+
+    @Test(arguments: [
+        ("server", ["server-1", "server-2", "server-3"]), ("", ["loop-1", "loop-2", "loop-3"]),
+        ("a-very-long-name-of-a-group", ["a-very-long-n-1", "a-very-long-n-2", "a-very-long-n-3"]),
+    ])
+    func theLoopsBearNameAndNumber(name: String, names: [String]) throws {
+        let group = try LoopGroup(loops: 3, name: name)
+        #expect(group.count == 3)
+        #expect(group.map(\.name) == names)
+        let seen = SharedList<String>()
+        for (index, remote) in group.enumerated() {
+            #expect(group[index] === remote)
+            remote.submit { seen.append("\(nameOfThisThread()) \(EventLoop.current.remote == remote)") }
+            spin { seen.value.count == index + 1 }
+        }
+        let expected = names.map { "\($0) true" }
+        #expect(seen.value == expected)
+        group.stop()
+        group.join()
+        #expect(group.map(\.hasEnded) == [true, true, true])
+    }
+
+    @Test func thereAreAsManyAsCoresUnlessSaidOtherwise() throws {
+        let group = try LoopGroup()
+        #expect(group.count == LoopGroup.defaultLoops)
+        #expect(group.count >= 1)
+        group.stop()
+        group.join()
+    }
+
+    @Test(arguments: [0, -1, Int.min]) func thereMustBeOne(loops: Int) {
+        let error = #expect(throws: SystemError.self) { try LoopGroup(loops: loops) }
+        #expect(error?.code == EINVAL)
+        #expect(error?.detail?.contains("LoopGroup(loops: \(loops))") == true)
+    }
+
+    @Test(arguments: [1, 2, 3]) func ifOneCannotBeStartedNoneIsLeft(failing: Int) {
+        let (started, opened, closed) = (Counter(), Counter(), Counter())
+        let error = #expect(throws: SystemError.self) {
+            try LoopGroup(
+                loops: 3, name: "worker",
+                syscalls: {
+                    var table = Syscalls()
+                    let (real, create, event, timer) = (
+                        table.close, table.epollCreate, table.eventCreate, table.timerCreate
+                    )
+                    table.epollCreate = {
+                        opened.add()
+                        return create()
+                    }
+                    table.eventCreate = {
+                        opened.add()
+                        return event()
+                    }
+                    table.timerCreate = {
+                        opened.add()
+                        return timer()
+                    }
+                    table.close = {
+                        closed.add()
+                        return real($0)
+                    }
+                    return table
+                },
+                create: { handle, address in
+                    started.add()
+                    return started.value == failing ? EAGAIN : OwnThread.create(handle, address)
+                })
+        }
+        #expect(error?.code == EAGAIN)
+        #expect(error?.detail?.contains("\"worker-\(failing)\"") == true)
+        #expect(started.value == failing)
+        #expect(opened.value >= 2 * (failing - 1))
+        #expect(closed.value == opened.value, "the others have ended already")
+    }
+
+    // MARK: Choosing
+
+    @Test func nextIsOneAfterTheOther() throws {
+        try with(3) { group in
+            let turns = (0..<7).map { _ in group.firstIndex(of: group.next())! }
+            #expect(turns == [0, 1, 2, 0, 1, 2, 0])
+            #expect(group.loads == [0, 0, 0], "which counts for nothing")
+        }
+    }
+
+    @Test func aLeaseGoesWhereThereAreFewest() throws {
+        try with(3) { group in
+            var leases = (0..<6).map { _ in group.lease() }
+            #expect(group.loads == [2, 2, 2])
+            let emptied = leases[1].remote
+            leases.removeAll { $0.remote == emptied }
+            #expect(group.loads.sorted() == [0, 2, 2])
+            leases += [group.lease(), group.lease()]
+            #expect(leases[4...].map(\.remote) == [emptied, emptied])
+            #expect(group.loads == [2, 2, 2])
+            leases = []
+            #expect(group.loads == [0, 0, 0])
+        }
+    }
+
+    @Test func roundRobinDoesNotAskHowManyThereAre() throws {
+        try with(2) { group in
+            let first = group.lease(.roundRobin)
+            let second = group.lease(.roundRobin)
+            let third = group.lease(.roundRobin)
+            #expect([first.remote, second.remote, third.remote] == [group[0], group[1], group[0]])
+            #expect(group.loads == [2, 1])
+        }
+    }
+
+    @Test func severalThreadsMayChoose() throws {
+        try with(2) { group in
+            let all = SharedList<LoopGroup.Lease>()
+            let threads = (0..<4).map { _ in
+                HelperThread { for _ in 0..<100 { all.append(group.lease(.roundRobin)) } }
+            }
+            for thread in threads { thread.join() }
+            #expect(group.loads == [200, 200])
+            withExtendedLifetime(all) {}
+        }
+    }
+
+    @Test func loopsThatHaveEndedArePassedOver() throws {
+        try with(3) { group in
+            group[1].stop()
+            group[1].join()
+            let next = (0..<6).map { _ in group.next() }
+            #expect(!next.contains(group[1]))
+            let leases = (0..<4).map { _ in group.lease() }
+            #expect(group.loads == [2, 0, 2])
+            group.stop()
+            group.join()
+            #expect(group.contains(group.next()))
+            #expect(group.lease().remote.hasEnded)
+            withExtendedLifetime(leases) {}
+        }
+    }
+
+    // MARK: The end
+
+    @Test func theLastReferenceStopsThem() throws {
+        var group: LoopGroup? = try LoopGroup(loops: 2)
+        let remotes = Array(group!)
+        let lease = Shared(group?.lease())
+        group = nil
+        #expect(remotes.map(\.hasEnded) == [false, false], "a lease is a reference")
+        // On a thread of the group: it must not wait for itself.
+        remotes[0].submit { lease.value = nil }
+        for remote in remotes { remote.join() }
+        #expect(remotes.map(\.hasEnded) == [true, true])
+    }
+
+    @Test func stopAndJoinMayBeRepeatedAndCalledOnItsThreads() throws {
+        let group = try LoopGroup(loops: 2)
+        let hasReturned = Shared(false)
+        group[0].submit {
+            group.stop()
+            group.join()
+            hasReturned.value = true
+        }
+        group.join()
+        #expect(hasReturned.value)
+        group.stop()
+        group.join()
+    }
+}
