@@ -15,6 +15,24 @@ extension LoopMetrics {
     ///   - labels: what tells this loop from others. Names are treated like the prefix; values may be any text.
     public func prometheusText(prefix: String = "reactor", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)
+        add(to: &text)
+        return text.text
+    }
+
+    /// The metrics of several loops as one text: each metric once, as the format wants it, with a sample for each loop that bears
+    /// its name as the label `loop`. Names must differ.
+    public static func prometheusText(
+        of loops: [(name: String, metrics: LoopMetrics)], prefix: String = "reactor", labels: [String: String] = [:]
+    ) -> String {
+        var text = PrometheusText(prefix)
+        for loop in loops {
+            text.setLabels(labels.merging(["loop": loop.name]) { _, own in own })
+            loop.metrics.add(to: &text)
+        }
+        return text.text
+    }
+
+    private func add(to text: inout PrometheusText) {
         text.add("turns_total", .counter, "Turns of the loop.", turns)
         text.add("jobs_total", .counter, "Jobs and promise handlers that have run.", jobs)
         text.add("events_total", .counter, "Events that epoll has reported.", events)
@@ -35,7 +53,6 @@ extension LoopMetrics {
         text.add("signal_watches", .gauge, "Signal watches.", signalWatches)
         text.add("holds", .gauge, "Holds that have not been released.", holds)
         text.add("outside_work", .gauge, "Jobs of pools and tasks that the loop waits for.", outsideWork)
-        return text.text
     }
 
     private func addTimes(to text: inout PrometheusText) {
@@ -67,19 +84,29 @@ extension ThreadPool.Metrics {
     }
 }
 
-/// Writes the metrics of one source. The help of a metric is one line, its name one that Prometheus takes as it stands.
+/// Writes metrics: of one source, or of several one after the other. The help of a metric is one line, its name one that
+/// Prometheus takes as it stands.
 package struct PrometheusText {
     package enum Kind: String { case counter, gauge }
 
-    package private(set) var text = ""
+    /// The samples of a metric stand together, behind what is said of it.
+    private var families: [String] = []
+    private var indices: [String: Int] = [:]
     private let prefix: String
-    private let labels: [String: String]
+    private var labels: [String: String] = [:]
 
     package init(_ prefix: String, _ labels: [String: String] = [:]) {
         self.prefix = Self.name(prefix, allowing: ":")
+        setLabels(labels)
+    }
+
+    /// Of the samples that are added from now on.
+    package mutating func setLabels(_ labels: [String: String]) {
         self.labels = [String: String](
             labels.map { (Self.name($0.key, allowing: nil), $0.value) }, uniquingKeysWith: { first, _ in first })
     }
+
+    package var text: String { families.joined() }
 
     package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
         addFamily(name, kind, help)
@@ -91,14 +118,19 @@ package struct PrometheusText {
         addSample(name, Self.seconds(value))
     }
 
+    /// Again: nothing happens.
     package mutating func addFamily(_ name: String, _ kind: Kind, _ help: String) {
-        text += "# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n"
+        if indices[name] != nil { return }
+        indices[name] = families.count
+        families.append("# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n")
     }
 
+    /// Of a family that has been added.
     package mutating func addSample(_ name: String, _ value: String, _ own: [String: String] = [:]) {
+        guard let index = indices[name] else { return assertionFailure("a sample without its family: \(name)") }
         let all = labels.merging(own) { _, own in own }.sorted { $0.key < $1.key }
         let list = all.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
-        text += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
+        families[index] += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
     }
 
     /// Exactly, in decimals: a floating-point number would end in digits that were never measured.

@@ -25,25 +25,22 @@ enum EchoServerCommand {
         // Lines go to whoever has started the server, who may have gone. Nobody inherits this: there are no children.
         signal(SIGPIPE, SIG_IGN)
         conf.logHandler = { Output.warn("swift-reactor: \($0)") }
-        let loop = EventLoop.current
-        // By the turn: to take the time of each handler would be a twentieth of the server's work.
-        loop.measuresTurns = true
-        do { try serve(options, on: loop) } catch { Output.fail("\(error)", exitCode(error)) }
+        do { try serve(options, on: EventLoop.current) } catch { Output.fail("\(error)", exitCode(error)) }
     }
 
     private static func serve(_ options: Options, on loop: EventLoop) throws {
         let warn = { (message: String) in Output.warn("echo-server: \(message)") }
         let server = try EchoServer(options)
         let endpoint = try options.metricsAddress.map { address in
-            try MetricsEndpoint(address) { server.prometheusText(loop.metrics) }
+            try MetricsEndpoint(address) { server.report().map { $0.prometheusText(server) } }
         }
         defer { endpoint?.close() }
         let served = server.serve()
         if let error = served.error { throw error }
         endpoint?.serve(warn)
 
-        let statistics = { (title: String) in
-            if !options.isQuiet { Output.say(server.statistics.line(title, loop.metrics)) }
+        let statistics = { (title: String) -> Promise<Void> in
+            options.isQuiet ? .value : server.report().done { Output.say($0.line(title)) }
         }
         let service = Service(warn: warn)
         try onEnd(loop) {
@@ -52,17 +49,18 @@ enum EchoServerCommand {
         } atOnce: {
             endpoint?.close()
         }
-        try loop.onSignal(SIGUSR1) { statistics("statistics") }.unref()
+        try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
         // Opens what the loop needs to wait, or throws: the lines below are a promise.
         try loop.turn(.poll)
         for address in server.addresses { Output.announce("listening on \(address)") }
         if let endpoint { Output.announce("metrics on \(endpoint.address)") }
-        service.isReady(server.addresses, on: loop)
+        service.isReady(server.addresses, on: loop, server.alive)
         if let interval = options.statisticsInterval {
-            loop.schedule(every: interval) { statistics("statistics") }.unref()
+            loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }
         try hang(served)
-        statistics("totals")
+        try hang(statistics("totals"))
+        server.stop()
     }
 
     /// The first SIGINT or SIGTERM drains, the second ends the process as the signal itself would have.
@@ -74,7 +72,8 @@ enum EchoServerCommand {
             try loop.onSignal(signal) {
                 if isDraining {
                     cleanUp()
-                    exit(128 + signal)
+                    // Not `exit`, which would tidy up below threads that go on meanwhile.
+                    _exit(128 + signal)
                 }
                 isDraining = true
                 drain()

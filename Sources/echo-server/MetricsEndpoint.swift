@@ -5,10 +5,10 @@ import Reactor
 struct MetricsEndpoint {
     let address: SocketAddress
     private let listener: Listener
-    private let text: () -> String
+    private let text: () -> Promise<String>
 
     /// - Parameter text: the metrics in Prometheus' text format 0.0.4.
-    init(_ address: SocketAddress, _ text: @escaping () -> String) throws {
+    init(_ address: SocketAddress, _ text: @escaping () -> Promise<String>) throws {
         listener = try Listener.bind(address)
         self.address = listener.localAddress
         self.text = text
@@ -31,7 +31,7 @@ struct MetricsEndpoint {
     private func serve(_ connection: Connection) -> Promise<Void> {
         connection.read(until: Array("\r\n\r\n".utf8), limit: Self.longestHead)
             .timeout(Self.patience)
-            .map { head in head.map(answer) }
+            .then { head in head.map { answer(to: $0).map(Optional.some) } ?? .value(nil) }
             .recover { error -> Promise<String?> in .value(try Self.answer(to: error)) }
             .then { answer in answer.map { connection.write($0).timeout(Self.patience) } ?? .value }
     }
@@ -39,18 +39,20 @@ struct MetricsEndpoint {
     // MARK: HTTP
 
     /// The answer to a request without the empty line at its end, whatever it is.
-    func answer(to head: [UInt8]) -> String {
+    private func answer(to head: [UInt8]) -> Promise<String> {
         let line = String(decoding: head.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return Self.response("400 Bad Request") }
+        guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return .value(Self.response("400 Bad Request")) }
         let isHead = words[0] == "HEAD"
         guard words[1].prefix(while: { $0 != "?" }) == "/metrics" else {
-            return Self.response("404 Not Found", isHead: isHead)
+            return .value(Self.response("404 Not Found", isHead: isHead))
         }
         guard isHead || words[0] == "GET" else {
-            return Self.response("405 Method Not Allowed", ["Allow: GET, HEAD"])
+            return .value(Self.response("405 Method Not Allowed", ["Allow: GET, HEAD"]))
         }
-        return Self.response("200 OK", type: "text/plain; version=0.0.4; charset=utf-8", text(), isHead: isHead)
+        let type = "text/plain; version=0.0.4; charset=utf-8"
+        return text().timeout(Self.patience).map { Self.response("200 OK", type: type, $0, isHead: isHead) }
+            .recover { _ -> Promise<String> in .value(Self.response("503 Service Unavailable", isHead: isHead)) }
     }
 
     /// The answer to what is no request; throws the error if there is nobody to answer.

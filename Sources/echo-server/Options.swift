@@ -6,6 +6,8 @@ struct Options: Equatable {
     var addresses: [SocketAddress] = []
     var metricsAddress: SocketAddress?
     var maxConnections = 10_000
+    /// How many threads serve; 0 for as many as there are cores.
+    var threads = 1
     var idleTimeout: Duration?
     var drainTimeout: Duration = .seconds(5)
     var statisticsInterval: Duration?
@@ -23,6 +25,10 @@ struct Options: Equatable {
         let description: String
     }
 
+    /// How many loops serve.
+    var loops: Int { threads == 0 ? LoopGroup.defaultLoops : threads }
+
+    static let mostThreads = 1024
     static let version = "0.1.0"
     static let defaultAddress = SocketAddress.loopback(port: 7000)
 
@@ -33,6 +39,7 @@ struct Options: Equatable {
 
           --listen ADDRESS        listen there; may be repeated (127.0.0.1:7000)
           --max-connections N     serve at most N at a time, others wait (10000)
+          --threads N             serve on N threads; 0 is one for each core (1)
           --idle-timeout TIME     end a connection that is silent for so long; 0 is never (0)
           --drain-timeout TIME    how long connections may go on after SIGINT or SIGTERM (5s)
           --stats TIME            print statistics that often
@@ -63,6 +70,7 @@ struct Options: Equatable {
             case "--listen": options.addresses.append(try address(name, try value()))
             case "--metrics": options.metricsAddress = try address(name, try value())
             case "--max-connections": options.maxConnections = try count(name, try value())
+            case "--threads": options.threads = try threads(name, try value())
             case "--idle-timeout":
                 let timeout = try duration(name, try value())
                 options.idleTimeout = timeout == .zero ? nil : timeout
@@ -91,6 +99,13 @@ struct Options: Equatable {
     private static func count(_ name: String, _ text: String) throws(UsageError) -> Int {
         guard text.first?.isNumber == true, let count = Int(text), count > 0 else {
             throw UsageError(description: "\(name): '\(text)' is not a number above 0")
+        }
+        return count
+    }
+
+    private static func threads(_ name: String, _ text: String) throws(UsageError) -> Int {
+        guard text.first?.isNumber == true, let count = Int(text), 0...mostThreads ~= count else {
+            throw UsageError(description: "\(name): '\(text)' is not a number from 0 to \(mostThreads)")
         }
         return count
     }

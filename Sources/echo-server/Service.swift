@@ -9,14 +9,15 @@ final class Service {
 
     init(warn: @escaping (String) -> Void) { self.warn = warn }
 
-    /// Clients can connect. From now on the watchdog is fed, until the process ends.
-    func isReady(_ addresses: [SocketAddress], on loop: EventLoop) {
+    /// Clients can connect. From now on the watchdog is fed, until the process ends, as long as `alive` is fulfilled.
+    func isReady(_ addresses: [SocketAddress], on loop: EventLoop, _ alive: @escaping () -> Promise<Void>) {
         let places = addresses.map(\.description).joined(separator: ", ")
         tell { () throws(SystemError) in try ServiceManager.notify(.ready, .status("listening on \(places)")) }
         guard let interval = ServiceManager.watchdogInterval else { return }
-        // From the loop's own thread: a loop that is held does not say that it lives.
+        // By the loops themselves: one that is held does not say that it lives.
         loop.schedule(every: interval / 2) { [self] in
-            tell { () throws(SystemError) in try ServiceManager.notify(.watchdog) }
+            alive().done { self.tell { () throws(SystemError) in try ServiceManager.notify(.watchdog) } }
+                .catch { error in self.complain("there will be no more watchdog: \(error)") }
         }.unref()
     }
 
@@ -31,9 +32,11 @@ final class Service {
 
     /// Trouble is reported once: the next watchdog may have no more luck.
     private func tell(_ notify: () throws(SystemError) -> Bool) {
-        do throws(SystemError) { _ = try notify() } catch {
-            if !hasFailed { warn("cannot tell the service manager: \(error)") }
-            hasFailed = true
-        }
+        do throws(SystemError) { _ = try notify() } catch { complain("cannot tell the service manager: \(error)") }
+    }
+
+    private func complain(_ trouble: String) {
+        if !hasFailed { warn(trouble) }
+        hasFailed = true
     }
 }

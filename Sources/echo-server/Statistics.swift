@@ -1,11 +1,11 @@
 import Reactor
+import Synchronization
 
-/// What the server counts.
+/// What a worker counts, or all of them.
 struct Statistics {
-    /// Connections that are open, those since the start, and how many there were at most at a time.
+    /// Connections that are open, and those since the start.
     private(set) var open = 0
     private(set) var connections = 0
-    private(set) var peak = 0
     /// Connections that ended with an error: a reset, a time-out.
     private(set) var failures = 0
     /// Bytes received; all of them are sent back.
@@ -14,7 +14,6 @@ struct Statistics {
     mutating func begin() {
         open += 1
         connections += 1
-        peak = max(peak, open)
     }
 
     mutating func end(_ received: Int) {
@@ -24,12 +23,45 @@ struct Statistics {
 
     mutating func noteFailure() { failures += 1 }
 
-    /// One line about the server as it stands.
-    func line(_ title: String, _ metrics: EventLoop.Metrics) -> String {
-        """
-        \(title): \(open) open, \(connections) connections (peak \(peak), \(failures) failed), \(bytes) bytes, \
-        \(metrics.turns) turns, longest turn \(metrics.longestTurn.microseconds) us
-        """
+    static func + (one: Statistics, other: Statistics) -> Statistics {
+        var sum = one
+        sum.open += other.open
+        sum.connections += other.connections
+        sum.failures += other.failures
+        sum.bytes += other.bytes
+        return sum
+    }
+}
+
+/// How many connections are open on all loops, and how many there were at most at a time: a sum of what each loop has had at
+/// most would be too much.
+final class OpenCount: Sendable {
+    private let open = Atomic(0)
+    private let most = Atomic(0)
+
+    var peak: Int { most.load(ordering: .relaxed) }
+
+    func begin() { most.max(open.add(1, ordering: .relaxed).newValue, ordering: .relaxed) }
+
+    func end() { open.subtract(1, ordering: .relaxed) }
+}
+
+/// The server and its loops as they stand.
+struct Report: Sendable {
+    let statistics: Statistics
+    let peak: Int
+    /// By the names of their threads, the main loop first.
+    let loops: [(name: String, metrics: EventLoop.Metrics)]
+
+    /// One line.
+    func line(_ title: String) -> String {
+        let turns = loops.reduce(0) { $0 + $1.metrics.turns }
+        let longest = loops.map(\.metrics.longestTurn).max() ?? .zero
+        return """
+            \(title): \(statistics.open) open, \(statistics.connections) connections (peak \(peak), \
+            \(statistics.failures) failed), \(statistics.bytes) bytes, \(turns) turns, \
+            longest turn \(longest.microseconds) us
+            """
     }
 }
 

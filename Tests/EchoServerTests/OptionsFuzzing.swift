@@ -10,13 +10,13 @@ import Testing
         ["--listen", "unix:/run/echo.sock", "--listen=unix:@echo"], ["--metrics", "localhost:9100"],
         ["--metrics=unix:/run/metrics.sock", "--quiet"], ["--max-connections", "10000"], ["--max-connections=1"],
         ["--idle-timeout", "250ms", "--drain-timeout=1.5s"], ["--stats", "2m"], ["--stats=0.25"],
-        ["--idle-timeout", "0", "--drain-timeout", "31536000"],
+        ["--idle-timeout", "0", "--drain-timeout", "31536000"], ["--threads", "0"], ["--threads=1024"],
     ]
     private static let pieces = [
         "-", "--", "=", ":", "::", "[", "]", "%", "@", ".", "/", " ", "\n", "\u{0}", "+", "e", "E", "ms", "s", "m",
         "unix:", "unix:@", "localhost", "0", "1", "99999999999999999999", "9223372036854775807", "1e308", "1e-400",
         "0x1p3", "nan", "inf", "-0", "٣", "²", "ü", "🙂", "\u{301}", "\u{202E}", "--listen", "--metrics", "--stats",
-        "--max-connections", "--idle-timeout", "--drain-timeout", "--quiet",
+        "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--quiet",
     ]
 
     @Test(arguments: 0..<8) func itParsesOrSaysWhyNot(seed: Int) {
@@ -38,6 +38,7 @@ import Testing
 
     private func check(_ options: Options, _ arguments: [String]) {
         #expect(options.maxConnections > 0, "\(arguments)")
+        #expect(options.loops > 0 && options.loops <= 1024, "\(arguments)")
         let year = Duration.seconds(31_536_000)
         #expect((.zero...year).contains(options.drainTimeout), "\(arguments)")
         for duration in [options.idleTimeout, options.statisticsInterval].compactMap(\.self) {

@@ -26,6 +26,7 @@ import Testing
         #expect(Options.defaultAddress == .loopback(port: 7000))
         #expect(expected.metricsAddress == nil)
         #expect(expected.maxConnections == 10_000)
+        #expect(expected.threads == 1 && expected.loops == 1)
         #expect(expected.idleTimeout == nil)
         #expect(expected.drainTimeout == .seconds(5))
         #expect(expected.statisticsInterval == nil)
@@ -34,14 +35,16 @@ import Testing
 
     @Test func everyOptionTakesItsValueAsTheNextArgument() throws {
         let parsed = try options(
-            "--listen", "127.0.0.1:1", "--max-connections", "7", "--idle-timeout", "250ms", "--drain-timeout", "1.5s",
+            "--listen", "127.0.0.1:1", "--max-connections", "7", "--threads", "3", "--idle-timeout", "250ms",
+            "--drain-timeout", "1.5s",
             "--stats", "2m", "--metrics", "127.0.0.1:9", "--quiet")
         #expect(parsed == all)
     }
 
     @Test func orAfterAnEqualsSign() throws {
         let parsed = try options(
-            "--listen=127.0.0.1:1", "--max-connections=7", "--idle-timeout=250ms", "--drain-timeout=1.5s", "--stats=2m",
+            "--listen=127.0.0.1:1", "--max-connections=7", "--threads=3", "--idle-timeout=250ms",
+            "--drain-timeout=1.5s", "--stats=2m",
             "--metrics=127.0.0.1:9", "--quiet")
         #expect(parsed == all)
     }
@@ -50,6 +53,7 @@ import Testing
         var options = Options()
         options.addresses = [.loopback(port: 1)]
         options.maxConnections = 7
+        options.threads = 3
         options.idleTimeout = .milliseconds(250)
         options.drainTimeout = .milliseconds(1500)
         options.statisticsInterval = .seconds(120)
@@ -117,6 +121,19 @@ import Testing
         #expect(complaint(["--max-connections", text]) == "--max-connections: '\(text)' is not a number above 0")
     }
 
+    @Test(arguments: ["0", "1", "2", "1024"]) func aNumberOfThreads(text: String) throws {
+        let parsed = try options("--threads", text)
+        #expect(parsed.threads == Int(text))
+        #expect(parsed.loops == (text == "0" ? LoopGroup.defaultLoops : Int(text)))
+    }
+
+    @Test(arguments: ["", "-1", "+1", "1025", "1.5", "many", "9223372036854775808", " 1", "0x1"])
+    func whatIsNoNumberOfThreads(text: String) {
+        for arguments in [["--threads", text], ["--threads=\(text)"]] {
+            #expect(complaint(arguments) == "--threads: '\(text)' is not a number from 0 to 1024")
+        }
+    }
+
     @Test(arguments: [
         ("7000", "the port is missing; write HOST:PORT"), ("", "the port is missing; write HOST:PORT"),
         ("127.0.0.1:", "the port '' is not a number from 0 to 65535"),
@@ -135,7 +152,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["--listen", "--max-connections", "--idle-timeout", "--drain-timeout", "--stats", "--metrics"])
+    @Test(arguments: [
+        "--listen", "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--stats", "--metrics",
+    ])
     func anOptionWithoutItsValue(option: String) {
         #expect(complaint([option]) == "\(option) needs a value")
         #expect(complaint(["--quiet", option]) == "\(option) needs a value")
@@ -163,8 +182,8 @@ import Testing
 
     @Test func theHelpNamesEveryOption() {
         for option in [
-            "--listen", "--max-connections", "--idle-timeout", "--drain-timeout", "--stats", "--metrics", "--quiet",
-            "--help", "--version", "unix:/PATH", "unix:@NAME",
+            "--listen", "--max-connections", "--threads", "--idle-timeout", "--drain-timeout", "--stats", "--metrics",
+            "--quiet", "--help", "--version", "unix:/PATH", "unix:@NAME",
         ] { #expect(Options.help.contains(option)) }
         #expect(Options.help.split(separator: "\n").allSatisfy { $0.count <= 100 })
     }

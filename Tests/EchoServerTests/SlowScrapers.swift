@@ -9,7 +9,7 @@ import Testing
 @Suite struct SlowScrapers {
     @Test func nobodyKeepsAPlaceForLong() throws {
         try withVirtualTime { (clock: VirtualClock) in
-            let endpoint = try MetricsEndpoint(.loopback(port: 0)) { "text\n" }
+            let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
             endpoint.serve { Issue.record("\($0)") }
             // One that says nothing, or only half of it, for each place.
             let slow = try (0..<MetricsEndpoint.maxConnections).map { number in

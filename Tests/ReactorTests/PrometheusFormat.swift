@@ -120,6 +120,27 @@ import Testing
         #expect(text.contains("reactor_turns_total{call=\"mine\",loop=\"main\"} 0\n"))
     }
 
+    @Test func severalLoopsAreOneText() throws {
+        var loops: [(name: String, metrics: EventLoop.Metrics)] = []
+        for name in ["a", "b"] {
+            EventLoop.withLoop { loop in
+                loop.measuresTurns = name == "b"
+                loops.append((name, loop.metrics))
+            }
+        }
+        let lines = EventLoop.Metrics.prometheusText(of: loops, labels: ["host": "x"]).split(separator: "\n")
+        let index = try #require(lines.firstIndex(of: "# TYPE reactor_turns_total counter"))
+        #expect(
+            lines[(index + 1)...].prefix(2) == [
+                "reactor_turns_total{host=\"x\",loop=\"a\"} 0", "reactor_turns_total{host=\"x\",loop=\"b\"} 0",
+            ])
+        let heads = lines.filter { $0.hasPrefix("#") }
+        #expect(Set(heads).count == heads.count, "nothing is said twice")
+        let waits = lines.filter { $0.hasPrefix("reactor_waiting_seconds_total") }
+        #expect(waits == ["reactor_waiting_seconds_total{host=\"x\",loop=\"b\"} 0.0"])
+        #expect(EventLoop.Metrics.prometheusText(of: []) == "")
+    }
+
     @Test func aPoolHasOneToo() throws {
         let pool = try ThreadPool(name: "text", threads: 3, queueLimit: 9)
         let done = Counter()

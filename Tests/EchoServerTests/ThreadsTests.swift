@@ -1,0 +1,204 @@
+import Glibc
+import Reactor
+import Testing
+
+/// `--threads`: connections that are served on several loops are one server's.
+@Suite struct ThreadsTests {
+    private let get = "GET /metrics HTTP/1.1\r\n\r\n"
+
+    private func scrape(_ server: ServerProcess) throws -> Exposition {
+        let answer = try Answer.to(get, at: Client(to: try #require(server.metricsAddress)))
+        #expect(answer.status == "200 OK")
+        return try Exposition(answer.body)
+    }
+
+    @Test(arguments: [("1", 1), ("2", 3), ("5", 6)])
+    func onlySeveralNeedOneMore(threads: String, count: Int) throws {
+        let server = try ServerProcess.serving("--threads", threads)
+        #expect(try Client(to: server.address).echoes("hello"))
+        #expect(server.threads == count)
+        _ = try server.terminate()
+    }
+
+    @Test func zeroIsOneForEachCore() throws {
+        let server = try ServerProcess.serving("--threads", "0", "--metrics", "127.0.0.1:0")
+        let threads = try scrape(server)["echo_threads"]
+        #expect(threads == Double(LoopGroup.defaultLoops))
+        #expect(server.threads == (threads == 1 ? 1 : LoopGroup.defaultLoops + 1))
+        _ = try server.terminate()
+    }
+
+    @Test func eachServesItsShare() throws {
+        let server = try ServerProcess.serving("--threads", "3", "--metrics", "127.0.0.1:0")
+        let before = try scrape(server)
+        #expect(before["echo_threads"] == 3)
+        let clients = try (0..<9).map { _ in try Client(to: server.address) }
+        for _ in 0..<10 { for client in clients { #expect(try client.echoes("hello")) } }
+        let after = try scrape(server)
+        for number in 1...3 {
+            #expect(after["echo_loop_system_calls_total{call=\"send\",loop=\"echo-\(number)\"}"] == 30)
+            #expect(after["echo_loop_descriptors{loop=\"echo-\(number)\"}"] == 3)
+        }
+        #expect(after["echo_loop_system_calls_total{call=\"accept4\",loop=\"main\"}"] ?? 0 >= 9)
+        #expect(after["echo_loop_waiting_seconds_total{loop=\"echo-1\"}"] != nil)
+        #expect(after["echo_open_connections"] == 9)
+        #expect(after["echo_received_bytes_total"] == 450)
+        for (name, value) in before.samples where before.types[name] == "counter" {
+            #expect(after[name] ?? -1 >= value, "\(name) goes back")
+        }
+        for client in clients { client.end() }
+        for client in clients { #expect(try client.receive() == []) }
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 9 connections (peak 9, 0 failed), 450 bytes, "))
+    }
+
+    @Test func statisticsAreOfAll() throws {
+        let server = try ServerProcess.serving("--threads", "2")
+        let clients = try (0..<4).map { _ in try Client(to: server.address) }
+        for client in clients { #expect(try client.echoes("hello")) }
+        #expect(try server.statistics().hasPrefix("statistics: 4 open, 4 connections (peak 4, 0 failed), 20 bytes, "))
+        for client in clients[..<2] { client.end() }
+        for client in clients[..<2] { #expect(try client.receive() == []) }
+        let last = try Client(to: server.address)
+        #expect(try last.echoes("hello"))
+        for client in clients[2...] + [last] { client.end() }
+        for client in clients[2...] + [last] { #expect(try client.receive() == []) }
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 4, 0 failed), 25 bytes, "))
+    }
+
+    @Test func theLimitIsOfAllTogether() throws {
+        let server = try ServerProcess.serving("--threads", "3", "--max-connections", "2")
+        let clients = try (0..<5).map { _ in try Client(to: server.address) }
+        #expect(try clients[0].echoes("a") && clients[1].echoes("b"))
+        for client in clients[2...] { try client.send([0x78]) }
+        #expect(!clients[2].waits(for: POLLIN, 50))
+        for (index, client) in clients.enumerated() {
+            client.end()
+            #expect(try client.readToEnd() == (index < 2 ? [] : [0x78]))
+        }
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 5 connections (peak 2, 0 failed), 5 bytes, "))
+    }
+
+    @Test func theIdleTimeoutIsEachConnections() throws {
+        let server = try ServerProcess.serving("--threads", "2", "--idle-timeout", "100ms")
+        let clients = try (0..<2).map { _ in try Client(to: server.address) }
+        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { #expect(try client.receive() == []) }
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 2 connections (peak 2, 2 failed), 10 bytes, "))
+    }
+
+    // MARK: The end
+
+    @Test func whatWasAcceptedIsEchoedToTheLastByte() throws {
+        let server = try ServerProcess.serving("--threads", "2")
+        let clients = try (0..<10).map { _ in try Client(to: server.address) }
+        let bytes = randomBytes(100_000)
+        for client in clients { try client.send(bytes) }
+        server.signal(SIGTERM)
+        for client in clients { try client.send(bytes) }
+        for client in clients {
+            client.end()
+            #expect(try client.readToEnd() == bytes + bytes)
+        }
+        let rest = try server.readToEnd()
+        #expect(rest.output.hasPrefix("totals: 0 open, 10 connections (peak 10, 0 failed), 2000000 bytes, "))
+        #expect(rest.errors == "")
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test(arguments: ["0", "100ms"]) func theDrainTimeoutResetsThoseThatAreLeft(timeout: String) throws {
+        let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", timeout)
+        let clients = try (0..<4).map { _ in try Client(to: server.address) }
+        for client in clients { #expect(try client.echoes("hello")) }
+        server.signal(SIGTERM)
+        for client in clients {
+            let error = #expect(throws: SystemError.self) { try client.receive() }
+            #expect(error?.code == ECONNRESET)
+        }
+        let totals = try server.readToEnd().output
+        #expect(totals.hasPrefix("totals: 0 open, 4 connections (peak 4, 4 failed), 20 bytes, "))
+        #expect(try server.waitForExit() == .code(0))
+    }
+
+    @Test func theSecondSignalEndsItAtOnce() throws {
+        let server = try ServerProcess.serving("--threads", "2", "--drain-timeout", "1m", "--metrics", "127.0.0.1:0")
+        let clients = try (0..<2).map { _ in try Client(to: server.address) }
+        for client in clients { #expect(try client.echoes("hello")) }
+        server.signal(SIGTERM)
+        try server.awaitDraining()
+        for client in clients { #expect(try client.echoes("still here")) }
+        #expect(try scrape(server)["echo_draining"] == 1)
+        server.signal(SIGTERM)
+        #expect(try server.waitForExit() == .code(128 + SIGTERM))
+    }
+
+    @Test func withNothingToDoItEndsAtOnce() throws {
+        let server = try ServerProcess.serving("--threads", "4", "--drain-timeout", "1m")
+        #expect(try server.terminate().hasPrefix("totals: 0 open, 0 connections (peak 0, 0 failed), 0 bytes, "))
+    }
+
+    // MARK: Where they come from
+
+    @Test func unixSockets() throws {
+        let folder = Folder()
+        let server = try ServerProcess.serving(
+            "--threads", "2", "--listen", "unix:\(folder["echo.sock"])", "--listen", "127.0.0.1:0")
+        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Client(to: address) } }
+        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { client.end() }
+        #expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
+        #expect(!folder.has("echo.sock"))
+    }
+
+    @Test func socketsOfTheServiceManager() throws {
+        let folder = Folder()
+        let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
+        let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
+        let server = try ServerProcess.serving(
+            "--threads", "2", "--listen", "[::1]:0",
+            limits: """
+                export LISTEN_PID=$$ LISTEN_FDS=1 NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000 WATCHDOG_PID=$$
+                """, passing: socket.fd)
+        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
+        for _ in 0..<3 { #expect(manager.receive() == "WATCHDOG=1") }
+        let clients = try server.addresses.flatMap { address in try (0..<2).map { _ in try Client(to: address) } }
+        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { client.end() }
+        for client in clients { #expect(try client.receive() == []) }
+        #expect(try server.terminate().contains(" 4 connections (peak 4, 0 failed), 20 bytes, "))
+    }
+
+    // MARK: Trouble
+
+    @Test func threadsThatCannotBeHad() throws {
+        // Two descriptors each, at least.
+        let server = try ServerProcess(
+            ["--listen", "127.0.0.1:0", "--threads", "100"], limits: "ulimit -n 40")
+        #expect(try server.readError().hasPrefix("echo-server: "))
+        #expect(try server.waitForExit() == .code(EX_OSERR))
+    }
+
+    @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
+        let server = try ServerProcess.serving("--threads", "2", limits: "ulimit -n 30")
+        let clients = try (0..<40).map { _ in try Client(to: server.address) }
+        for client in clients { try client.send([0x78]) }
+        #expect(try server.readError().contains("(EMFILE)"))
+        for client in clients {
+            #expect(try client.receive() == [0x78])
+            client.end()
+            #expect(try client.receive() == [])
+        }
+        server.signal(SIGTERM)
+        #expect(try server.waitForExit() == .code(0))
+    }
+}
+
+extension ServerProcess {
+    /// How many threads it has.
+    fileprivate var threads: Int {
+        guard let folder = opendir("/proc/\(pid)/task") else { return 0 }
+        defer { closedir(folder) }
+        var count = -2
+        while readdir(folder) != nil { count += 1 }
+        return count
+    }
+}
