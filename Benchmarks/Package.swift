@@ -39,6 +39,12 @@ let package = Package(
                 .product(name: "Reactor", package: "swift-reactor"),
             ]),
         .executableTarget(
+            name: "loops-echo",
+            dependencies: [
+                .product(name: "Promises", package: "swift-reactor"),
+                .product(name: "Reactor", package: "swift-reactor"),
+            ]),
+        .executableTarget(
             name: "empty-loop", dependencies: [.product(name: "Reactor", package: "swift-reactor")]),
         .executableTarget(
             name: "nio-echo",

@@ -58,6 +58,7 @@ extension Snippet {
         Snippet("docs/reactor.md: Hooks (reactor12)", asserts: 1, Snippets.reactor12),
         Snippet("docs/reactor.md: Metrics (reactor13)", asserts: 4, Snippets.reactor13),
         Snippet("docs/reactor.md: Virtual time (reactor14)", asserts: 1, Snippets.reactor14),
-        Snippet("docs/scaling.md: One listener that hands over (scaling2)", asserts: 1, Snippets.scaling2),
+        Snippet("docs/scaling.md: One listener for all (scaling1)", asserts: 1, Snippets.scaling1),
+        Snippet("docs/scaling.md: By hand (scaling4)", asserts: 1, Snippets.scaling4),
     ]
 }

@@ -4,33 +4,85 @@ import Glibc
 import Promises
 import Reactor
 
-// docs/scaling.md: A listener each
+// docs/scaling.md: One listener for all
 extension Snippets {
     static func scaling1() throws {
-        @Sendable func serveHere() {
-            do {
-                let listener = try Listener.bind("0.0.0.0:7000", options: [.set(.reusePort, to: true)])
-                listener.serve { connection in connection.forEachChunk { connection.write($0) } }.cauterize()
-            } catch { logger.error("\(error)") }
+        let group = try LoopGroup(loops: 2, name: "server")
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve(on: group, maxConnections: 10_000) { connection in
+            connection.forEachChunk { connection.write($0) }
         }
-
-        for _ in 1..<max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1) {
-            try EventLoop.spawn(name: "server").submit(serveHere)
+        let echo = connect(to: listener.localAddress).then { connection in
+            connection.write("over there").then { connection.read(exactly: 10) }.ensure { connection.close() }
         }
-        serveHere()
-        try EventLoop.current.run()
+        let bytes = try hang(echo)
+        assert(bytes == Array("over there".utf8))
+        hang(listener.drain(deadline: .seconds(10)))
+        try hang(served)
+        group.stop()
+        group.join()
+        _ = group
+        _ = listener
+        _ = served
+        _ = echo
+        _ = bytes
     }
 }
 
-// docs/scaling.md: One listener that hands over
+// docs/scaling.md: One listener for all
 extension Snippets {
     static func scaling2() throws {
-        let worker = try EventLoop.spawn(name: "worker")
+        final class Cache {
+            var pages: [String: String] = [:]
+        }
 
-        @Sendable func serveThere(_ descriptor: CInt) {
+        // @unchecked: each cache is touched on the thread of its loop only.
+        struct Caches: @unchecked Sendable {
+            private let caches: [EventLoop.Remote: Cache]
+            init(_ group: LoopGroup) { caches = Dictionary(uniqueKeysWithValues: group.map { ($0, Cache()) }) }
+            var ofThisLoop: Cache? { caches[EventLoop.current.remote] }
+        }
+    }
+}
+
+// docs/scaling.md: Why not a listener each
+extension Snippets {
+    static func scaling3() throws {
+        let group = try LoopGroup(loops: 2, name: "server")
+        let shared: [SocketSetting] = [.set(.reusePort, to: true)]
+        let first = try Listener.bind("127.0.0.1:0", options: shared)
+        let address = first.localAddress
+        @Sendable func serve(_ listener: Listener) -> Promise<Void> {
+            listener.serve { connection in connection.forEachChunk { connection.write($0) } }
+        }
+        let others = group.map { remote in
+            Promise.value.map(on: remote) { serve(try Listener.bind([address], options: shared)).cauterize() }
+        }
+        try hang(when(fulfilled: others))
+        let served = serve(first)
+        first.close(drain: true)
+        try hang(served)
+        _ = group
+        _ = shared
+        _ = first
+        _ = address
+        _ = others
+        _ = served
+    }
+}
+
+// docs/scaling.md: By hand
+extension Snippets {
+    static func scaling4() throws {
+        let group = try LoopGroup(loops: 2, name: "server")
+
+        @Sendable func serveThere(_ descriptor: CInt, _ lease: LoopGroup.Lease) {
             do {
                 let connection = try Connection(adopting: descriptor)
-                connection.forEachChunk { connection.write($0) }.ensure { connection.close() }.cauterize()
+                connection.forEachChunk { connection.write($0) }.ensure {
+                    connection.close()
+                    withExtendedLifetime(lease) {}
+                }.cauterize()
             } catch {
                 Glibc.close(descriptor)
             }
@@ -38,8 +90,9 @@ extension Snippets {
 
         let listener = try Listener.bind("127.0.0.1:0")
         let served = listener.serve { connection in
+            let lease = group.lease()
             let descriptor = try connection.detach()
-            if !worker.submit({ serveThere(descriptor) }) { Glibc.close(descriptor) }
+            if !lease.remote.submit({ serveThere(descriptor, lease) }) { Glibc.close(descriptor) }
             return Promise<Void>.value
         }
         let echo = connect(to: listener.localAddress).then { connection in
@@ -49,9 +102,9 @@ extension Snippets {
         assert(bytes == Array("over there".utf8))
         listener.close()
         try hang(served)
-        worker.stop()
-        worker.join()
-        _ = worker
+        group.stop()
+        group.join()
+        _ = group
         _ = listener
         _ = served
         _ = echo
@@ -61,7 +114,7 @@ extension Snippets {
 
 // docs/scaling.md: Many processes
 extension Snippets {
-    static func scaling3() throws {
+    static func scaling5() throws {
         let listener = try Listener.inherited(named: "echo") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready)
         listener.close()

@@ -224,6 +224,36 @@ import Testing
         }
     }
 
+    /// Clients that come and go on four threads, some with a reset, at a listener that is mostly full.
+    @Test func whoeverComesAndGoesIsCounted() throws {
+        try withGroup(3) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let address = listener.localAddress
+            let tally = Tally()
+            let served = listener.serve(on: group, maxConnections: 4) { connection in
+                let token = tally.token()
+                return echo(connection).ensure { token.use() }
+            }
+            let rounds = scaled(500)
+            let crowd = (0..<6).map { number in
+                elsewhere {
+                    for round in 0..<rounds {
+                        let client = try Peer(to: address)
+                        try client.send("hello")
+                        guard try client.receive(exactly: 5) == Array("hello".utf8) else { throw Flaw(round) }
+                        if (round + number) % 3 == 0 { client.reset() } else { client.close() }
+                    }
+                }
+            }
+            try hang(when(fulfilled: crowd), timeout: .seconds(60))
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(tally.peak <= 4 && tally.alive == 0)
+            #expect(listener.activeConnections == 0)
+            #expect(group.loads == [0, 0, 0])
+        }
+    }
+
     @Test func severalListenersShareAGroup() throws {
         try withGroup(2) { loop, group in
             let listeners = try (0..<2).map { _ in try Listener.bind("127.0.0.1:0") }
