@@ -1,25 +1,48 @@
 import Glibc
 
-/// Tells whether the calling thread asks malloc(3) for a block of up to a thousand bytes, also for one that it gives back.
+/// Tells whether something that is done several times, on one thread, asks malloc(3) for a block of up to a thousand bytes
+/// each time, also if it gives it back.
 ///
 /// Of each size the block that the thread would get next is filled with a pattern: malloc keeps what a thread has freed for
-/// that thread, and gives out first what came last, with all but its first 16 bytes as they were.
+/// that thread, and gives out first what came last, with all but its first 16 bytes as they were. If that block is still
+/// there afterwards, nobody has asked for that size.
 struct BlocksAskedFor: ~Copyable {
     private static var pattern: UInt8 { 0xA5 }
     private static var count: Int { 64 }
     // The thread's own: nobody else is given these blocks.
     private let blocks = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: count)
+    private let werePassedBy = UnsafeMutablePointer<Bool>.allocate(capacity: count)
 
     private static func size(_ index: Int) -> Int { 24 + 16 * index }
 
+    /// malloc_usable_size(3), which the module Glibc does not have.
+    private let room: @convention(c) (UnsafeMutableRawPointer?) -> Int
+
+    init() {
+        let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "malloc_usable_size")
+        room = unsafeBitCast(symbol!, to: type(of: room))
+        werePassedBy.initialize(repeating: false, count: Self.count)
+    }
+
     // Plain loops: what is generic might ask for blocks itself.
 
-    /// Begins to look.
-    init() {
+    /// Before it is done.
+    func begin() {
         var index = 0
         while index < Self.count {
             let size = Self.size(index)
-            let block = malloc(size)
+            var block = malloc(size)
+            // Those that are a little larger, and so are kept for the next size.
+            var larger: UnsafeMutableRawPointer?
+            while room(block) != size {
+                block!.storeBytes(of: larger, as: UnsafeMutableRawPointer?.self)
+                larger = block
+                block = malloc(size)
+            }
+            while let one = larger {
+                larger = one.load(as: UnsafeMutableRawPointer?.self)
+                free(one)
+            }
             memset(block!, CInt(Self.pattern), size)
             free(block)
             blocks[index] = block
@@ -27,9 +50,8 @@ struct BlocksAskedFor: ~Copyable {
         }
     }
 
-    /// How many sizes have been asked for since.
-    func touched() -> Int {
-        var touched = 0
+    /// After it was done.
+    func end() {
         var index = 0
         while index < Self.count {
             let size = Self.size(index)
@@ -40,12 +62,17 @@ struct BlocksAskedFor: ~Copyable {
                 if block.load(fromByteOffset: offset, as: UInt8.self) != Self.pattern { isUntouched = false }
                 offset += 1
             }
-            if !isUntouched { touched += 1 }
+            if isUntouched { werePassedBy[index] = true }
             free(block)
             index += 1
         }
-        return touched
     }
 
-    deinit { blocks.deallocate() }
+    /// How many sizes have been asked for each time.
+    var sizes: Int { (0..<Self.count).count { !werePassedBy[$0] } }
+
+    deinit {
+        blocks.deallocate()
+        werePassedBy.deallocate()
+    }
 }
