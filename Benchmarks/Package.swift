@@ -47,6 +47,14 @@ let package = Package(
         .executableTarget(
             name: "empty-loop", dependencies: [.product(name: "Reactor", package: "swift-reactor")]),
         .executableTarget(
+            name: "foreign-threads",
+            dependencies: [
+                .product(name: "Promises", package: "swift-reactor"),
+                .product(name: "Reactor", package: "swift-reactor"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        .executableTarget(
             name: "nio-echo",
             dependencies: [
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -16,6 +16,18 @@ import Testing
         }
     }
 
+    @Test func actorsAndAsyncFunctionsOnLoopsCompileInSilence() throws {
+        let files = try Repository.files(in: "Tests/Fixtures/AsyncOnLoops/Sources/AsyncOnLoops")
+        for file in files {
+            let text = try Repository.text(of: file)
+            for word in ["@unchecked", "nonisolated(unsafe)", "@preconcurrency"] {
+                #expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
+            }
+        }
+        let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "AsyncOnLoops")
+        #expect(said.output == "")
+    }
+
     /// The compiler looks for mistakes in stages, and does not begin the next before the last has found none. So what it
     /// has refused is taken out, and it is asked about the rest.
     @Test func codeAcrossThreadsDoesNotCompile() throws {
