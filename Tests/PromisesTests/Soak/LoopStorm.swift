@@ -11,7 +11,7 @@ import Testing
 @Suite(.serialized) struct LoopStorm {
     @Test func everyHandlerRunsOnceOrIsLetGo() throws {
         let seconds = getenv("STORM_SECONDS").flatMap { Int(String(cString: $0)) }
-        let storm = Storm()
+        let storm = try Storm()
         // Who is abandoned, and what a loop that is stopped leaves behind, is reported; that is what happens here.
         let reports = LogRecorder(where: { event in
             switch event {
@@ -83,6 +83,10 @@ private final class Storm: Sendable {
     private let slots = Shared<[Slot]>((0..<32).map { _ in Slot() })
     private let loops = Shared<[EventLoop.Remote]>([])
     private let isOver = Atomic(false)
+    /// Outlives the others.
+    private let bystander: EventLoop.Remote
+
+    init() throws { bystander = try EventLoop.spawn(name: "bystander") }
 
     func rage(for duration: Duration?, atLeast steps: Int) throws {
         for seed in 0..<4 { try addLoop(UInt64(seed)) }
@@ -116,6 +120,8 @@ private final class Storm: Sendable {
             if ContinuousClock.now > patience { break }
             sched_yield()
         }
+        bystander.stop()
+        bystander.join()
     }
 
     private func addLoop(_ seed: UInt64) throws {
@@ -158,7 +164,7 @@ private final class Storm: Sendable {
             counts.cancelled.add()
             slot.promise.map { _ in ticket.call() }.cancel()
             if dice.once(in: 4) { slot.promise.cancel() }
-        case 8: wait(for: slot.promise, cancelling: dice.once(in: 2))
+        case 8: wait(for: slot.promise, on: dice.once(in: 2) ? bystander : loop, cancelling: dice.once(in: 2))
         case 9:
             counts.hops.add()
             guard let other = loops.value.first else { return }
@@ -178,9 +184,10 @@ private final class Storm: Sendable {
         }
     }
 
-    private func wait(for promise: Promise<Int>, cancelling: Bool) {
+    // Not on Swift's pool: other tests may hold its threads, and so does this one.
+    private func wait(for promise: Promise<Int>, on executor: EventLoop.Remote, cancelling: Bool) {
         counts.waits.add()
-        let task = Task.detached { [counts] in
+        let task = Task.detached(executorPreference: executor) { [counts] in
             _ = try? await promise.value
             counts.resumed.add()
         }
