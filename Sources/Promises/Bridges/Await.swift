@@ -24,12 +24,11 @@ extension Promise {
         // getter stays there (`nonsending`), and so does its result. Whoever fulfills is of the caller's isolation too:
         // the value is made, copied and let go there, one after the other. A cancellation may come from any thread, but
         // touches words of state only, and a promise that it settles is rejected. (Regions know nothing of threads: of
-        // what they let pass, docs/architecture.md speaks under "Threads".)
+        // what they let pass, docs/architecture.md speaks under "Threads and
+        // ownership".)
         get async throws {
             if let outcome = result { return try outcome.get() }
-            let waiter = TaskWaiter()
-            await waiter.suspendOrCancel(until: core)
-            return try waiter.outcome()
+            return try await TaskWaiter.suspendOrCancel(until: core).outcome()
         }
     }
 
@@ -48,9 +47,7 @@ extension Guarantee {
     public nonisolated(nonsending) var value: T {
         get async {
             if let value = settledValue { return value }
-            let waiter = TaskWaiter()
-            await waiter.suspend(until: core)
-            do { return try waiter.outcome() } catch {
+            do { return try await TaskWaiter.suspend(until: core).outcome() } catch {
                 fatalError("a Guarantee<\(T.self)> that a task waits for cannot end: \(error)")
             }
         }

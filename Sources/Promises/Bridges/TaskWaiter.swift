@@ -1,18 +1,21 @@
 import Reactor
 import Synchronization
 
-/// A task that waits for a promise, as the waiter in that promise's list: the one object that suspending allocates.
+/// A task that waits for a promise, as the waiter in that promise's list.
 ///
-/// Several may end the wait, of which one resumes the task: who settles the promise; who lets its waiters go since nobody
-/// will; who cancels the task. That one is decided by `phase`, and so an unsafe continuation is safe here.
-// @unchecked: as Core. `continuation` is written once, before `phase` says so (releasing), and read by the one that takes
-// `phase` to its end (acquiring).
+/// It is an executor too, which the task goes to in order to wait: that of a `WaitingRoom`. It runs the task's one job when
+/// the wait has ended, and all that job does is to go back to where the task came from.
+///
+/// Several may end the wait, of which one lets the task go: who settles the promise; who lets its waiters go since nobody
+/// will; who cancels the task. That one is decided by `phase`, so the job runs once.
+// @unchecked: as Core. `job` is written once, before `phase` says so (releasing), and read by the one that takes `phase` to
+// its end, or finds that it is there (acquiring).
 @usableFromInline
 final class TaskWaiter: Core, @unchecked Sendable {
     private enum Phase {
-        /// The task does not wait yet.
+        /// The task has not come yet.
         static var idle: UInt8 { 0 }
-        /// The continuation is there; the waiter is on its way into the promise's list.
+        /// The task is here; the waiter is on its way into the promise's list.
         static var attaching: UInt8 { 1 }
         /// It stands there, and may be withdrawn.
         static var waiting: UInt8 { 2 }
@@ -23,10 +26,12 @@ final class TaskWaiter: Core, @unchecked Sendable {
     }
 
     private let phase = Atomic(Phase.idle)
-    @exclusivity(unchecked) private var continuation: UnsafeContinuation<Void, Never>?
+    // Whoever waits holds the promise meanwhile.
+    private let promise: Unmanaged<Core>
+    @exclusivity(unchecked) private var job: UnownedJob?
 
-    @usableFromInline
-    init() {
+    private init(until promise: Core) {
+        self.promise = .passUnretained(promise)
         super.init(state: State.pending, loop: nil) { core, phase in
             unsafeDowncast(core, to: TaskWaiter.self).isTold()
             // The reference is ours. The outcome stays in `upstream` for the task, and goes with the waiter.
@@ -34,30 +39,35 @@ final class TaskWaiter: Core, @unchecked Sendable {
         }
     }
 
-    // Whoever suspends holds the promise meanwhile.
-
     /// Returns when the promise has settled, or nobody is left who could settle it.
     @usableFromInline
-    func suspend(until promise: Core, _ isolation: isolated (any Actor)? = #isolation) async {
-        await withUnsafeContinuation { begin($0, promise) }
+    static func suspend(until promise: Core, _ isolation: isolated (any Actor)? = #isolation) async -> TaskWaiter {
+        let waiter = TaskWaiter(until: promise)
+        await WaitingRoom(waiter).enter()
+        return waiter
     }
 
     /// The same, or when the task is cancelled; the promise then is too, unless others wait for it.
     @usableFromInline
-    func suspendOrCancel(until promise: Core, _ isolation: isolated (any Actor)? = #isolation) async {
+    static func suspendOrCancel(
+        until promise: Core, _ isolation: isolated (any Actor)? = #isolation
+    ) async -> TaskWaiter {
+        let waiter = TaskWaiter(until: promise)
         await withTaskCancellationHandler {
             // A closure that does not name the actor leaves it, for Swift's pool and back again.
             _ = isolation
-            await withUnsafeContinuation { begin($0, promise) }
+            if waiter.isCancelled { return promise.cancelUnlessWanted() }
+            await WaitingRoom(waiter).enter()
         } onCancel: {
-            cancel(promise)
+            waiter.cancel()
         }
+        return waiter
     }
 
-    /// What came of it. Once the task has been resumed.
+    /// What came of it. Once the task has gone on.
     @usableFromInline
     func outcome<T>() throws -> T {
-        if phase.load(ordering: .acquiring) == Phase.cancelled { throw CancellationError() }
+        if isCancelled { throw CancellationError() }
         let word = upstream.load(ordering: .acquiring)
         switch word & Upstream.mark {
         case Upstream.fulfilled: return Self.core(word).value(as: T.self)
@@ -67,52 +77,49 @@ final class TaskWaiter: Core, @unchecked Sendable {
         }
     }
 
-    private func begin(_ continuation: UnsafeContinuation<Void, Never>, _ promise: Core) {
-        self.continuation = continuation
-        guard pass(from: Phase.idle, to: Phase.attaching) else {
-            promise.cancelUnlessWanted()
-            return continuation.resume()
+    private var isCancelled: Bool { phase.load(ordering: .acquiring) == Phase.cancelled }
+
+    // MARK: How it begins
+
+    private func begin(_ job: UnownedJob) {
+        self.job = job
+        if pass(from: Phase.idle, to: Phase.attaching) {
+            promise._withUnsafeGuaranteedRef { $0.attach(self) }
+            if pass(from: Phase.attaching, to: Phase.waiting) { return }
+            // It ended meanwhile. A cancellation has found nothing that could be withdrawn.
+            if isCancelled { withdrawAndCancel() }
+        } else {
+            cancelPromise()
         }
-        promise.attach(self)
-        if pass(from: Phase.attaching, to: Phase.waiting) { return }
-        // It ended meanwhile. A cancellation has found nothing that could be withdrawn.
-        if phase.load(ordering: .acquiring) == Phase.cancelled { withdraw(from: promise) }
+        // Elsewhere: the task is about to leave this thread.
+        resumeElsewhere()
     }
 
-    private func cancel(_ promise: Core) {
-        switch end(as: Phase.cancelled) {
-        case Phase.attaching: resume()
-        case Phase.waiting:
-            withdraw(from: promise)
-            resume()
-        // Not begun: `begin` finds out. Or ended.
-        default: break
-        }
-    }
+    // MARK: How it ends
 
-    private func withdraw(from promise: Core) {
-        withdraw()
-        promise.cancelUnlessWanted()
+    private func cancel() {
+        guard end(as: Phase.cancelled) == Phase.waiting else { return }
+        withdrawAndCancel()
+        resume()
     }
 
     private func isTold() {
-        let ended = end(as: Phase.told)
-        if ended == Phase.attaching || ended == Phase.waiting { resume() }
+        if end(as: Phase.told) == Phase.waiting { resume() }
     }
 
-    private func resume() {
-        // There: whoever ended the wait has found it begun.
-        guard let continuation else { return }
-        guard EventLoop.isEndingOnThisThread else { return continuation.resume() }
-        // A thread that ends has lost what Swift's own pool needs to take a task from it.
-        AsyncThreads.shared.run { continuation.resume() }
+    private func withdrawAndCancel() {
+        withdraw()
+        cancelPromise()
     }
+
+    private func cancelPromise() { promise._withUnsafeGuaranteedRef { $0.cancelUnlessWanted() } }
 
     private func pass(from old: UInt8, to new: UInt8) -> Bool {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Ends the wait, if it has not ended; how far it had come is the answer.
+    /// Ends the wait, if it has not ended; how far it had come is the answer. Who finds it `waiting` resumes the task; if it
+    /// had not come so far, `begin` does.
     private func end(as end: UInt8) -> UInt8 {
         var seen = phase.load(ordering: .acquiring)
         while seen < Phase.told {
@@ -123,4 +130,44 @@ final class TaskWaiter: Core, @unchecked Sendable {
         }
         return seen
     }
+
+    private func resume() {
+        // A thread that ends has lost what Swift's own pool needs to take a task from it.
+        if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { letGo() }
+    }
+
+    private func resumeElsewhere() { AsyncThreads.shared.run { self.letGo() } }
+
+    // As an executor of its own and not that of Swift's pool: on that one Swift would go on with the task right here, inside
+    // the call that settles.
+    private func letGo() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
+}
+
+extension TaskWaiter: SerialExecutor {
+    /// Called by Swift when the task comes.
+    @usableFromInline
+    func enqueue(_ job: consuming ExecutorJob) {
+        // The task may be over, and have let go of us, before this returns.
+        retain()
+        begin(UnownedJob(job))
+        Unmanaged.passUnretained(self).release()
+    }
+
+    @usableFromInline
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+}
+
+/// Where a task is while it waits: an actor whose executor is the waiter.
+///
+/// A continuation of Swift's would do, but resumes through Swift's pool, also a task of an actor on a loop: a thread of the
+/// pool is woken, only to hand the task on to the loop that has just settled the promise. That took four times as long.
+private actor WaitingRoom {
+    private let waiter: TaskWaiter
+    /// Of the actor, so that Swift must go there to touch it.
+    private var hasEntered = false
+    nonisolated var unownedExecutor: UnownedSerialExecutor { waiter.asUnownedSerialExecutor() }
+
+    init(_ waiter: TaskWaiter) { self.waiter = waiter }
+
+    func enter() { hasEntered = true }
 }
