@@ -36,6 +36,8 @@ public final class EventLoop {
     @exclusivity(unchecked) private var depthOfTurns = 0
     /// Work that other threads do for this loop: see `Remote.beginOutsideWork`.
     let outsideWork = Atomic<Int>(0)
+    /// Handlers that dispatchers have; see `Remote.beginDispatchedJob`.
+    let dispatchedJobs = Atomic<Int>(0)
     /// Whether a job is on its way here that only says that such work has ended.
     let isNudged = Atomic(false)
     /// Whom the job of a pool works for that this thread is at.
@@ -229,6 +231,7 @@ public final class EventLoop {
     /// only another thread can.
     package var canWakeItself: Bool {
         isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty || patronAwaitsOthers
+            || dispatchedJobs.load(ordering: .relaxed) > 0
     }
 
     /// The present moment of the loop's clock. Read anew each time, about 25 ns.

@@ -8,6 +8,13 @@ extension EventLoop.Remote {
     /// called as often. Any thread.
     package func beginOutsideWork() { loop.outsideWork.add(1, ordering: .relaxed) }
 
+    /// A handler of this loop's thread has been given to a dispatcher that may run it or not: it does not keep the loop alive,
+    /// but the loop may hope for it. Any thread.
+    package func beginDispatchedJob() { loop.dispatchedJobs.add(1, ordering: .relaxed) }
+
+    /// What that handler was for has settled. Any thread, and also after the loop has ended.
+    package func endDispatchedJob() { loop.dispatchedJobs.subtract(1, ordering: .relaxed) }
+
     /// That work has ended, and its outcome has been posted to the loop if it concerns it: first settle, then call this. A
     /// loop that waits is woken, to see that there is nothing left. Any thread, and also after the loop has ended.
     package func endOutsideWork() {

@@ -7,8 +7,8 @@ import Reactor
 /// the outer handler goes on afterwards. There is no blocking that does not drive the loop, so a promise that this loop
 /// is to settle is never starved by waiting for it.
 ///
-/// If nothing on the loop can settle it any more, that is logged once, as `LogEvent.hangCannotEnd`, and `hang` goes on
-/// waiting for other threads. With a time-out it is logged when the time is up.
+/// If nothing on the loop can settle it any more, and no dispatcher has a handler of this thread, that is logged once, as
+/// `LogEvent.hangCannotEnd`, and `hang` goes on waiting for other threads. With a time-out it is logged when the time is up.
 ///
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
 /// - Throws: the promise's error; `PromiseError.timedOut`; `.loopEnded` if this loop is being stopped for good, see

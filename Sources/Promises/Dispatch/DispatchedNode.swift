@@ -56,6 +56,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
         self.interest = interest
         home = dispatcher is ThreadPool ? EventLoop.ofThisThread.homeOfJobs : nil
         result.home = home
+        if home == nil && dispatcher != nil { result.sender = EventLoop.ofThisThread.remote }
         super.init(state: State.pending, loop: nil, role: role, code: code)
     }
 
@@ -82,6 +83,8 @@ final class DispatchedNode: Core, @unchecked Sendable {
         if let home {
             home.beginOutsideWork()
             isCounted.store(true, ordering: .releasing)
+        } else {
+            result.isSent()
         }
         let ticket = DispatchTicket(self)
         do { try dispatcher.dispatch { ticket.run() } } catch { isRefused(error) }

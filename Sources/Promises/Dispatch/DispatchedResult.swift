@@ -19,6 +19,11 @@ final class DispatchedResult: Core, @unchecked Sendable {
     private var stopped: DispatchedNode?
     /// The loop that counts the job. Written before anybody else knows of this promise.
     final var home: EventLoop.Remote?
+    /// The loop of the thread that attached the handler, if it does not count the job: so that a `hang` there knows that
+    /// somebody else is at work. Written before anybody else knows of this promise.
+    final var sender: EventLoop.Remote?
+    /// Whether the job has been given to a dispatcher, and the promise not settled since.
+    private let isOut = Atomic(false)
 
     /// What the promise does when its handler cannot run.
     @usableFromInline
@@ -79,6 +84,18 @@ final class DispatchedResult: Core, @unchecked Sendable {
         Unmanaged<DispatchedNode>.fromOpaque(UnsafeRawPointer(bitPattern: word)!).release()
     }
 
+    /// Its job is about to be given to a dispatcher.
+    func isSent() {
+        guard let sender, !isOut.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        sender.beginDispatchedJob()
+        // Who has cancelled it on another thread may have looked before.
+        if settled != nil { isBack() }
+    }
+
+    private func isBack() {
+        if isOut.exchange(false, ordering: .acquiringAndReleasing) { sender?.endDispatchedJob() }
+    }
+
     // MARK: How it ends. Only for who has claimed it.
 
     /// With the payload that is in place.
@@ -86,6 +103,7 @@ final class DispatchedResult: Core, @unchecked Sendable {
     func end(_ outcome: UInt) {
         retain()
         settle(outcome)
+        isBack()
         Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))
     }
 
@@ -113,6 +131,7 @@ final class DispatchedResult: Core, @unchecked Sendable {
 
     func endForsaken() {
         forsake()
+        isBack()
         Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))
     }
 
@@ -147,5 +166,6 @@ final class DispatchedResult: Core, @unchecked Sendable {
     override func hasStopped() {
         stopped.take()?.isOver()
         home?.endOutsideWork()
+        isBack()
     }
 }

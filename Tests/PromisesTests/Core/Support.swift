@@ -128,12 +128,12 @@ final class Shared<Value: Sendable>: @unchecked Sendable {
 
 /// Knows how many of its tokens are alive, how many have been, and which threads let them go.
 final class Tally: Sendable {
-    private struct Books {
+    private struct Books: Sendable {
         var alive = 0
         var peak = 0
         var enders: [pthread_t] = []
     }
-    private let books = Mutex(Books())
+    private let books = Shared(Books())
     private let keepsEnders: Bool
 
     init(keepsEnders: Bool = false) { self.keepsEnders = keepsEnders }
@@ -144,14 +144,14 @@ final class Tally: Sendable {
 
         init(_ tally: Tally) {
             self.tally = tally
-            tally.books.withLock {
+            tally.books.change {
                 $0.alive += 1
                 $0.peak = max($0.peak, $0.alive)
             }
         }
 
         deinit {
-            tally.books.withLock {
+            tally.books.change {
                 $0.alive -= 1
                 if tally.keepsEnders { $0.enders.append(pthread_self()) }
             }
@@ -162,9 +162,9 @@ final class Tally: Sendable {
     }
 
     func token() -> Token { Token(self) }
-    var alive: Int { books.withLock { $0.alive } }
-    var peak: Int { books.withLock { $0.peak } }
-    var enders: [pthread_t] { books.withLock { $0.enders } }
+    var alive: Int { books.change { $0.alive } }
+    var peak: Int { books.change { $0.peak } }
+    var enders: [pthread_t] { books.change { $0.enders } }
 }
 
 /// Whether a sanitizer watches, under which memory is not what it would be.

@@ -1,0 +1,132 @@
+import Promises
+import Reactor
+import Testing
+
+/// A `hang` knows that a dispatcher has a handler of its thread, and so does not say that nobody is there to settle it. Jobs of
+/// a `ThreadPool` the loop counts: see `PoolAndLoop`.
+@Suite struct HangingOnDispatchers {
+    private let shelf = Shelf()
+
+    /// Whether a `hang` on this thread would find that somebody may settle its promise.
+    private var hasHope: Bool { EventLoop.current.canWakeItself }
+
+    @Test func aHangOnAHandlerOfAnotherLoopIsSilent() throws {
+        let worker = try EventLoop.spawn(name: "worker")
+        let lines = logged {
+            EventLoop.withLoop { loop in
+                let (gate, begun) = (Gate(), Gate())
+                let mapped = Promise.value(1).map(on: worker) { value in
+                    begun.open()
+                    gate.wait()
+                    return value + 1
+                }
+                begun.wait()
+                let watch = loop.beforeWaiting { gate.open() }
+                expect(mapped, gives: 2)
+                watch.cancel()
+            }
+        }
+        worker.stop()
+        worker.join()
+        #expect(lines == [])
+    }
+
+    @Test func untilTheHandlerHasRun() {
+        inLoop { _ in
+            let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
+            #expect(hasHope && !EventLoop.current.isAlive)
+            shelf.run()
+            #expect(!hasHope)
+            #expect(mapped.settledValue == 2)
+        }
+    }
+
+    @Test func andWhatItHasReturnedHasSettled() {
+        inLoop { _ in
+            let (inner, resolver) = Promise<Int>.pending()
+            let outer = Promise.value(1).then(on: shelf) { _ in inner }
+            shelf.run()
+            #expect(hasHope)
+            resolver.fulfill(3)
+            #expect(!hasHope)
+            #expect(outer.settledValue == 3)
+        }
+    }
+
+    @Test func notBeforeItsSourceHasSettled() {
+        inLoop { _ in
+            let (source, resolver) = Promise<Int>.pending()
+            let mapped = source.map(on: shelf) { $0 + 1 }
+            #expect(!hasHope)
+            resolver.fulfill(1)
+            #expect(hasHope)
+            shelf.run()
+            #expect(!hasHope && mapped.isFulfilled)
+        }
+    }
+
+    @Test func norForAHandlerThatIsPassedBy() {
+        inLoop { _ in
+            let mapped = Promise<Int>(error: Flaw()).map(on: shelf) { $0 + 1 }
+            #expect(!hasHope && mapped.flaw == Flaw())
+        }
+    }
+
+    @Test func norForOneThatIsRefused() {
+        inLoop { _ in
+            let mapped = Promise.value(1).map(on: Refuser()) { $0 + 1 }
+            #expect(!hasHope && mapped.flaw == Flaw(503))
+        }
+    }
+
+    @Test func norForOneThatIsLetGo() {
+        let lines = logged {
+            inLoop { _ in
+                let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
+                shelf.clear()
+                #expect(!hasHope && mapped.isRejected)
+            }
+        }
+        #expect(lines.count == 1)
+    }
+
+    @Test func norForOneThatIsCancelled() {
+        inLoop { _ in
+            let mapped = Promise.value(1).map(on: shelf) { $0 + 1 }
+            mapped.cancel()
+            #expect(!hasHope)
+            shelf.run()
+            #expect(!hasHope && mapped.isCancelled)
+        }
+    }
+
+    @Test func aCancellationOnAnotherThreadLeavesNothingCounted() {
+        EventLoop.withLoop { loop in
+            for _ in 0..<scaled(2000) {
+                let (source, resolver) = Promise<Int>.pending()
+                let mapped = source.map(on: shelf) { $0 + 1 }
+                let strand = Strand { mapped.cancel() }
+                resolver.fulfill(1)
+                strand.join()
+                shelf.run()
+                #expect(!mapped.isPending)
+            }
+            // What the other thread has settled has been posted here.
+            while loop.isReady { try? loop.turn(.poll) }
+            #expect(!hasHope)
+        }
+    }
+
+    @Test func aCleanupThatIsDispatchedAgainIsCountedOnce() {
+        inLoop { _ in
+            let (source, resolver) = Promise<Int>.pending()
+            let cleaned = source.ensure(on: shelf) {}
+            cleaned.cancel()
+            #expect(hasHope)
+            shelf.run()
+            #expect(!hasHope && cleaned.isCancelled)
+            resolver.fulfill(1)
+            #expect(!hasHope)
+        }
+    }
+}
