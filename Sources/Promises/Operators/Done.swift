@@ -7,8 +7,11 @@ extension Thenable {
     )
     @inlinable @inline(__always)
     public func done(
-        _ body: @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> { map("done", body, file, line) }
+        _ body: consuming @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Void> {
+        let source = asPromise().core
+        return Promise(source.derive(Done(body)).traced("done", after: source, Promise<Void>.self, file, line))
+    }
 
     /// Calls `body` with the value and passes the value on. An error that `body` throws rejects.
     @available(
@@ -57,8 +60,10 @@ extension Guarantee {
     @inlinable @inline(__always)
     @discardableResult
     public func done(
-        _ body: @escaping (T) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Guarantee<Void> { map("done", body, file, line) }
+        _ body: consuming @escaping (T) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Void> {
+        Guarantee<Void>(core.derive(Done<T>(body)).traced("done", after: core, Guarantee<Void>.self, file, line))
+    }
 
     /// Calls `body` with the value and passes the value on.
     @available(
@@ -89,6 +94,27 @@ extension Guarantee {
     ) -> Guarantee<T> {
         Guarantee(
             core.derive(Tap(body), role: .runsWhenCancelled).traced("tap", after: core, Guarantee<T>.self, file, line))
+    }
+}
+
+/// `Map` to nothing. With `Map` itself the body would be wrapped in another closure, which returns a generic nothing.
+@usableFromInline
+struct Done<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = Void
+    @usableFromInline let body: (T) throws -> Void
+
+    @inlinable init(_ body: consuming @escaping (T) throws -> Void) { self.body = body }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: Core) {
+        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
+        do {
+            try body(source.value)
+            core.finish(())
+        } catch {
+            core.finish(throwing: error)
+        }
     }
 }
 
