@@ -30,6 +30,7 @@ extension EventLoop {
                 break
             }
         }
+        spareJob.take()?.release()
         awaitOwedWakes()
         if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
         poller.close(kernel)

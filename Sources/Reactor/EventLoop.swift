@@ -13,7 +13,7 @@ import Synchronization
 /// order in which they were queued, timers in the order of their deadlines, events in the kernel's order.
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
-    // checks for these few fields cost a quarter of the instructions of a promise's hop.
+    // checks for these fields cost a quarter of the instructions of a promise's hop, and as much of a turn.
     @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
     @exclusivity(unchecked) @usableFromInline package internal(set) var waitingHandlers = 0
     @exclusivity(unchecked) var inlineJobs = Trampoline()
@@ -25,8 +25,8 @@ public final class EventLoop {
     @exclusivity(unchecked) var poller = Poller()
     @exclusivity(unchecked) var timers = TimerQueue()
     @exclusivity(unchecked) var counters = LoopMetrics()
-    var signals = LoopSignals()
-    var holds: [ObjectIdentifier: Origin] = [:]
+    @exclusivity(unchecked) var signals = LoopSignals()
+    @exclusivity(unchecked) var holds: [ObjectIdentifier: Origin] = [:]
     @exclusivity(unchecked) var hooks = LoopHooks()
     @exclusivity(unchecked) var meter = HandlerMeter()
     /// Whether the time of handlers is taken.
@@ -41,11 +41,11 @@ public final class EventLoop {
     /// Whether a job is on its way here that only says that such work has ended.
     let isNudged = Atomic(false)
     /// Whom the job of a pool works for that this thread is at.
-    var patron: Remote?
+    @exclusivity(unchecked) var patron: Remote?
     @exclusivity(unchecked) var stopRequested = false
     /// Whether runs and hangs are to end, since the loop's thread is: see `spawn`.
     @exclusivity(unchecked) package internal(set) var isStopping = false
-    package internal(set) var hasEnded = false
+    @exclusivity(unchecked) package internal(set) var hasEnded = false
     /// Where handlers have been attached since it was driven last, if it may be that nobody ever does.
     @exclusivity(unchecked) var unattended: Unattended?
     var isCountedUnattended = false
@@ -56,13 +56,13 @@ public final class EventLoop {
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
 
-    var timerDescriptor: CInt = -1
+    @exclusivity(unchecked) var timerDescriptor: CInt = -1
     // The moment for which the timerfd is armed; `.max` when it is not.
     @exclusivity(unchecked) var armedDeadline = Int64.max
     // Read by other threads, after they have found the mailbox parked; written before it is.
     let wakeDescriptor = Atomic<CInt>(-1)
     // How often another thread found us parked: each has written the eventfd, or is about to.
-    var wakesOwed: UInt64 = 0
+    @exclusivity(unchecked) var wakesOwed: UInt64 = 0
     // Another event loop waits for this one, by `fileDescriptor`: the mailbox is left parked between turns, so that
     // mail shows there.
     @exclusivity(unchecked) var isCarried = false
@@ -71,6 +71,9 @@ public final class EventLoop {
 
     /// See `turnTime`.
     @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
+
+    // See `keepSpareJob`. Owned.
+    @exclusivity(unchecked) var spareJob: Unmanaged<Job>?
 
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
     let orphans = Atomic<Int>(0)
@@ -170,52 +173,78 @@ public final class EventLoop {
         // A loop of `withLoop` may be carried by the one around it, or the other way round.
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        defer { clinux_set_current_loop(outer) }
-        // Inside an inline job: those that wait behind it must not wait for its return.
-        let isInsideInlineJob = inlineJobs.isRunning
-        let ranInline = isInsideInlineJob && runInlineJobs()
-        defer { if isInsideInlineJob { inlineJobs.resume() } }
         depthOfTurns += 1
-        if depthOfTurns == 1 && unattended != nil { attend() }
-        // What a handler does with the loop is not its own time.
-        let isInterrupting = isTiming && depthOfTurns > 1 && meter.started != HandlerMeter.unknown
-        let interrupted = isInterrupting ? clock.now.nanoseconds - meter.started : nil
         defer {
             depthOfTurns -= 1
-            if depthOfTurns == 0 { leaveUnattended() }
-            if let interrupted { meter.started = clock.now.nanoseconds - interrupted }
+            clinux_set_current_loop(outer)
         }
+        let isUsual = !isTiming && !measuresTurns && !inlineJobs.isRunning && unattended == nil
+        if isUsual { try turn(wait, hasWorked: false, isMeasured: false) } else { try takeUnusualTurn(wait) }
+    }
+
+    // What is rare is in functions of its own, here and in what a turn calls. Who wakes up finds none of the code in the
+    // processor's cache, and waits for each line of it, also for what it jumps over.
+
+    /// Inlined into the two kinds of turn there are, of which the usual one so has nothing to ask.
+    @inline(__always)
+    private func turn(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         counters.turns += 1
         if isParked { unpark() }
         mailbox.take(into: &ready)
         // Mail, and what the budget of the turn before has left.
-        let early = measuresTurns && !ready.isEmpty ? now.nanoseconds : nil
-        let worked = drain() || ranInline
+        let early = isMeasured && !ready.isEmpty ? now.nanoseconds : nil
+        let worked = drain() || hasWorked
         if let early { noteTurn(since: early) }
-        var limit = Int64.max
-        if case .upTo(let duration) = wait { limit = now.advanced(by: duration).nanoseconds }
         if poller.hasUndelivered {
             // A nested turn first delivers what the outer one has fetched; before its timers, which would come after that in
             // the outer one too and may ask what has arrived.
             deliverEvents()
         } else {
-            try pollAndMeasure(mayBlock: !worked && ready.isEmpty && wait != .poll, limit)
+            var mayBlock = !worked && ready.isEmpty
+            var limit = Int64.max
+            switch wait {
+            case .wait: break
+            case .poll: mayBlock = false
+            case .upTo(let duration): limit = now.advanced(by: duration).nanoseconds
+            }
+            try poll(mayBlock: mayBlock, limit)
         }
-        let began = measuresTurns ? now.nanoseconds : nil
-        fireTimers()
-        deliverEvents()
+        let began = isMeasured ? now.nanoseconds : nil
+        if !timers.isEmpty { fireTimers() }
+        if poller.hasUndelivered { deliverEvents() }
         takeMail()
         _ = drain()
         if let began { noteTurn(since: began) }
         if isCarried && ready.isEmpty { try rest() }
     }
 
-    func checkWhetherItCanTurn() throws(SystemError) {
-        guard !isForked else {
-            throw SystemError(
-                .epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
+    /// A turn that is measured, or made inside what is, or inside an inline job, or on a thread that may not drive its loop.
+    @inline(never)
+    private func takeUnusualTurn(_ wait: Wait) throws(SystemError) {
+        if depthOfTurns == 1 { attend() }
+        defer { if depthOfTurns == 1 { leaveUnattended() } }
+        // Those that wait behind an inline job must not wait for its return.
+        let isInsideInlineJob = inlineJobs.isRunning
+        let hasWorked = isInsideInlineJob && runInlineJobs()
+        // What a handler does with the loop is not its own time.
+        let isInterrupting = isTiming && depthOfTurns > 1 && meter.started != HandlerMeter.unknown
+        let interrupted = isInterrupting ? clock.now.nanoseconds - meter.started : nil
+        defer {
+            if let interrupted { meter.started = clock.now.nanoseconds - interrupted }
+            if isInsideInlineJob { inlineJobs.resume() }
         }
-        guard !hasEnded else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
+        try turn(wait, hasWorked: hasWorked, isMeasured: measuresTurns)
+    }
+
+    @inline(__always)
+    func checkWhetherItCanTurn() throws(SystemError) {
+        if isForked || hasEnded { try refuseTurn() }
+    }
+
+    @inline(never)
+    private func refuseTurn() throws(SystemError) {
+        guard isForked else { throw SystemError(.epollWait, EBADF, detail: "the loop has ended") }
+        throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
     }
 
     var isBeingDriven: Bool { depthOfTurns > 0 }

@@ -76,6 +76,7 @@ struct LoopHooks {
 
     private(set) var before: [Entry] = []
     private(set) var after: [Entry] = []
+    var isEmpty: Bool { before.isEmpty && after.isEmpty }
     var areBeingCalled = false
     private var lastID = 0
 

@@ -5,6 +5,12 @@ package enum LoopClock {
     case monotonic
     case virtual(VirtualClock)
 
+    var isVirtual: Bool {
+        if case .virtual = self { true } else { false }
+    }
+
+    // Not inlined: most who ask do so in rare branches of a turn, which would be mostly made of this.
+    @inline(never)
     package var now: LoopInstant {
         switch self {
         case .monotonic:

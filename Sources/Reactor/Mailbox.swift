@@ -58,7 +58,9 @@ package struct Mailbox: ~Copyable {
 
     /// The loop's thread, after it slept. True if nobody promised to write the eventfd.
     package func unpark() -> Bool {
-        word.compareExchange(expected: Self.parked, desired: 0, ordering: .acquiringAndReleasing).exchanged
+        // Mostly mail has ended the sleep, and then nothing is left to change.
+        word.load(ordering: .relaxed) == Self.parked
+            && word.compareExchange(expected: Self.parked, desired: 0, ordering: .acquiringAndReleasing).exchanged
     }
 
     /// The loop's thread, at its end: moves what has come to `queue`; everything later is refused.

@@ -188,8 +188,11 @@ package struct Poller: ~Copyable {
     package mutating func fetch(_ milliseconds: CInt, _ kernel: Kernel) throws(SystemError) -> Int {
         let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
         if count == -Int(EINTR) { return 0 }
-        undelivered = 0..<(try count.orThrow(.epollWait))
-        return undelivered.count
+        if count < 0 { _ = try count.orThrow(.epollWait) }
+        // A wake-up that comes alone has done its work by coming.
+        let isLoneWakeUp = count == 1 && events![0].data.u64 == Source.mailbox.rawValue
+        undelivered = 0..<(isLoneWakeUp ? 0 : count)
+        return count
     }
 
     package enum Delivery {

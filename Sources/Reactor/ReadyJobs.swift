@@ -20,8 +20,15 @@ extension EventLoop {
     }
 
     /// Runs ready jobs, at most a budget of them. True if there was one.
+    @inline(__always)
     func drain() -> Bool {
         guard !ready.isEmpty else { return false }
+        drainReady()
+        return true
+    }
+
+    @inline(never)
+    private func drainReady() {
         var left = Self.jobBudget
         if isTiming { beginTiming() }
         var deadline = Int64.max
@@ -34,7 +41,6 @@ extension EventLoop {
             if now > deadline { break }
         }
         counters.jobs += Self.jobBudget - left
-        return true
     }
 
     /// The first part of a turn alone: ready jobs, within the budget of a turn.
@@ -83,6 +89,17 @@ extension EventLoop {
         guard discardedJobs.begin(job) else { return }
         while let job = discardedJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
+
+    /// Keeps a job that stands in no queue, with the caller's reference, for the layer above to use it again. The loop lets
+    /// it go when it ends.
+    package func keepSpareJob(_ job: Unmanaged<Job>) {
+        let superfluous = hasEnded ? job : spareJob
+        if !hasEnded { spareJob = job }
+        superfluous?.release()
+    }
+
+    /// The job that has been kept, if there is one, with its reference.
+    package func takeSpareJob() -> Unmanaged<Job>? { spareJob.take() }
 
     /// A handler on this loop begins to wait for a promise, or has come to its end.
     @inlinable @inline(__always)

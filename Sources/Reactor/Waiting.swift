@@ -12,7 +12,7 @@ extension EventLoop {
     /// - Throws: `SystemError` if it cannot be opened.
     public var fileDescriptor: CInt {
         get throws(SystemError) {
-            try openWaker()
+            if !hasWaker { try openWaker() }
             isCarried = true
             return poller.descriptor
         }
@@ -21,9 +21,27 @@ extension EventLoop {
     /// Whether jobs are ready: another turn would not wait.
     public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
 
-    func pollAndMeasure(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+    /// Asks for events, and waits for them, or for mail or the next deadline.
+    @inline(__always)
+    func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+        let isUsual = !measuresTurns && !measuresHandlers && hooks.isEmpty && !clock.isVirtual
+        if isUsual {
+            _ = try pollKernel(mayBlock: mayBlock, limit)
+        } else {
+            try pollUnusually(mayBlock: mayBlock, limit)
+        }
+    }
+
+    @inline(never)
+    private func pollUnusually(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
         let began = mayBlock && (measuresTurns || measuresHandlers) ? now.nanoseconds : nil
-        let hasWaited = try poll(mayBlock: mayBlock, limit)
+        let hasWaited: Bool
+        if case .virtual(let virtual) = clock {
+            hasWaited = try pollVirtually(virtual, mayBlock: mayBlock, limit)
+        } else {
+            let callsHooks = mayBlock && !hooks.before.isEmpty && !isDue(nextMoment(limit)) && mailbox.isEmpty
+            hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
+        }
         if hasWaited, let began { counters.nanosecondsWaiting += now.nanoseconds - began }
         if hasWaited && !hooks.after.isEmpty { callHooksAfterWaiting() }
     }
@@ -33,17 +51,12 @@ extension EventLoop {
     }
 
     /// Answers whether it has waited.
-    private func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
-        if case .virtual(let virtual) = clock { return try pollVirtually(virtual, mayBlock: mayBlock, limit) }
-        var blocking = mayBlock
-        if blocking && !hooks.before.isEmpty && !isDue(nextMoment(limit)) && mailbox.isEmpty {
-            blocking = callHooksBeforeWaiting()
-        }
+    private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         let deadline = nextMoment(limit)
         let isDue = isDue(deadline)
-        if isDue { blocking = false }
+        let blocking = mayBlock && !isDue
         if !blocking && poller.descriptor < 0 { return false }
-        try openWaker()
+        if !hasWaker { try openWaker() }
         let isArmed = isDue || deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard blocking else {
             try fetch(0)
@@ -79,7 +92,7 @@ extension EventLoop {
             virtual.advance(to: Instant(nanoseconds: deadline))
             return isJump
         }
-        try openWaker()
+        if !hasWaker { try openWaker() }
         guard park() else { return false }
         defer { unpark() }
         try fetch(-1)
@@ -147,8 +160,9 @@ extension EventLoop {
         try poller.open(kernel)
     }
 
+    var hasWaker: Bool { wakeDescriptor.load(ordering: .relaxed) >= 0 }
+
     func openWaker() throws(SystemError) {
-        guard wakeDescriptor.load(ordering: .relaxed) < 0 else { return }
         try openPoller()
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
         do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {

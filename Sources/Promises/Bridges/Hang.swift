@@ -68,42 +68,93 @@ extension Core {
     func drive(
         _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin
     ) throws -> (core: Unmanaged<Core>, kind: UInt) {
-        let loop = EventLoop.ofThisThread
+        // This thread's loop is there as long as the thread is in here.
+        let loop = EventLoop.unmanagedOfThisThread
         // What this thread's own handlers settle needs no waiting and no waking.
-        loop.runReadyJobs()
+        loop._withUnsafeGuaranteedRef { $0.runReadyJobs() }
         if let settled { return settled }
         // Another thread that settles the promise posts this to us, which ends our wait. The hang itself tells of a
         // rejection, and may end before there is one.
-        let wakeUp = Core(WakeUp(loop), role: .onlyWatching)
-        attach(wakeUp)
-        defer { wakeUp.withdraw() }
-        var timedOut = false
-        let timer = timeout.map { loop.schedule(after: $0) { timedOut = true } }
+        let wakeUp = loop._withUnsafeGuaranteedRef { WakeUp.take(on: $0) }
+        wakeUp._withUnsafeGuaranteedRef { attach($0, .fromOpaque(wakeUp.toOpaque())) }
+        defer { loop._withUnsafeGuaranteedRef { WakeUp.giveBack(wakeUp, to: $0) } }
+        let timer = timeout.map { limit in loop._withUnsafeGuaranteedRef { $0.schedule(after: limit) {} } }
         defer { timer?.cancel() }
         var hasWarned = false
         while true {
             if let settled { return settled }
             // With a time-out it is said when the time is up, and the timer, which is ours, has gone.
-            if !hasWarned && !loop.canWakeItself {
+            if !hasWarned && !loop._withUnsafeGuaranteedRef({ $0.canWakeItself }) {
                 hasWarned = true
-                conf.log(.hangCannotEnd(provenance(type: what(), origin: root.placeOfMaking), at: caller))
+                warn(what, caller)
                 continue
             }
-            if timedOut { throw PromiseError.timedOut }
-            if loop.isStopping { throw PromiseError.loopEnded }
-            try loop.turn(.wait)
+            if let timer, !timer.isPending { throw PromiseError.timedOut }
+            if loop._withUnsafeGuaranteedRef({ $0.isStopping }) { throw PromiseError.loopEnded }
+            try loop._withUnsafeGuaranteedRef { try $0.turn(.wait) }
         }
+    }
+
+    @inline(never)
+    private func warn(_ what: () -> String, _ caller: Origin) {
+        conf.log(.hangCannotEnd(provenance(type: what(), origin: root.placeOfMaking), at: caller))
     }
 }
 
-/// Does nothing: that it comes is enough.
-private struct WakeUp: Operation {
-    typealias Input = Void
-    typealias Output = Void
-    // A waiter that only watches does not keep its loop by the count of those that wait; who settles posts to it.
-    let loop: EventLoop
+/// The waiter of a `hang`. Does nothing: that it comes is enough.
+///
+/// Once it has come, nothing refers to it any more, and the next `hang` of the thread takes it again.
+// @unchecked: as for Core. The flags belong to the loop's thread.
+private final class WakeUp: Core, @unchecked Sendable {
+    // A waiter that only watches does not keep its loop by the count of those that wait; who settles posts to it. (A loop
+    // lets go of the one that it keeps when it ends.)
+    private let eventLoop: EventLoop
+    @exclusivity(unchecked) private var isAwaited = true
+    @exclusivity(unchecked) private var hasCome = false
 
-    init(_ loop: EventLoop) { self.loop = loop }
+    private init(_ loop: EventLoop) {
+        eventLoop = loop
+        super.init(
+            state: State.pending, loop: Unmanaged.passUnretained(loop).toOpaque(), role: [.onlyWatching, .onlyWaking]
+        ) { _, _ in }
+    }
 
-    func run(_ source: Source<Void>, _ core: Core) { core.finish(()) }
+    /// One that waits for nothing yet, with a reference for the list that it will wait in.
+    static func take(on loop: EventLoop) -> Unmanaged<WakeUp> {
+        guard let used = loop.takeSpareJob() else { return .passRetained(WakeUp(loop)) }
+        // Nothing else is ever kept there.
+        let wakeUp = Unmanaged<WakeUp>.fromOpaque(used.toOpaque())
+        wakeUp._withUnsafeGuaranteedRef {
+            $0.hasCome = false
+            $0.cameByLink = false
+        }
+        return wakeUp
+    }
+
+    /// The `hang` is over: keeps what has come, and leaves the rest to where it stands.
+    static func giveBack(_ wakeUp: Unmanaged<WakeUp>, to loop: EventLoop) {
+        if wakeUp._withUnsafeGuaranteedRef({ $0.hasCome }) { return loop.keepSpareJob(.fromOpaque(wakeUp.toOpaque())) }
+        // It is there as long as it has neither come nor been withdrawn.
+        let wakeUp = wakeUp.takeUnretainedValue()
+        wakeUp.isAwaited = false
+        wakeUp.withdraw()
+    }
+
+    override func runAndRelease() {
+        letGoOfSource()
+        // The reference that came with it is then the hang's.
+        if isAwaited { hasCome = true } else { Unmanaged.passUnretained(self).release() }
+    }
+
+    /// The loop has ended, and every `hang` on it. Any thread, so the flags are not looked at.
+    override func discardAndRelease() {
+        letGoOfSource()
+        Unmanaged.passUnretained(self).release()
+    }
+
+    private func letGoOfSource() {
+        let word = upstream.load(ordering: .relaxed)
+        if word != Upstream.taken { Core.release(upstream: word) }
+        upstream.store(Upstream.taken, ordering: .relaxed)
+    }
 }

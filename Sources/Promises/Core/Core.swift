@@ -74,6 +74,8 @@ class Core: Job, @unchecked Sendable {
         static var notListening: Role { Role(rawValue: 4) }
         /// Both.
         static var watching: Role { [.onlyWatching, .notListening] }
+        /// It is a `hang`'s, runs nothing, and so has no place in the order of the others.
+        static var onlyWaking: Role { Role(rawValue: 64) }
         /// What a promise that is settled with it as the only waiter must look at.
         static var unusual: Role { [.inlineAtHome, .onlyWatching] }
         /// Its operation is told of a cancellation and not destroyed by it: it cleans up.

@@ -195,15 +195,13 @@ extension Core {
     @inlinable
     func fulfill<Value>(_ value: consuming Value) {
         store(value)
-        retain()
-        settle(State.fulfilled | Self.flags(Value.self))
+        settleAndStay(State.fulfilled | Self.flags(Value.self))
     }
 
     @usableFromInline
     func reject(_ error: any Error) {
         storeError(error, placeOfMaking)
-        retain()
-        settle(State.rejected)
+        settleAndStay(State.rejected)
     }
 }
 

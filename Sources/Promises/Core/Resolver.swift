@@ -112,7 +112,8 @@ final class ResolverToken: Sendable {
     }
 
     deinit {
-        guard core.claim() else { return }
+        // Mostly it has settled; finding that out retains nothing.
+        guard Unmanaged.passUnretained(core)._withUnsafeGuaranteedRef({ $0.claim() }) else { return }
         Reports.abandoned(core)
         if conf.abandoned == .log { core.forsake() } else { core.reject(PromiseError.ofNobody) }
     }

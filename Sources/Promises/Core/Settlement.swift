@@ -58,7 +58,8 @@ extension Core {
         return kind == State.pending ? nil : settledRoot
     }
 
-    @usableFromInline
+    // Few have been linked.
+    @usableFromInline @inline(never)
     var settledRoot: (core: Unmanaged<Core>, kind: UInt)? {
         while true {
             let root = unmanagedRoot
@@ -76,8 +77,11 @@ extension Core {
     /// Lets `waiter` run once this core has settled: on its own loop, which must be this thread's, in the order of
     /// attaching; or inline, if it has none.
     @usableFromInline
-    func attach(_ waiter: Core) {
-        let node = Unmanaged<Job>.passRetained(waiter)
+    func attach(_ waiter: Core) { attach(waiter, .passRetained(waiter)) }
+
+    /// The same with a reference of the caller's to the waiter, which the list takes over.
+    @inline(__always)
+    func attach(_ waiter: Core, _ node: Unmanaged<Job>) {
         if let loop = waiter.loop, !waiter.role.contains(.onlyWatching) {
             waiter.countsAsWaiting = true
             Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerWaits() }
@@ -165,26 +169,56 @@ extension Core {
     @usableFromInline
     func settle(_ outcome: UInt) {
         let seen = state.load(ordering: .acquiring)
-        guard seen & (State.kindMask | State.isBusy) == State.pending, let node = Self.waiters(seen) else {
-            return settleAtLeisure(outcome)
+        guard seen & (State.kindMask | State.isBusy) == State.pending else { return settleAndGo(outcome) }
+        guard let node = Self.waiters(seen) else {
+            // The end of a chain.
+            guard exchange(seen, outcome) else { return settleAndGo(outcome) }
+            return Unmanaged.passUnretained(self).release()
         }
         let here = EventLoop.addressOfThisThread
         let source = address
         let isDone = node._withUnsafeGuaranteedRef {
-            // One waiter, of this thread, that is queued, is told, and has not been withdrawn.
             let waiter = unsafeDowncast($0, to: Core.self)
-            let isUsual =
-                waiter.next == nil && waiter.loop == here && waiter.upstream.load(ordering: .relaxed) == source
-                && waiter.role.isDisjoint(with: .unusual)
-            guard isUsual && exchange(seen, State.handled(outcome)) else { return false }
+            guard waiter.isUsual(from: source, here) && exchange(seen, State.handled(outcome)) else { return false }
             waiter.upstream.store(source | outcome & State.kindMask, ordering: .relaxed)
             return true
         }
-        guard isDone else { return settleAtLeisure(outcome) }
+        guard isDone else { return settleAndGo(outcome) }
         Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.enqueueOwned(node) }
     }
 
-    /// The cases beside the common one: no waiter, several, another thread's, an inline one, a link.
+    /// The same, and the caller keeps its reference: only what goes along with a waiter is retained.
+    @usableFromInline
+    func settleAndStay(_ outcome: UInt) {
+        let seen = state.load(ordering: .acquiring)
+        guard seen & (State.kindMask | State.isBusy) == State.pending else { return settleAtLeisure(outcome) }
+        guard let node = Self.waiters(seen) else {
+            if exchange(seen, outcome) { return }
+            return settleAtLeisure(outcome)
+        }
+        if Self.isLoneWakeUp(node) && exchange(seen, outcome) { return wake(node) }
+        let isUsual = node._withUnsafeGuaranteedRef {
+            unsafeDowncast($0, to: Core.self).isUsual(from: address, EventLoop.addressOfThisThread)
+        }
+        guard isUsual else { return settleAtLeisure(outcome) }
+        retain()
+        settle(outcome)
+    }
+
+    /// As the newest of a list, the only waiter: of this thread, is queued, is told, and has not been withdrawn.
+    @inline(__always)
+    private func isUsual(from source: UInt, _ here: UnsafeMutableRawPointer) -> Bool {
+        next == nil && loop == here && upstream.load(ordering: .relaxed) == source && role.isDisjoint(with: .unusual)
+    }
+
+    @inline(never)
+    private func settleAndGo(_ outcome: UInt) {
+        settleAtLeisure(outcome)
+        Unmanaged.passUnretained(self).release()
+    }
+
+    /// The cases beside the common one: no waiter, several, another thread's, an inline one, a link. The caller holds the
+    /// core.
     private func settleAtLeisure(_ outcome: UInt) {
         while true {
             let seen = state.load(ordering: .acquiring)
@@ -195,8 +229,7 @@ extension Core {
                 state.bitwiseOr(State.isClaimed, ordering: .relaxed)
                 root.movePayload(from: self)
                 root.retain()
-                root.settle(outcome)
-                break
+                return root.settle(outcome)
             }
             assert(seen & State.kindMask == State.pending, "a promise was settled twice")
             if seen & State.isBusy != 0 {
@@ -204,18 +237,31 @@ extension Core {
                 continue
             }
             guard let waiter = Self.waiters(seen) else {
-                if exchange(seen, outcome) { break }
+                if exchange(seen, outcome) { return }
+                continue
+            }
+            if Self.isLoneWakeUp(waiter) {
+                if exchange(seen, outcome) { return wake(waiter) }
                 continue
             }
             // A late comer must not overtake these on its own loop, so it goes on queueing here until all of them are on
             // their way.
             let final = Self.tellsAnyone(waiter) ? State.handled(outcome) : outcome
-            if exchange(seen, final | State.isSettling) {
-                deliverAll(waiter, final)
-                break
-            }
+            if exchange(seen, final | State.isSettling) { return deliverAll(waiter, final) }
         }
-        Unmanaged.passUnretained(self).release()
+    }
+
+    /// Whether the only waiter is a `hang`: others need not queue behind it.
+    @inline(__always)
+    private static func isLoneWakeUp(_ newest: Unmanaged<Job>) -> Bool {
+        newest._withUnsafeGuaranteedRef {
+            $0.next == nil && unsafeDowncast($0, to: Core.self).role.contains(.onlyWaking)
+        }
+    }
+
+    /// Sends it on its way, with nothing: it looks for itself.
+    private func wake(_ hang: Unmanaged<Job>) {
+        if !Self.deliver(hang, from: address, Upstream.taken) { hang.release() }
     }
 
     /// Whether one of the waiters is told of a rejection, and does not only watch.

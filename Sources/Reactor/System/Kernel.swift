@@ -5,7 +5,8 @@ import Glibc
 ///
 /// Used by the loop's thread alone. Results are the kernel's: zero or more, or `-errno`.
 package final class Kernel {
-    @exclusivity(unchecked) package var table: Syscalls
+    // A constant, so that calling what is in it retains nothing.
+    private let table: Syscalls
     // One counter a case of SystemCall, which is its index. A plain block, since an array's checks would cost more than
     // the counting.
     private let counts: UnsafeMutablePointer<Int>

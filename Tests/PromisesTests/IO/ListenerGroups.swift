@@ -145,10 +145,9 @@ import Testing
     @Test func anInlineHandlerMayReachForAnotherAcceptWhenTheListenerGoes() throws {
         var accepts: [Promise<Connection>] = []
         var told = 0
-        try EventLoop.withLoop(clock: VirtualClock(), syscalls: Syscalls()) { loop throws in
-            var table = Syscalls()
-            table.accept = { _, _ in -Int(EMFILE) }
-            loop.kernel.table = table
+        var table = Syscalls()
+        table.accept = { _, _ in -Int(EMFILE) }
+        try EventLoop.withLoop(clock: VirtualClock(), syscalls: table) { loop throws in
             let listener = try Listener.bind("127.0.0.1:0")
             accepts = (0..<3).map { _ in listener.accept() }
             // Of this thread only; the closure is Sendable for the sake of promises that others settle.

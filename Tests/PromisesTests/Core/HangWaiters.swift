@@ -1,0 +1,113 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What a `hang` leaves in the list of a promise to be woken by, which the next one of the thread uses again.
+@Suite struct HangWaiters {
+    @Test func theLoopThatKeepsOneIsLetGo() {
+        weak var ended: EventLoop?
+        EventLoop.withLoop { loop in
+            ended = loop
+            for _ in 0..<3 { hang(after(.zero)) }
+        }
+        #expect(ended == nil)
+    }
+
+    @Test func theLoopOfNestedHangsIsLetGo() {
+        weak var ended: EventLoop?
+        inLoop { loop in
+            ended = loop
+            hang(after(.seconds(1)).done { hang(after(.seconds(1)).done { hang(after(.seconds(1))) }) })
+        }
+        #expect(ended == nil)
+    }
+
+    @Test func oneThatStillWaitsIsNotUsedForAnotherPromise() {
+        inLoop { loop in
+            let (first, firstResolver) = Promise<Int>.pending()
+            let (second, secondResolver) = Promise<Int>.pending()
+            // A handler in its list keeps the place of the waiter that is withdrawn.
+            first.done { _ in }.orFail()
+            for limit in 1...3 {
+                #expect(throws: PromiseError.timedOut) { try hang(first, timeout: .seconds(limit)) }
+            }
+            after(.seconds(1)).done { firstResolver.fulfill(1) }
+            after(.seconds(2)).done { secondResolver.fulfill(2) }
+            expect(second, gives: 2)
+            #expect(loop.now.nanoseconds == 8_000_000_000)
+            expect(first, gives: 1)
+        }
+    }
+
+    @Test func oneThatComesAfterItsHangHasEndedIsNotUsedMeanwhile() throws {
+        try inLoop { loop throws in
+            let (first, firstResolver) = Promise<Int>.pending()
+            let (second, secondResolver) = Promise<Int>.pending()
+            loop.schedule(after: .seconds(1)) {
+                // The last job of a turn: the waiter's turn comes in the next, when the promise has long been asked.
+                for _ in 0..<1023 { loop.enqueue {} }
+                loop.enqueue { firstResolver.fulfill(1) }
+            }
+            #expect(try hang(first) == 1)
+            #expect(loop.isReady)
+            loop.schedule(after: .seconds(1)) { secondResolver.fulfill(2) }
+            #expect(try hang(second) == 2)
+            #expect(loop.now.nanoseconds == 2_000_000_000)
+        }
+    }
+
+    @Test func aHandlerBehindAHangRunsAsEver() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var order: [String] = []
+            after(.seconds(1)).done {
+                promise.done { _ in order.append("attached before") }.orFail()
+                resolver.fulfill(1)
+                promise.done { _ in order.append("attached after") }.orFail()
+            }
+            #expect(try hang(promise) == 1)
+            order.append("hang")
+            try loop.run()
+            #expect(order == ["attached before", "attached after", "hang"])
+        }
+    }
+
+    @Test func manyThreadsHangOnTheSamePromises() {
+        let pairs = (0..<scaled(2000)).map { _ in Promise<Int>.pending() }
+        let promises = pairs.map(\.promise)
+        let sums = Shared<[Int]>([])
+        let threads = (0..<3).map { _ in
+            Strand {
+                // Otherwise each hang would be logged.
+                let hold = EventLoop.current.hold()
+                let sum = promises.reduce(0) { sum, promise in sum + ((try? hang(promise)) ?? -1) }
+                hold.release()
+                sums.change { $0.append(sum) }
+            }
+        }
+        for pair in pairs {
+            pair.resolver.fulfill(1)
+            sched_yield()
+        }
+        for thread in threads { thread.join() }
+        #expect(sums.value == [Int](repeating: promises.count, count: 3))
+    }
+
+    @Test func aRejectionFromAnotherThreadIsThrownAndNotReported() {
+        let lines = logged {
+            EventLoop.withLoop { loop in
+                let hold = loop.hold()
+                let (promise, resolver) = Promise<Int>.pending()
+                let thread = Strand {
+                    for _ in 0..<100 { sched_yield() }
+                    resolver.reject(Flaw(1))
+                }
+                expect(promise, failsWith: Flaw(1))
+                thread.join()
+                hold.release()
+            }
+        }
+        #expect(lines == [])
+    }
+}
