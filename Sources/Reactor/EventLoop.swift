@@ -14,70 +14,76 @@ import Synchronization
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
     // checks for these fields cost a quarter of the instructions of a promise's hop, and as much of a turn.
+    //
+    // First what every turn looks at, close together: who wakes up has none of it in the cache.
     @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
     @exclusivity(unchecked) @usableFromInline package internal(set) var waitingHandlers = 0
     @exclusivity(unchecked) var inlineJobs = Trampoline()
-    @exclusivity(unchecked) var discardedJobs = Trampoline()
     @usableFromInline let mailbox = Mailbox()
     package let kernel: Kernel
     package let clock: LoopClock
-
     @exclusivity(unchecked) var poller = Poller()
     @exclusivity(unchecked) var timers = TimerQueue()
-    @exclusivity(unchecked) var counters = LoopMetrics()
-    @exclusivity(unchecked) var signals = LoopSignals()
-    @exclusivity(unchecked) var holds: [ObjectIdentifier: Origin] = [:]
-    @exclusivity(unchecked) var hooks = LoopHooks()
-    @exclusivity(unchecked) var meter = HandlerMeter()
+    let forkGeneration = Fork.generation
+    @exclusivity(unchecked) private var depthOfTurns = 0
     /// Whether the time of handlers is taken.
     @exclusivity(unchecked) var isTiming = false
-    /// The same for other threads, which so know whether to remember where a job comes from.
-    let keepsOrigins = Atomic(false)
-    @exclusivity(unchecked) private var depthOfTurns = 0
+    /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
+    /// `Metrics.timeWaiting`. One reading of the clock a handler, about 25 ns, and two a wait; off by default.
+    @exclusivity(unchecked) public var measuresHandlers = false {
+        didSet { timingHasChanged() }
+    }
+    /// Whether to take the time of every wait, for `Metrics.timeWaiting`, and of every turn, for `Metrics.longestTurn`.
+    /// Three readings of the clock a turn, about 75 ns, however much happens in it; off by default.
+    @exclusivity(unchecked) public var measuresTurns = false
+    @exclusivity(unchecked) var stopRequested = false
+    /// Whether runs are to end, since the loop's thread is: see `spawn`.
+    @exclusivity(unchecked) var isStopping = false
+    @exclusivity(unchecked) package internal(set) var hasEnded = false
+    // Another event loop waits for this one, by `fileDescriptor`: the mailbox is left parked between turns, so that
+    // mail shows there.
+    @exclusivity(unchecked) var isCarried = false
+    // We have parked the mailbox and not yet looked whether somebody found it so.
+    @exclusivity(unchecked) var isParked = false
+    // Read by other threads, after they have found the mailbox parked; written before it is.
+    let wakeDescriptor = Atomic<CInt>(-1)
+    @exclusivity(unchecked) var timerDescriptor: CInt = -1
+    // The moment for which the timerfd is armed; `.max` when it is not.
+    @exclusivity(unchecked) var armedDeadline = Int64.max
+    // How often another thread found us parked: each has written the eventfd, or is about to.
+    @exclusivity(unchecked) var wakesOwed: UInt64 = 0
+    /// Where handlers have been attached since it was driven last, if it may be that nobody ever does.
+    @exclusivity(unchecked) var unattended: Unattended?
     /// Work that other threads do for this loop: see `Remote.beginOutsideWork`.
     let outsideWork = Atomic<Int>(0)
+    // See `keepSpareJob`. Owned.
+    @exclusivity(unchecked) var spareJob: Unmanaged<Job>?
+    @exclusivity(unchecked) var hooks = LoopHooks()
+    @exclusivity(unchecked) var counters = LoopMetrics()
+    @exclusivity(unchecked) var holds: [ObjectIdentifier: Origin] = [:]
+
+    @exclusivity(unchecked) var signals = LoopSignals()
+    @exclusivity(unchecked) var discardedJobs = Trampoline()
+    @exclusivity(unchecked) var meter = HandlerMeter()
+    /// See `turnTime`.
+    @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
+    /// The same as `isTiming` for other threads, which so know whether to remember where a job comes from.
+    let keepsOrigins = Atomic(false)
     /// Handlers that dispatchers have; see `Remote.beginDispatchedJob`.
     let dispatchedJobs = Atomic<Int>(0)
     /// Whether a job is on its way here that only says that such work has ended.
     let isNudged = Atomic(false)
     /// Whom the job of a pool works for that this thread is at.
     @exclusivity(unchecked) var patron: Remote?
-    @exclusivity(unchecked) var stopRequested = false
-    /// Whether runs and hangs are to end, since the loop's thread is: see `spawn`.
-    @exclusivity(unchecked) package internal(set) var isStopping = false
-    @exclusivity(unchecked) package internal(set) var hasEnded = false
-    /// Where handlers have been attached since it was driven last, if it may be that nobody ever does.
-    @exclusivity(unchecked) var unattended: Unattended?
-    var isCountedUnattended = false
+    @exclusivity(unchecked) var isCountedUnattended = false
     // Until the loop ends. It holds the loop in turn.
     var door: Remote?
     /// See `servesMainActor`. `nil`: not known yet.
     @exclusivity(unchecked) var isOnMainThread: Bool?
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
-
-    @exclusivity(unchecked) var timerDescriptor: CInt = -1
-    // The moment for which the timerfd is armed; `.max` when it is not.
-    @exclusivity(unchecked) var armedDeadline = Int64.max
-    // Read by other threads, after they have found the mailbox parked; written before it is.
-    let wakeDescriptor = Atomic<CInt>(-1)
-    // How often another thread found us parked: each has written the eventfd, or is about to.
-    @exclusivity(unchecked) var wakesOwed: UInt64 = 0
-    // Another event loop waits for this one, by `fileDescriptor`: the mailbox is left parked between turns, so that
-    // mail shows there.
-    @exclusivity(unchecked) var isCarried = false
-    // We have parked the mailbox and not yet looked whether somebody found it so.
-    @exclusivity(unchecked) var isParked = false
-
-    /// See `turnTime`.
-    @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
-
-    // See `keepSpareJob`. Owned.
-    @exclusivity(unchecked) var spareJob: Unmanaged<Job>?
-
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
     let orphans = Atomic<Int>(0)
-    let forkGeneration = Fork.generation
     /// Whether a job of Swift's has been reported that came after the end.
     let hasReportedTask = Atomic(false)
     @exclusivity(unchecked) var buffer: UnsafeMutableRawBufferPointer?
@@ -85,16 +91,6 @@ public final class EventLoop {
     /// Tells loops apart where addresses do not: a new one may have the address of one that has ended.
     package let serial = EventLoop.serials.add(1, ordering: .relaxed).newValue
     private static let serials = Atomic<Int>(0)
-
-    /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
-    /// `Metrics.timeWaiting`. One reading of the clock a handler, about 25 ns, and two a wait; off by default.
-    @exclusivity(unchecked) public var measuresHandlers = false {
-        didSet { timingHasChanged() }
-    }
-
-    /// Whether to take the time of every wait, for `Metrics.timeWaiting`, and of every turn, for `Metrics.longestTurn`.
-    /// Three readings of the clock a turn, about 75 ns, however much happens in it; off by default.
-    @exclusivity(unchecked) public var measuresTurns = false
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
@@ -255,6 +251,10 @@ public final class EventLoop {
         awaitsOutsideWork || !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0
             || poller.hasUndelivered || !holds.isEmpty || signals.hasReferenced
     }
+
+    /// Whether who waits on this loop is to give up. (Read from another module `isStopping` itself would be checked for
+    /// exclusivity after all.)
+    package var isToStop: Bool { isStopping }
 
     /// Whether anything on this loop, referenced or not, or work that it knows of, could still make something happen; if not,
     /// only another thread can.

@@ -90,7 +90,7 @@ extension Core {
                 continue
             }
             if let timer, !timer.isPending { throw PromiseError.timedOut }
-            if loop._withUnsafeGuaranteedRef({ $0.isStopping }) { throw PromiseError.loopEnded }
+            if loop._withUnsafeGuaranteedRef({ $0.isToStop }) { throw PromiseError.loopEnded }
             try loop._withUnsafeGuaranteedRef { try $0.turn(.wait) }
         }
     }
