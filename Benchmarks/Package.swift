@@ -47,6 +47,13 @@ let package = Package(
         .executableTarget(
             name: "empty-loop", dependencies: [.product(name: "Reactor", package: "swift-reactor")]),
         .executableTarget(
+            name: "crossings",
+            dependencies: [
+                "CSupport",
+                .product(name: "Promises", package: "swift-reactor"),
+                .product(name: "Reactor", package: "swift-reactor"),
+            ]),
+        .executableTarget(
             name: "foreign-threads",
             dependencies: [
                 .product(name: "Promises", package: "swift-reactor"),
