@@ -2,8 +2,8 @@ import Glibc
 import Reactor
 import Synchronization
 
-// How a core settles, how others wait for it, and how it ends. The whole of it is here and in the files beside it, on
-// following, on cancelling and on the list of waiters, and none of it is generic: values are words that the operations
+// How a core settles and tells those who wait. That, and what is in the files beside it on attaching, following, cancelling,
+// ending and the list of waiters, is the whole of it, and none of it is generic: values are words that the operations
 // have stored.
 //
 // Who may do what:
@@ -71,83 +71,6 @@ extension Core {
             }
         }
     }
-
-    // MARK: Waiting
-
-    /// Lets `waiter` run once this core has settled: on its own loop, which must be this thread's, in the order of
-    /// attaching; or inline, if it has none.
-    @usableFromInline
-    func attach(_ waiter: Core) { attach(waiter, .passRetained(waiter)) }
-
-    /// The same with a reference of the caller's to the waiter, which the list takes over.
-    @inline(__always)
-    func attach(_ waiter: Core, _ node: Unmanaged<Job>) {
-        if let loop = waiter.loop, !waiter.role.contains(.onlyWatching) {
-            waiter.countsAsWaiting = true
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerWaits() }
-        }
-        waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
-        let seen = state.load(ordering: .acquiring)
-        if seen & State.kindMask == State.pending && push(waiter, node, seen).done { return }
-        attachAtLeisure(waiter, node)
-    }
-
-    /// One try to make `waiter` the newest in a list whose state was `seen`.
-    @inline(__always)
-    private func push(_ waiter: Core, _ node: Unmanaged<Job>, _ seen: UInt) -> (done: Bool, now: UInt) {
-        waiter.next = Self.waiters(seen)
-        let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
-        let (done, now) = state.compareExchange(
-            expected: seen, desired: word, successOrdering: .releasing, failureOrdering: .acquiring)
-        return (done, now)
-    }
-
-    /// The cases beside the common one: a core that has settled, or is doing so, or is linked; another thread's push.
-    @inline(never)
-    private func attachAtLeisure(_ waiter: Core, _ node: Unmanaged<Job>) {
-        let here = EventLoop.unmanagedOfThisThread
-        var seen = state.load(ordering: .acquiring)
-        waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
-        while true {
-            let kind = seen & State.kindMask
-            guard kind == State.pending || kind != State.link && seen & State.isSettling != 0 else { break }
-            let (done, now) = push(waiter, node, seen)
-            if done { return }
-            seen = now
-        }
-        if seen & State.kindMask == State.link { return attachToRoot(waiter, node, here) }
-        if !waiter.role.contains(.onlyWatching) { markHandled() }
-        retain()
-        waiter.upstream.store(address | seen & State.kindMask, ordering: .relaxed)
-        if waiter.loop == nil || waiter.role.contains(.inlineAtHome) {
-            return here._withUnsafeGuaranteedRef { $0.runInline(node) }
-        }
-        here._withUnsafeGuaranteedRef {
-            // What another thread has posted to us was settled before: it must not be overtaken.
-            $0.takeMail()
-            $0.enqueueOwned(node)
-        }
-    }
-
-    private func attachToRoot(_ waiter: Core, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
-        let root = root
-        waiter.cameByLink = true
-        guard root === Core.never else { return root.attachAtLeisure(waiter, node) }
-        // Nobody will ever settle it: the handler is let go at once.
-        let never = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | Upstream.forsaken
-        waiter.upstream.store(never, ordering: .relaxed)
-        here._withUnsafeGuaranteedRef { $0.runInline(node) }
-    }
-
-    /// A rejection that somebody has been told of is not reported when it dies.
-    @usableFromInline
-    func markHandled() {
-        let seen = state.load(ordering: .relaxed)
-        guard seen & (State.kindMask | State.isHandled) == State.rejected else { return }
-        state.bitwiseOr(State.isHandled, ordering: .relaxed)
-    }
-
-    // MARK: Settling
 
     /// Wins the right to settle a core that several resolvers share; false if another was first.
     @usableFromInline
@@ -338,70 +261,4 @@ extension Core {
         if !isDelivered { EventLoop.ofThisThread.discard(node) }
         return true
     }
-
-    // MARK: The end of a core
-
-    func end(_ record: Record? = nil) {
-        let seen = state.load(ordering: .acquiring)
-        switch seen & State.kindMask {
-        case State.fulfilled:
-            if seen & State.isTrivial == 0 { code(self, .destroy) }
-        case State.rejected:
-            let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
-            if seen & State.isHandled == 0 { Reports.unhandled(error, origin, record) }
-        case State.link:
-            dropOperation()
-            Self.releaseLinks(seen)
-        default:
-            assert(Self.waiters(seen) == nil, "a promise's producer went without a word to those who wait")
-            dropOperation()
-        }
-    }
-
-    /// A chain of links can be a million long; it is taken apart in a loop, not by one deinit inside another.
-    private static func releaseLinks(_ first: UInt) {
-        var word = first
-        while word & State.kindMask == State.link {
-            var core = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
-                .takeRetainedValue()
-            guard isKnownUniquelyReferenced(&core) else { return }
-            word = core.state.load(ordering: .acquiring)
-            // Nobody else has it, so its link is ours to take; it dies here as pending, without waiters.
-            if word & State.kindMask == State.link { core.state.store(State.pending, ordering: .relaxed) }
-        }
-    }
-
-    // MARK: Without a producer
-
-    /// What would have settled this core has gone, or is about to: those who wait are told so, each on its own loop.
-    /// Called by the producer, while it still holds the core.
-    func producerIsGone(_ error: @autoclosure () -> PromiseError = .ofNobody) {
-        guard isOpen else { return }
-        if conf.abandoned == .log { return forsake() }
-        storeError(error(), nil)
-        retain()
-        settle(State.rejected)
-    }
-
-    /// Lets those who wait go without running them, each on its own loop; this core and they stay pending for ever. For the
-    /// holder of the right to settle.
-    func forsake() {
-        while true {
-            let seen = state.load(ordering: .acquiring)
-            if seen & State.kindMask == State.link { return root.forsake() }
-            guard seen & State.kindMask == State.pending else { return }
-            if seen & State.isBusy != 0 {
-                sched_yield()
-            } else if let waiter = Self.waiters(seen) {
-                if exchange(seen, seen & ~State.pointerMask) { deliver(waiter, Upstream.forsaken) }
-            } else {
-                let never = Unmanaged.passRetained(Core.never)
-                if exchange(seen, UInt(bitPattern: never.toOpaque()) | State.link) { return }
-                never.release()
-            }
-        }
-    }
-
-    /// Where promises end that nobody will settle: pending, and nobody waits here.
-    static let never = Core(state: State.pending, loop: nil) { _, _ in }
 }

@@ -1,0 +1,71 @@
+import Glibc
+import Reactor
+import Synchronization
+
+// How a core ends: when its last reference goes, and when nobody is left who could settle it.
+
+extension Core {
+    func end(_ record: Record? = nil) {
+        let seen = state.load(ordering: .acquiring)
+        switch seen & State.kindMask {
+        case State.fulfilled:
+            if seen & State.isTrivial == 0 { code(self, .destroy) }
+        case State.rejected:
+            let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
+            if seen & State.isHandled == 0 { Reports.unhandled(error, origin, record) }
+        case State.link:
+            dropOperation()
+            Self.releaseLinks(seen)
+        default:
+            assert(Self.waiters(seen) == nil, "a promise's producer went without a word to those who wait")
+            dropOperation()
+        }
+    }
+
+    /// A chain of links can be a million long; it is taken apart in a loop, not by one deinit inside another.
+    private static func releaseLinks(_ first: UInt) {
+        var word = first
+        while word & State.kindMask == State.link {
+            var core = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
+                .takeRetainedValue()
+            guard isKnownUniquelyReferenced(&core) else { return }
+            word = core.state.load(ordering: .acquiring)
+            // Nobody else has it, so its link is ours to take; it dies here as pending, without waiters.
+            if word & State.kindMask == State.link { core.state.store(State.pending, ordering: .relaxed) }
+        }
+    }
+
+    // MARK: Without a producer
+
+    /// What would have settled this core has gone, or is about to: those who wait are told so, each on its own loop.
+    /// Called by the producer, while it still holds the core.
+    func producerIsGone(_ error: @autoclosure () -> PromiseError = .ofNobody) {
+        guard isOpen else { return }
+        if conf.abandoned == .log { return forsake() }
+        storeError(error(), nil)
+        retain()
+        settle(State.rejected)
+    }
+
+    /// Lets those who wait go without running them, each on its own loop; this core and they stay pending for ever. For the
+    /// holder of the right to settle.
+    func forsake() {
+        while true {
+            let seen = state.load(ordering: .acquiring)
+            if seen & State.kindMask == State.link { return root.forsake() }
+            guard seen & State.kindMask == State.pending else { return }
+            if seen & State.isBusy != 0 {
+                sched_yield()
+            } else if let waiter = Self.waiters(seen) {
+                if exchange(seen, seen & ~State.pointerMask) { deliver(waiter, Upstream.forsaken) }
+            } else {
+                let never = Unmanaged.passRetained(Core.never)
+                if exchange(seen, UInt(bitPattern: never.toOpaque()) | State.link) { return }
+                never.release()
+            }
+        }
+    }
+
+    /// Where promises end that nobody will settle: pending, and nobody waits here.
+    static let never = Core(state: State.pending, loop: nil) { _, _ in }
+}
