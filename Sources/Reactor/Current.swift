@@ -75,7 +75,8 @@ extension EventLoop {
         let isMainThread = clinux_gettid() == getpid()
         let loop = isMainThread ? mainLoop.loop : EventLoop()
         loop.settleOnThisThread(endsWithIt: !isMainThread)
-        if isMainThread { watchMainLoop() } else { loop.expectToBeDriven() }
+        loop.expectToBeDriven(isMain: isMainThread)
+        if isMainThread { watchMainLoop() }
         return loop
     }
 

@@ -1,7 +1,11 @@
+import Glibc
+
 // The descriptors of a loop, for the layers above.
 
 extension EventLoop {
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
+        // A task may outlive its loop, on another thread.
+        if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
         assertOwner()
         // Nearly always the kernel need not hear of it. In a forked child nobody is refused who only gives up what he has.
         if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openPoller() }

@@ -9,6 +9,28 @@ extension EventLoop {
         hasEnded = true
         if isParked { unpark() }
         mailbox.close(into: &ready)
+        let undelivered = letGoOfEverything() + waitingHandlers
+        spareJob.take()?.release()
+        endUnattended(withHandlers: undelivered > 0)
+        if undelivered > 0 { LoopReport.send(.undelivered(undelivered)) }
+        let door = door.take()
+        door?.ended.open()
+        // Who has learned of the end may have settled what was waited for here. It has been counted.
+        _ = letGoOfEverything()
+        awaitOwedWakes()
+        if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
+        poller.close(kernel)
+        // Last: from here on Swift's jobs of this loop run on another thread, and use what was this one's.
+        defer { isOver.open() }
+        guard waitingHandlers > 0 else { return }
+        // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused
+        // by the mailbox already, which has taken the count below zero.
+        let kept = Unmanaged.passRetained(self)
+        if orphans.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
+    }
+
+    /// Lets go of what is ready or waits, unrun; how much of it is to be reported is the answer.
+    private func letGoOfEverything() -> Int {
         var undelivered = 0
         // Letting go of one thing may make another ready, or start a timer: until nothing is left.
         while true {
@@ -27,24 +49,9 @@ extension EventLoop {
             if jobs.isEmpty && handlers.isEmpty && ready.isEmpty && timers.isEmpty && poller.waiting == 0
                 && removed.isEmpty
             {
-                break
+                return undelivered
             }
         }
-        spareJob.take()?.release()
-        awaitOwedWakes()
-        if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
-        poller.close(kernel)
-        defer {
-            let door = door.take()
-            door?.ended.open()
-        }
-        endUnattended(withHandlers: undelivered + waitingHandlers > 0)
-        if undelivered + waitingHandlers > 0 { LoopReport.send(.undelivered(undelivered + waitingHandlers)) }
-        guard waitingHandlers > 0 else { return }
-        // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused
-        // by the mailbox already, which has taken the count below zero.
-        let kept = Unmanaged.passRetained(self)
-        if orphans.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
     }
 
     /// A thread that took us from "parked" writes the eventfd a moment later: it must not find another's descriptor

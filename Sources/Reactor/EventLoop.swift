@@ -60,9 +60,10 @@ public final class EventLoop {
     @exclusivity(unchecked) var spareJob: Unmanaged<Job>?
     @exclusivity(unchecked) var hooks = LoopHooks()
     @exclusivity(unchecked) var counters = LoopMetrics()
-    @exclusivity(unchecked) var holds: [ObjectIdentifier: Origin] = [:]
+    @exclusivity(unchecked) var holds: [Int: Origin] = [:]
 
     @exclusivity(unchecked) var signals = LoopSignals()
+    @exclusivity(unchecked) var lastHold = 0
     @exclusivity(unchecked) var discardedJobs = Trampoline()
     @exclusivity(unchecked) var meter = HandlerMeter()
     /// See `turnTime`.
@@ -78,8 +79,11 @@ public final class EventLoop {
     @exclusivity(unchecked) var isCountedUnattended = false
     // Until the loop ends. It holds the loop in turn.
     var door: Remote?
+    /// Opened when nothing of the loop's end is left to do.
+    let isOver = Latch()
     /// See `servesMainActor`. `nil`: not known yet.
     @exclusivity(unchecked) var isOnMainThread: Bool?
+    @exclusivity(unchecked) var isRunningMainActorJobs = false
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
@@ -245,6 +249,20 @@ public final class EventLoop {
 
     var isBeingDriven: Bool { depthOfTurns > 0 }
 
+    /// Runs `body` as if in a turn.
+    func whileDriven<Value>(_ body: () -> Value) -> Value {
+        let outer = clinux_get_current_loop()
+        clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
+        depthOfTurns += 1
+        if depthOfTurns == 1 { attend() }
+        defer {
+            if depthOfTurns == 1 { leaveUnattended() }
+            depthOfTurns -= 1
+            clinux_set_current_loop(outer)
+        }
+        return body()
+    }
+
     /// Whether anything is left that the loop waits for.
     public var isAlive: Bool {
         // First: what such work has posted to us before it ended must be seen in the mailbox then.
@@ -283,18 +301,19 @@ public final class EventLoop {
     }
 
     /// Any thread: whether this is the loop's, with the loop as its current one, and the loop has not ended.
-    var isCurrent: Bool { isOfThisThread && !hasEnded }
+    var isCurrent: Bool { isCurrentOne && !hasEnded }
 
     /// The same, whether or not it has ended.
-    var isOfThisThread: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
+    private var isCurrentOne: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
 
     /// Whether the calling thread may use the loop, which it must know to be there: it is the loop's own, and the loop has
     /// not ended. (Who is not asks nothing that the owner could be changing.)
-    package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded }
+    package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded && isAttended }
 
-    /// In debug builds: this is the thread that the loop belongs to.
+    /// In debug builds: this is the thread that the loop belongs to, if it has not ended.
     package func assertOwner(_ call: StaticString = #function) {
         assert(
-            EventLoop.owns(self), "\(call) was called on another thread than the loop's own; use loop.remote there")
+            EventLoop.owns(self) || hasEnded,
+            "\(call) was called on another thread than the loop's own; use loop.remote there")
     }
 }

@@ -3,22 +3,30 @@ extension EventLoop {
     /// async task. `whatKeepsItAlive` names the line of the call.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
         assertOwner()
-        let hold = Hold(self)
-        holds[ObjectIdentifier(hold)] = Origin(file, line)
-        return hold
+        lastHold += 1
+        holds[lastHold] = Origin(file, line)
+        return Hold(self, lastHold)
     }
 
     /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()` or when the last reference to it goes.
     public final class Hold {
         private var loop: EventLoop?
+        // Not its address, which another may have by the time that the end of this one is known to the loop.
+        private let id: Int
 
-        fileprivate init(_ loop: EventLoop) { self.loop = loop }
+        fileprivate init(_ loop: EventLoop, _ id: Int) {
+            self.loop = loop
+            self.id = id
+        }
 
-        deinit { release() }
+        deinit {
+            loop?.putInOrder { [loop, id] in if let loop, !loop.hasEnded { loop.holds[id] = nil } }
+        }
 
         /// Lets the loop end as far as this hold is concerned. Again: nothing happens.
         public func release() {
-            loop?.holds[ObjectIdentifier(self)] = nil
+            loop?.assertOwner()
+            loop?.holds[id] = nil
             loop = nil
         }
     }

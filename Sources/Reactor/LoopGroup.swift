@@ -54,7 +54,7 @@ public final class LoopGroup: Sendable {
             }
         } catch {
             for member in members { member.remote.stop() }
-            for member in members { member.remote.ended.wait() }
+            for member in members { member.remote.loop.isOver.wait() }
             throw error
         }
         self.members = members

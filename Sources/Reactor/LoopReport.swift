@@ -24,7 +24,7 @@ package enum LoopReport: Sendable {
             case .taskOfEndedLoop:
                 LoopReport.print("a task ran on a thread of its own, since its event loop has ended")
             case .unattended(let origin):
-                LoopReport.print("the handler attached at \(origin) waits on a thread whose event loop nobody drives")
+                LoopReport.print("what was begun at \(origin) waits on a thread whose event loop nobody drives")
             case .loopFailed(let name, let error):
                 LoopReport.print("the event loop \"\(name)\" ended, since it could not go on: \(error)")
             }

@@ -26,7 +26,14 @@ extension EventLoop {
     /// Runs jobs of the main actor: about those that have come, so that a chain of them cannot hold the loop. If more are left, the
     /// eventfd is written anew.
     func runMainActorJobs() {
-        if servesMainActor { clinux_run_main_queue() }
+        if servesMainActor { runMainQueue() }
+    }
+
+    private func runMainQueue() {
+        let outer = isRunningMainActorJobs
+        isRunningMainActorJobs = true
+        clinux_run_main_queue()
+        isRunningMainActorJobs = outer
     }
 
     /// A loop that is about to end its `run()`: runs jobs of the main actor that it has not seen, since it has not waited since
@@ -36,7 +43,7 @@ extension EventLoop {
         var count: UInt64 = 0
         let fd = clinux_main_queue()
         guard fd >= 0, read(fd, &count, 8) == 8 else { return false }
-        clinux_run_main_queue()
+        runMainQueue()
         return true
     }
 
@@ -54,7 +61,7 @@ extension EventLoop {
     ///
     /// Without it Swift ends the main thread at the first `await`, `@MainActor` code goes on on other threads, and nobody
     /// drives the main thread's loop. With it `@MainActor` code stays on the main thread, next to the promises there. The
-    /// process ends when `main` returns, whatever the loop still waits for.
+    /// process ends when `main` returns, whatever the loop still waits for; `stop()` ends what runs nested, and not that.
     ///
     /// It sets a hook of Swift's runtime (`swift_task_asyncMainDrainQueue_hook`), which was there from 5.5 to 6.3.
     ///
@@ -66,7 +73,7 @@ extension EventLoop {
         let isSet = clinux_set_while_async_main_waits {
             // On the main thread, whose loop is this one.
             let loop = EventLoop.ofThisThread
-            loop.driveUntilStopped()
+            while loop.driveUntilStopped() {}
         }
         if !isSet { throw .badInput("EventLoop.driveAsyncMain(): this Swift runtime has no hook for it") }
     }

@@ -64,12 +64,13 @@ extension EventLoop {
         }
 
         /// Blocks the calling thread until the loop has ended, with all that it held; a loop of `EventLoop.spawn` ends after
-        /// `stop()`. At once if this is the loop's own thread, where waiting for it would not end.
+        /// `stop()`. At once if this is the loop's own thread, or a forked child, where waiting for it would not end.
         ///
         /// On the thread of another loop nothing else happens there meanwhile; see `Remote.ended` of `Promises` then.
         @available(*, noasync, message: "it blocks its thread")
         public func join() {
-            if !loop.isOfThisThread { ended.wait() }
+            if EventLoop.owns(loop) || loop.isForked { return }
+            loop.isOver.wait()
         }
 
         /// Whether the loop has ended. Any thread.

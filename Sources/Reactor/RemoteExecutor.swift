@@ -8,8 +8,9 @@ import Synchronization
 /// come. It does not keep the loop alive before that: take a `hold()`, or await in `Promise { … }`, which the loop counts.
 ///
 /// Swift's jobs must run, or their tasks would never end. So those that come when the loop has ended, or that it leaves
-/// behind when it ends, run on a thread which is there for the jobs of all ended loops, one after the other; the
-/// first of a loop is reported. Isolation holds: two jobs of one loop never run at the same time.
+/// behind when it ends, run when it has ended for good, on a thread which is there for the jobs of all ended loops, one after
+/// the other; the first of a loop is reported. Isolation holds: two jobs of one loop never run at the same time. But a job that
+/// turns the loop, by `hang` for instance, lets others run in its midst, also those of the same actor.
 extension EventLoop.Remote: SerialExecutor, TaskExecutor {
     /// Called by Swift, for tasks that prefer the loop. Any thread.
     public func enqueue(_ job: consuming ExecutorJob) { SwiftJob(UnownedJob(job), .task(self), loop).enqueue() }
@@ -102,10 +103,15 @@ private final class SwiftJob: Job {
         // In a forked child the task is the parent's.
         if loop.isForked { return }
         if !loop.hasReportedTask.exchange(true, ordering: .relaxed) { LoopReport.send(.taskOfEndedLoop) }
-        // Not one inside the other, and not here: whoever enqueues may hold anything.
+        // Not while the loop's own thread ends it, which touches what the job may.
+        loop.isOver.whenOpen { [job, purpose] in Self.runElsewhere(job, purpose) }
+    }
+
+    /// Not one inside the other, and not here: whoever enqueues may hold anything.
+    private static func runElsewhere(_ job: UnownedJob, _ purpose: Purpose) {
         while true {
             do {
-                return try Self.afterlife.dispatch { [job, purpose] in Self.run(job, purpose, nil) }
+                return try afterlife.dispatch { run(job, purpose, nil) }
             } catch DispatchError.poolIsForked {
                 // The thread is the parent's; there is none to wait for.
                 return

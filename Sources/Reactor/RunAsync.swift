@@ -1,5 +1,3 @@
-import CLinux
-
 extension EventLoop {
     /// Runs an async function on this loop and drives it meanwhile: how a synchronous `main`, or a test, uses `await`.
     ///
@@ -18,29 +16,39 @@ extension EventLoop {
     /// `stop()` cancels the task; this still returns when `body` does. A virtual clock goes on while `body` waits for other
     /// threads, but for those that a promise of this loop waits for.
     ///
-    /// - Throws: what `body` throws; `SystemError` as `run()`.
+    /// - Throws: what `body` throws; `SystemError` as `run()`, before `body` has begun; `DispatchError.badInput` in a job of the main
+    ///   actor, which `body` would wait for, and never get its turn: await the function there.
     @available(*, noasync, message: "call the async function itself")
     @discardableResult
     public func run<Value>(_ body: @escaping () async throws -> Value) throws -> Value {
         try checkWhetherItCanTurn()
         assertOwner()
+        if isRunningMainActorJobs {
+            throw DispatchError.badInput(
+                "EventLoop.run { … } in a job of the main actor, which the async function would wait for; await it instead"
+            )
+        }
+        // What can fail fails now: a body that has begun must not outlive this call.
+        if !hasWaker { try openWaker() }
+        defer { stopRequested = false }
         let home = remote
         let outcome = Outcome<Value>()
         // Sound since the task's executor is this thread's: neither `body` nor what it captured is used on another one.
         nonisolated(unsafe) let body = body
-        let outer = clinux_get_current_loop()
-        clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        let task = Task.immediate(executorPreference: home) {
-            do { outcome.result = .success(try await body()) } catch { outcome.result = .failure(error) }
+        let task = whileDriven {
+            Task.immediate(executorPreference: home) {
+                do { outcome.result = .success(try await body()) } catch { outcome.result = .failure(error) }
+            }
         }
-        clinux_set_current_loop(outer)
         while true {
             if let result = outcome.result { return try result.get() }
             if stopRequested || isStopping {
                 stopRequested = false
                 task.cancel()
             }
-            try turn(.wait)
+            do { try turn(.wait) } catch {
+                fatalError("EventLoop.run { … } cannot go on, nor leave what it runs behind: \(error)")
+            }
         }
     }
 

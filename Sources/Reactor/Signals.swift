@@ -25,7 +25,10 @@ extension EventLoop {
 
         /// Ends the watch and releases its handler; with the last watch of a signal the previous action of the
         /// process is put back. A signal that is already on its way is not reported any more.
-        public func cancel() { _ = loop.signals.remove(id) }
+        public func cancel() {
+            loop.assertOwner()
+            _ = loop.signals.remove(id)
+        }
 
         /// Lets the loop end although this watch stands.
         public func unref() { loop.signals.setReferenced(id, false) }

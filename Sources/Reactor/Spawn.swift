@@ -46,11 +46,16 @@ extension EventLoop {
         return try start.outcome.get()
     }
 
-    /// Until somebody stops it, although nothing may be left to do.
-    func driveUntilStopped() {
+    /// Until somebody stops it, although nothing may be left to do. False if it could not go on.
+    @discardableResult
+    func driveUntilStopped() -> Bool {
         let hold = hold()
-        do throws(SystemError) { try run() } catch { LoopReport.send(.loopFailed(remote.name ?? "", error)) }
-        hold.release()
+        defer { hold.release() }
+        do throws(SystemError) { try run() } catch {
+            LoopReport.send(.loopFailed(remote.name ?? "", error))
+            return false
+        }
+        return true
     }
 
     /// What the new thread tells the one that started it.

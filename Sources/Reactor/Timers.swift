@@ -55,6 +55,7 @@ extension EventLoop {
         /// - Returns: whether it was still to fire.
         @discardableResult
         public func cancel() -> Bool {
+            loop.assertOwner()
             // Bound, so that the closure, and what it holds, goes after the queue is whole again.
             let job = loop.timers.remove(id)
             return job != nil
@@ -64,7 +65,8 @@ extension EventLoop {
         /// - Returns: whether it was still to fire; if not, nothing has happened.
         @discardableResult
         public func reschedule(at deadline: Instant) -> Bool {
-            loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
+            loop.assertOwner()
+            return loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
         }
 
         /// Whether it is still to fire.

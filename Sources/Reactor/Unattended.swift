@@ -7,10 +7,12 @@ import Synchronization
 // afterwards only. So the places are taken down, and forgotten when the loop is driven.
 
 extension EventLoop {
-    /// This thread, which has just got its loop, may never drive it. (The main thread's is looked at when the process ends.)
-    func expectToBeDriven() {
-        unattended = Unattended()
+    /// This thread, which has just got its loop, may never drive it. Once the main thread has, it is taken to know what it does.
+    func expectToBeDriven(isMain: Bool) {
+        let unattended = Unattended(isMain: isMain)
+        self.unattended = unattended
         leaveUnattended()
+        if isMain { Self.unattendedMain.withLock { $0 = unattended } }
     }
 
     /// The outermost turn begins; or a pool's thread has ended a job, and attaches nothing before the next.
@@ -18,7 +20,17 @@ extension EventLoop {
         unattended?.forgetPlaces()
         if isCountedUnattended { clinux_count_unattended(-1) }
         isCountedUnattended = false
+        if let unattended, unattended.isMain {
+            self.unattended = nil
+            Self.unattendedMain.withLock { $0 = nil }
+        }
     }
+
+    /// That of the main thread's loop until it is driven, for who ends the process on another thread.
+    private static let unattendedMain = Mutex<Unattended?>(nil)
+
+    /// Whether somebody drives this loop, or it is not known to be one that nobody may.
+    var isAttended: Bool { isBeingDriven || unattended?.isMain ?? true }
 
     /// The outermost turn ends; or a job of a pool begins.
     func leaveUnattended() {
@@ -30,7 +42,8 @@ extension EventLoop {
     /// Where handlers have been attached that may wait in vain.
     package var unattendedPlaces: [Origin] { unattended?.noted ?? [] }
 
-    /// The layer above has attached a handler here. Called only while threads are watched, or promises traced.
+    /// The layer above has attached a handler here, or begun something that this loop is to bring. Called only while threads
+    /// are watched, or promises traced.
     package func handlerWasAttached(_ origin: Origin) {
         if let unattended, !isBeingDriven { unattended.note(origin) }
     }
@@ -45,6 +58,8 @@ extension EventLoop {
     /// The main thread's loop, when the process ends: if it has never been driven, somebody has forgotten to.
     static func watchMainLoop() {
         atexit {
+            // An async `main` leaves the main thread for others, one of which calls exit.
+            EventLoop.unattendedMain.withLock { $0 }?.reportAll()
             guard clinux_gettid() == getpid() else { return }
             let loop = EventLoop.ofThisThread
             let left = loop.counters.turns == 0 ? loop.waitingHandlers + loop.ready.countOfReported : 0
@@ -55,7 +70,15 @@ extension EventLoop {
 
 /// The places of handlers that wait for somebody to drive their loop.
 package final class Unattended: Sendable {
-    private let places = Mutex<[Origin]>([])
+    let isMain: Bool
+    private struct Places {
+        var all: [Origin] = []
+        /// How often they have been forgotten.
+        var generation = 0
+        /// Whether a task looks after them.
+        var isWatched = false
+    }
+    private let places = Mutex(Places())
     private static var most: Int { 64 }
 
     /// How long a task may leave its thread's loop alone before that is reported. A synchronous test attaches its handlers and
@@ -65,30 +88,51 @@ package final class Unattended: Sendable {
     /// Those that have been reported: once each.
     private static let reported = Mutex<Set<Origin>>([])
 
-    var noted: [Origin] { places.withLock { $0 } }
+    init(isMain: Bool) { self.isMain = isMain }
+
+    var noted: [Origin] { places.withLock { $0.all } }
 
     func note(_ origin: Origin) {
-        let isNew = places.withLock { places in
-            if places.contains(origin) || places.count == Self.most { return false }
-            places.append(origin)
-            return true
+        let (isNew, generation, isWatched) = places.withLock { places in
+            if places.all.contains(origin) || places.all.count == Self.most { return (false, 0, true) }
+            places.all.append(origin)
+            return (true, places.generation, places.isWatched)
         }
-        guard isNew, !Self.reported.withLock({ $0.contains(origin) }), withUnsafeCurrentTask(body: { $0 != nil }) else {
-            return
-        }
+        guard isNew && !isWatched, withUnsafeCurrentTask(body: { $0 != nil }) else { return }
+        places.withLock { $0.isWatched = true }
         // A thread of Swift's pool may live on for ever, so its end is not waited for.
-        Task.detached { [self] in
+        Task.detached { await self.watch(since: generation) }
+    }
+
+    /// Reports what is left alone for as long as the patience lasts.
+    private func watch(since generation: Int) async {
+        var generation = generation
+        while true {
             try? await Task.sleep(for: .nanoseconds(Self.patience.load(ordering: .relaxed)))
-            if places.withLock({ $0.contains(origin) }) { Self.report(origin) }
+            let (places, now, isEnd) = places.withLock { places in
+                let isEnd = places.all.isEmpty || places.generation == generation
+                if isEnd { places.isWatched = false }
+                return (places.all, places.generation, isEnd)
+            }
+            // Driven meanwhile, or nothing has been begun since.
+            if now == generation { for place in places { Self.report(place) } }
+            if isEnd { return }
+            generation = now
         }
     }
 
-    func forgetPlaces() { places.withLock { $0.removeAll(keepingCapacity: true) } }
+    func forgetPlaces() {
+        places.withLock { places in
+            if places.all.isEmpty { return }
+            places.all.removeAll(keepingCapacity: true)
+            places.generation += 1
+        }
+    }
 
     func reportAll() {
         let places = places.withLock { places in
-            defer { places = [] }
-            return places
+            defer { places.all = [] }
+            return places.all
         }
         for place in places { Self.report(place) }
     }

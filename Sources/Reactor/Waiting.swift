@@ -55,7 +55,11 @@ extension EventLoop {
         let deadline = nextMoment(limit)
         let isDue = isDue(deadline)
         let blocking = mayBlock && !isDue
-        if !blocking && poller.descriptor < 0 { return false }
+        if !blocking && poller.descriptor < 0 {
+            // Nobody watches it yet.
+            _ = runLateMainActorJobs()
+            return false
+        }
         if !hasWaker { try openWaker() }
         let isArmed = isDue || deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard blocking else {

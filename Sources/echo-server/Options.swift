@@ -39,7 +39,7 @@ struct Options: Equatable {
 
           --listen ADDRESS        listen there; may be repeated (127.0.0.1:7000)
           --max-connections N     serve at most N at a time, others wait (10000)
-          --threads N             serve on N threads; 0 is one for each core (1)
+          --threads N             serve on N threads, 1024 at most; 0: one for each core (1)
           --idle-timeout TIME     end a connection that is silent for so long; 0 is never (0)
           --drain-timeout TIME    how long connections may go on after SIGINT or SIGTERM (5s)
           --stats TIME            print statistics that often

@@ -77,6 +77,23 @@ final class MainActorJobs: XCTestCase {
         XCTAssertEqual(lines, ["begin", "end"])
     }
 
+    func testABodyInsideAJobOfTheMainActorIsRefused() throws {
+        @MainActor func nest() {
+            do { try EventLoop.current.run { Self.note("it began") } } catch { Self.note("refused") }
+        }
+        Task { @MainActor in nest() }
+        try EventLoop.current.run()
+        XCTAssertEqual(lines, ["refused"])
+    }
+
+    func testPollingServesThemToo() throws {
+        try EventLoop.withLoop { loop in
+            Task { @MainActor in Self.note("polled") }
+            try loop.turn(.poll)
+        }
+        XCTAssertEqual(lines, ["polled"])
+    }
+
     func testOtherThreadsLoopsLeaveThemAlone() throws {
         let worker = try EventLoop.spawn()
         Task { @MainActor in Self.note("main") }

@@ -54,10 +54,6 @@ final class AsyncThreads: TaskExecutor {
             globalConcurrentExecutor.enqueue(job)
         }
     }
-
-    func run(_ job: @escaping @Sendable () -> Void) {
-        do { try pool.dispatch(job) } catch { job() }
-    }
 }
 
 /// A promise that a task settles.

@@ -9,8 +9,9 @@ extension Promise {
     ///
     /// A promise that has settled is there at once: nothing is suspended, and nothing allocated. Otherwise the task is
     /// suspended until the promise is settled elsewhere, on a thread that drives its loop or by a resolver; nothing is
-    /// driven here. If the task is cancelled while it waits, this throws `CancellationError` at once, and the promise is
-    /// cancelled as far as nobody else waits for it.
+    /// driven here. If the task is cancelled while it waits, the promise is cancelled as far as nobody else waits for it, and
+    /// this throws `CancellationError`: at once on the thread of the promise's loop, and elsewhere as soon as that loop
+    /// comes to it, unless the promise has settled by then.
     ///
     /// Runs where the caller does, so the value need not be `Sendable`: it stays with the promise it came from.
     ///
@@ -42,13 +43,14 @@ extension Guarantee {
     /// Waits for the guarantee in an async function, and is its value; see `Promise.value`.
     ///
     /// It has no error to say that the task was cancelled with, and so waits on then; wait for `asPromise().value` where that
-    /// matters. Traps, likewise, if the guarantee is cancelled or abandoned.
+    /// matters. If nobody is left who could fulfill it, since its loop has ended or it was cancelled or abandoned, the task waits
+    /// for ever; that is logged, as `LogEvent.awaitCannotEnd`.
     @inlinable
     public nonisolated(nonsending) var value: T {
         get async {
             if let value = settledValue { return value }
             do { return try await TaskWaiter.suspend(until: core).outcome() } catch {
-                fatalError("a Guarantee<\(T.self)> that a task waits for cannot end: \(error)")
+                await core.waitForEver("Guarantee<\(T.self)>", error)
             }
         }
     }
@@ -56,4 +58,15 @@ extension Guarantee {
     /// The same as `value`, in the words of PromiseKit.
     @inlinable
     public nonisolated(nonsending) func async() async -> T { await value }
+}
+
+extension Core {
+    /// For who can neither bring a value nor throw.
+    @usableFromInline
+    func waitForEver(
+        _ type: String, _ error: any Error, _ isolation: isolated (any Actor)? = #isolation
+    ) async -> Never {
+        conf.log(.awaitCannotEnd(provenance(type: type, origin: root.placeOfMaking), error))
+        while true { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
+    }
 }

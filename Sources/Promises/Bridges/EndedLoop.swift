@@ -8,14 +8,15 @@ extension EventLoop.Remote {
     /// hang(worker.ended)
     /// ```
     ///
-    /// Work that this thread's loop waits for.
+    /// It does not keep this thread's loop alive: `hang` on it, or take a `hold()`. Ask once, since each answer is kept until the
+    /// loop has ended.
     public var ended: Guarantee<Void> {
-        let home = EventLoop.ofThisThread.homeOfJobs
-        home.beginOutsideWork()
+        let home = EventLoop.ofThisThread.remote
+        home.beginDispatchedJob()
         return Guarantee { seal in
             whenEnded {
                 seal(())
-                home.endOutsideWork()
+                home.endDispatchedJob()
             }
         }
     }

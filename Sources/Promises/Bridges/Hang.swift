@@ -31,13 +31,23 @@ public func hang<T>(
 
 /// Drives this thread's loop until `guarantee` is fulfilled; see the form for promises.
 ///
-/// Traps if the loop cannot open its descriptors, or the guarantee is abandoned or cancelled, since it has no error to
-/// say so with.
+/// Traps if the loop cannot open its descriptors, or the guarantee is abandoned or cancelled, or the other loop that it depends
+/// on has ended, since it has no error to say so with. For the same reason it goes on when this loop is being stopped: wait for
+/// `asPromise()` where that matters.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
 public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _ line: UInt = #line) -> T {
-    do { return try hang(guarantee.asPromise(), timeout: nil, file, line) } catch {
+    let core = guarantee.core
+    do {
+        let (root, kind) =
+            try core.settled
+            ?? core.drive(nil, waitingFor: "Guarantee<\(T.self)>", Origin(file, line), endsWithLoop: false)
+        return try root._withUnsafeGuaranteedRef { root in
+            if kind == State.fulfilled { return root.value(as: T.self) }
+            throw root.error
+        }
+    } catch {
         fatalError("hang on a Guarantee<\(T.self)> cannot end: \(error)", file: file, line: line)
     }
 }
@@ -66,7 +76,7 @@ extension Core {
     /// Turns until this core has settled; how, is the answer.
     @usableFromInline
     func drive(
-        _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin
+        _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin, endsWithLoop: Bool = true
     ) throws -> (core: Unmanaged<Core>, kind: UInt) {
         // This thread's loop is there as long as the thread is in here.
         let loop = EventLoop.unmanagedOfThisThread
@@ -90,7 +100,7 @@ extension Core {
                 continue
             }
             if let timer, !timer.isPending { throw PromiseError.timedOut }
-            if loop._withUnsafeGuaranteedRef({ $0.isToStop }) { throw PromiseError.loopEnded }
+            if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.isToStop }) { throw PromiseError.loopEnded }
             try loop._withUnsafeGuaranteedRef { try $0.turn(.wait) }
         }
     }

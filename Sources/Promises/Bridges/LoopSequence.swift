@@ -7,11 +7,12 @@ import Reactor
 /// ```
 ///
 /// It is pulled: nothing is read, accepted or timed before it is asked for, and one is asked for at a time; so who is slow
-/// slows down the peer. Cancelling the task that waits ends its wait, by `CancellationError`, and loses nothing.
+/// slows down the peer. Cancelling the task that waits ends its wait, by `CancellationError`, and loses nothing: what comes at
+/// that moment is the answer, or the next one's.
 ///
 /// It belongs to the loop's thread: for async functions there, which are those of an actor whose executor is the loop's
 /// `remote`, of `@MainActor` if the main thread drives the loop, of `EventLoop.run { … }`, or of a task that prefers the
-/// `remote`. Elsewhere it throws `PromiseError.badInput`. Every iterator goes on where the one before it stopped.
+/// `remote`. Elsewhere it throws `PromiseError.badInput`, also on a thread of Swift's pool whose own loop nobody drives. Every iterator goes on where the one before it stopped.
 public struct LoopSequence<Element>: AsyncSequence {
     /// What fails it, besides the loop's own errors.
     public typealias Failure = any Error

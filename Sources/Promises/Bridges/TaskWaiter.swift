@@ -97,7 +97,18 @@ final class TaskWaiter: Core, @unchecked Sendable {
 
     // MARK: How it ends
 
+    // The handler of a cancellation ends before the wait does, so the promise is there. Decided on its own loop: a read that is
+    // cancelled from elsewhere may just bring its bytes, and nobody would have them.
     private func cancel() {
+        let root = promise._withUnsafeGuaranteedRef { $0.root }
+        guard !root.role.contains(.madeByHand), let loop = root.loop, loop != EventLoop.addressOfThisThread else {
+            return cancelHere()
+        }
+        // Otherwise it has settled, and we are told.
+        EventLoop.post(CancelledWait(self), toLoopAt: loop) { root.settled == nil && root.root === root }
+    }
+
+    fileprivate func cancelHere() {
         guard end(as: Phase.cancelled) == Phase.waiting else { return }
         withdrawAndCancel()
         resume()
@@ -136,11 +147,30 @@ final class TaskWaiter: Core, @unchecked Sendable {
         if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { letGo() }
     }
 
-    private func resumeElsewhere() { AsyncThreads.shared.run { self.letGo() } }
+    private func resumeElsewhere() {
+        do { try Self.thread.dispatch { self.letGo() } } catch { letGo() }
+    }
+
+    // Of its own: those of async bodies may all be held by somebody who waits for us.
+    private static let thread = try! ThreadPool(name: "resuming", threads: 1, queueLimit: .max)
 
     // As an executor of its own and not that of Swift's pool: on that one Swift would go on with the task right here, inside
     // the call that settles.
     private func letGo() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
+}
+
+/// A cancellation on its way to the loop of the promise that is waited for.
+private final class CancelledWait: Job {
+    private let waiter: TaskWaiter
+
+    init(_ waiter: TaskWaiter) {
+        self.waiter = waiter
+        super.init()
+    }
+
+    override func run() { waiter.cancelHere() }
+
+    override var isReportedUndelivered: Bool { false }
 }
 
 extension TaskWaiter: SerialExecutor {

@@ -9,7 +9,7 @@ enum Tracing {
     @inlinable @inline(__always)
     static var isOn: Bool { clinux_is_tracing() }
 
-    /// Whether it is, or handlers are attached somewhere that nobody may run.
+    /// Whether it is, or something may be begun on a loop that nobody drives.
     @inlinable @inline(__always)
     static var isWanted: Bool { clinux_watches_operators() }
 
@@ -21,8 +21,9 @@ enum Tracing {
     ) {
         let origin = Origin(file, line)
         if isOn { Records.add(core, after: source, operation, origin, type()) }
-        // What waits for nothing has no handler; what is dispatched has it elsewhere.
-        guard source != nil, core.loop == EventLoop.addressOfThisThread, !(core is DispatchedResult) else { return }
+        // What is dispatched has its handler elsewhere, and what is made by hand needs no loop.
+        guard core.loop == EventLoop.addressOfThisThread, !(core is DispatchedResult) else { return }
+        if source == nil && (core.role.contains(.madeByHand) || core.settled != nil) { return }
         EventLoop.ofThisThread.handlerWasAttached(origin)
     }
 
@@ -61,7 +62,7 @@ extension Core {
     func traced<Kind>(
         root operation: StaticString = Trace.Step.making, _ type: Kind.Type, _ file: StaticString, _ line: UInt
     ) -> Core {
-        if Tracing.isOn { Tracing.record(self, after: nil, operation, file, line) { type } }
+        if Tracing.isWanted { Tracing.record(self, after: nil, operation, file, line) { type } }
         return self
     }
 }

@@ -27,6 +27,9 @@ public enum LogEvent: Sendable {
     /// A handler waits on a thread whose loop nobody drives: a thread of Swift's pool, on which an async function has called
     /// the synchronous one that attached it, or a thread that has ended. It will not run. The line; once each.
     case unattendedHandler(at: Origin)
+    /// A task waits for a guarantee that nobody is left to fulfill, and never goes on: its loop has ended, or it was cancelled or
+    /// abandoned, as the error says.
+    case awaitCannotEnd(Provenance, any Error)
     /// A loop of `EventLoop.spawn` ended, and its thread with it, since it could not wait for anything any more. Its name.
     case loopFailed(String, any Error)
 }
@@ -49,8 +52,10 @@ extension LogEvent: CustomStringConvertible {
             "cannot accept connections for now: \(error)"
         case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .unattendedHandler(let origin):
-            "the handler attached at \(origin) waits on a thread whose event loop nobody drives; attach it on a loop's own "
-                + "thread, or with on:, or await the promise"
+            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
+                + "with on:, await the promise, or drive this loop by run() or hang(), in an async main by driveAsyncMain()"
+        case .awaitCannotEnd(let promise, let error):
+            "a task waits for \(promise), and never goes on: \(error)"
         case .loopFailed(let name, let error):
             "the event loop \"\(name)\" ended, since it could not go on: \(error)"
         case .slowHandler(let handler, let promise):

@@ -93,6 +93,7 @@ extension Connection {
 
     @usableFromInline
     func startClosing(_ patience: Duration?) -> Guarantee<Void> {
+        loop.assertOwner()
         if phase == .shutDown { phase = .closed }
         if phase == .closed { return .value }
         let rare = rarities
@@ -162,6 +163,7 @@ extension Connection {
     /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, but at a pipe or a Unix socket, which know
     /// no reset: they end. Waiting operations fail with `ECANCELED`.
     public func abort() {
+        loop.assertOwner()
         if phase == .shutDown { phase = .closed }
         guard phase != .closed else { return }
         if traits.contains(.tcp) { socket.setResetOnClose() }

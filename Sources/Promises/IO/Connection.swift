@@ -79,7 +79,18 @@ public final class Connection: IOProducer {
     }
 
     // Without a pending operation nobody waits for anything, and the poller does not hold us.
-    deinit { if phase.hasDescriptor { release() } }
+    deinit {
+        guard phase.hasDescriptor else { return }
+        if loop.isOwnedByThisThread { return release() }
+        loop.putInOrder { [loop, fd, rare] in
+            if !loop.hasEnded {
+                rare?.closingTimer?.cancel()
+                rare?.idleTimer?.cancel()
+            }
+            loop.letGo(of: fd)
+            rare?.closing?.fulfill(())
+        }
+    }
 
     /// What is there only for the few connections that need it.
     var rarities: Rarities {

@@ -45,7 +45,10 @@ public final class DatagramSocket: IOProducer {
         loop.forget(socket.fd)
     }
 
-    deinit { if !isClosed { release() } }
+    deinit {
+        if isClosed { return }
+        loop.putInOrder { [loop, socket] in loop.letGo(of: socket.fd) }
+    }
 
     /// A socket that receives at `address`, from anybody. An IPv6 one takes IPv6 only.
     /// - Parameters:

@@ -57,9 +57,16 @@ public final class Listener {
 
     // With the loop goes what has held us: the pause of `backOff`, or the handlers of connections that were running.
     deinit {
-        if !isClosed { release() }
-        drain?.finish(active: activeConnections)
-        claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+        if loop.isOwnedByThisThread && !isClosed { release() }
+        loop.putInOrder { [loop, doors, backOff, drain, claims, active = activeConnections, isOpen = !isClosed] in
+            // Else nobody waits for it, or it would be held.
+            if isOpen {
+                if !loop.hasEnded { backOff?.cancel() }
+                for door in doors { door.letGo(on: loop) }
+            }
+            drain?.finish(active: active)
+            claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+        }
     }
 
     /// Whether somebody waits for a connection, or `serve` may have another.
@@ -189,11 +196,7 @@ public final class Listener {
         isClosed = true
         backOff?.cancel()
         backOff = nil
-        for door in doors {
-            door.keeper = nil
-            loop.forget(door.socket.fd)
-            door.close()
-        }
+        for door in doors { door.letGo(on: loop) }
         group?.close()
         endGroupIfDone()
     }

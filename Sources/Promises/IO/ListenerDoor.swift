@@ -14,7 +14,11 @@ final class ListenerDoor: ReadinessHandler {
     /// As `whatKeepsItAlive` shows it: of several sockets the one that waits.
     package var label: String { "Listener(\(address))" }
 
-    func close() { listening.close() }
+    func letGo(on loop: EventLoop) {
+        keeper = nil
+        if loop.isOwnedByThisThread { loop.forget(socket.fd) }
+        listening.close()
+    }
 
     package func descriptorIsReady(_ ready: Interest) { keeper?.isReady(self) }
 

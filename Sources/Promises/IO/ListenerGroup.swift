@@ -23,8 +23,7 @@ extension Listener {
     ///   - maxConnections: as for `serve`.
     ///   - onError: as for `serve`; on the connection's loop.
     ///   - handler: is called on the connection's loop.
-    /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` if a connection has come and all loops of the group have
-    ///   ended.
+    /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     public func serve<Done: Thenable & SendableMetatype>(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, maxConnections: Int = .max,
         onError: (@Sendable (any Error, Connection) -> Void)? = nil,
@@ -37,7 +36,7 @@ extension Listener {
         // It is asked by the listener only.
         let promise = startService(maxConnections) { [unowned self] accepted in
             if !service.handOver(accepted) {
-                end(SystemError(.accept, ECANCELED, detail: "all loops of the group have ended"))
+                end(GroupService.errorOfNoLoop)
             }
         }
         if promise.isPending {
@@ -49,7 +48,7 @@ extension Listener {
 }
 
 /// What a listener serves on a group of loops. Held by the listener, and by each connection there.
-// @unchecked: `listener` and `endWatch` are touched on the listener's own thread only, and there is no other reference to the
+// @unchecked: `listener` and the watches are touched on the listener's own thread only, and there is no other reference to the
 // service when it goes with them, since `listener` refers back to it. The rest is constant, atomic, or a branch's own.
 final class GroupService: @unchecked Sendable {
     typealias Start = @Sendable (ListenerBranch, Connection, _ keeper: HandOff) -> Void
@@ -67,6 +66,9 @@ final class GroupService: @unchecked Sendable {
     // A circle until all is over: nobody else need hold a listener that is serving.
     private var listener: Listener?
     private var endWatch = 0
+    private var endWatchesOfMembers: [Int] = []
+    /// Loops of the group that have not ended.
+    private let living: Atomic<Int>
 
     /// On the thread of a member: what is served there, as long as anything is.
     // @unchecked: touched on the thread of the member's loop only.
@@ -85,6 +87,7 @@ final class GroupService: @unchecked Sendable {
         self.home = home
         self.start = start
         branches = group.map { _ in BranchOfMember() }
+        living = Atomic(branches.count)
     }
 
     var count: Int { word.load(ordering: .acquiring) >> 1 }
@@ -96,6 +99,20 @@ final class GroupService: @unchecked Sendable {
         home.beginOutsideWork()
         // At its limit the listener waits for nothing that would tell it of the loop's end.
         endWatch = home.whenEnded { self.homeHasEnded() }
+        // Weak: a group that somebody still serves on would never be let go, and so never end.
+        endWatchesOfMembers = group.map { remote in remote.whenEnded { [weak self] in self?.memberHasEnded() } }
+    }
+
+    /// On the thread of a loop of the group, or this one.
+    private func memberHasEnded() {
+        guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+        home.submit {
+            if let listener = self.listener, !listener.isClosed { listener.end(Self.errorOfNoLoop) }
+        }
+    }
+
+    static var errorOfNoLoop: SystemError {
+        SystemError(.accept, ECANCELED, detail: "all loops of the group have ended")
     }
 
     /// False if there is no loop any more; then the connection is closed.
@@ -117,6 +134,7 @@ final class GroupService: @unchecked Sendable {
     func end() {
         guard listener.take() != nil else { return }
         home.forgetWhenEnded(endWatch)
+        for (remote, watch) in zip(group, endWatchesOfMembers) { remote.forgetWhenEnded(watch) }
         home.endOutsideWork()
     }
 

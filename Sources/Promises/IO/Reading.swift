@@ -25,6 +25,7 @@ extension Connection {
 
     @usableFromInline
     func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
+        loop.assertOwner()
         guard mayRead else { return .value(.failed(refusalToRead!)) }
         if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
         if hasInput { return .value(.bytes(takeInput(min(limit, 65536)))) }

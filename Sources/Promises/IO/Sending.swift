@@ -19,6 +19,7 @@ extension Connection {
 
     @usableFromInline
     func send(_ bytes: [UInt8]) -> Promise<Void> {
+        loop.assertOwner()
         guard canWrite else { return Promise(error: refusal) }
         var sent = 0
         if outgoing == nil {
@@ -38,6 +39,7 @@ extension Connection {
     /// The same for bytes that are only lent.
     @usableFromInline
     func send(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
+        loop.assertOwner()
         guard canWrite else { return Promise(error: refusal) }
         var sent = 0
         if outgoing == nil {
@@ -64,6 +66,7 @@ extension Connection {
             for buffer in buffers { joined += buffer }
             return send(joined)
         }
+        loop.assertOwner()
         guard canWrite else { return Promise(error: refusal) }
         let isFirst = outgoing == nil
         if !isFirst && isFull { return refuseAsFull() }

@@ -11,8 +11,11 @@ import Reactor
 /// while nobody asks is kept, each signal once. It keeps the loop alive while somebody waits.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
-public func signals(_ signals: CInt...) throws(SystemError) -> LoopSequence<CInt> {
+public func signals(
+    _ signals: CInt..., file: StaticString = #fileID, line: UInt = #line
+) throws(SystemError) -> LoopSequence<CInt> {
     let loop = EventLoop.ofThisThread
+    loop.handlerWasAttached(Origin(file, line))
     let feed = SignalFeed("signals", on: loop)
     for signal in signals { try feed.watch(signal) }
     return LoopSequence(feed)
@@ -24,7 +27,11 @@ private final class SignalFeed: LoopSource<CInt> {
     private var arrived: [CInt] = []
     private var waiter: Resolver<Void>?
 
-    deinit { for watch in watches { watch.cancel() } }
+    deinit {
+        loop.putInOrder { [loop, watches] in
+            if !loop.hasEnded { for watch in watches { watch.cancel() } }
+        }
+    }
 
     func watch(_ signal: CInt) throws(SystemError) {
         let source = Source(self)
@@ -39,11 +46,15 @@ private final class SignalFeed: LoopSource<CInt> {
     }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> CInt? {
+        guard waiter == nil else { throw PromiseError.badInput("signals: two ask for the next signal at a time") }
         while arrived.isEmpty {
             let (promise, resolver) = Promise<Void>.pending()
             waiter = resolver
             for watch in watches { watch.ref() }
-            defer { for watch in watches { watch.unref() } }
+            defer {
+                waiter = nil
+                for watch in watches { watch.unref() }
+            }
             try await promise.value
         }
         return arrived.removeFirst()

@@ -75,9 +75,47 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: Sequences
+// docs/concurrency.md: Actors
 extension Snippets {
     static func concurrency5() throws {
+        actor Room {
+            private let home: EventLoop.Remote
+            private var members: [ObjectIdentifier: Connection] = [:]
+            nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+
+            init(on home: EventLoop.Remote) { self.home = home }
+
+            private func listen() throws -> Listener { try Listener.bind("127.0.0.1:0") }
+
+            func serve() async throws {
+                let listener = try listen()
+                for try await connection in listener.connections {
+                    members[ObjectIdentifier(connection)] = connection
+                    Task { await talk(ObjectIdentifier(connection)) }
+                }
+            }
+
+            private func talk(_ id: ObjectIdentifier) async {
+                guard let connection = members[id] else { return }
+                do {
+                    for try await line in connection.lines { say(line, from: connection) }
+                } catch {
+                    print(error)
+                }
+                members[id] = nil
+                connection.close()
+            }
+
+            private func say(_ line: String, from sender: Connection) {
+                for member in members.values where member !== sender { member.write(line + "\n").cauterize() }
+            }
+        }
+    }
+}
+
+// docs/concurrency.md: Sequences
+extension Snippets {
+    static func concurrency6() throws {
         var heard = 0
         let everyMillisecond = ticks(every: .milliseconds(1))
         try EventLoop.current.run {
@@ -89,17 +127,6 @@ extension Snippets {
         assert(heard == 3)
         _ = heard
         _ = everyMillisecond
-    }
-}
-
-// docs/concurrency.md: The main actor
-extension Snippets {
-    static func concurrency6() throws {
-        func program() async throws {
-            try EventLoop.driveAsyncMain()
-            let greeting = try await Promise.value("hello").value
-            print(greeting)
-        }
     }
 }
 

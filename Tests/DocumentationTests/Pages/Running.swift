@@ -7,7 +7,7 @@ extension Snippet {
         Snippet("docs/concurrency.md: From async functions to promises (concurrency2)", asserts: 1, Snippets.concurrency2),
         Snippet("docs/concurrency.md: A body (concurrency3)", asserts: 1, Snippets.concurrency3),
         Snippet("docs/concurrency.md: Actors (concurrency4)", asserts: 1, Snippets.concurrency4),
-        Snippet("docs/concurrency.md: Sequences (concurrency5)", asserts: 1, Snippets.concurrency5),
+        Snippet("docs/concurrency.md: Sequences (concurrency6)", asserts: 1, Snippets.concurrency6),
         Snippet("docs/concurrency.md: Threads of others (concurrency7)", asserts: 1, Snippets.concurrency7),
         Snippet("docs/embedding.md: poll(2) (embedding2)", asserts: 1, Snippets.embedding2),
         Snippet("docs/embedding.md: Ours carries theirs (embedding3)", asserts: 1, Snippets.embedding3),

@@ -46,7 +46,7 @@ private struct Maybe: CancellableError {
             .abandoned(Provenance(origin: origin)), .abandoned(Provenance()),
             .unhandledRejection(Flaw(1), Provenance(origin: origin)), .unhandledRejection(Flaw(1), Provenance()),
             .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd(Provenance(), at: origin),
-            .acceptPaused(Flaw(2)),
+            .acceptPaused(Flaw(2)), .awaitCannotEnd(Provenance(origin: origin), PromiseError.loopEnded),
         ]
         #expect(
             events.map(\.description) == [
@@ -59,6 +59,7 @@ private struct Maybe: CancellableError {
                 "hang at Module/File.swift:12 waits for a promise, and nothing on this loop can settle it; "
                     + "only another thread still can",
                 "cannot accept connections for now: Flaw(number: 2)",
+                "a task waits for the promise made at Module/File.swift:12, and never goes on: \(PromiseError.loopEnded)",
             ])
     }
 

@@ -135,6 +135,30 @@ import Testing
         }
     }
 
+    @Test func itIsRejectedWhenAllLoopsHaveEnded() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { echo($0) }
+            let client = try welcome(to: listener)
+            group.stop()
+            group.join()
+            #expect(try rejection(of: served) == ECANCELED)
+            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            client.close()
+            try loop.run()
+        }
+    }
+
+    @Test func itIsRejectedIfTheyHaveEndedBefore() throws {
+        try withGroup(2) { loop, group in
+            group.stop()
+            group.join()
+            let listener = try Listener.bind("127.0.0.1:0")
+            #expect(try rejection(of: listener.serve(on: group) { echo($0) }) == ECANCELED)
+            try loop.run()
+        }
+    }
+
     @Test func cancellingClosesTheListenerAndNothingElse() throws {
         try withGroup(2) { loop, group in
             let listener = try Listener.bind("127.0.0.1:0")

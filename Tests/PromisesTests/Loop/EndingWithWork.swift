@@ -54,11 +54,13 @@ import Testing
         try EventLoop.withLoop { loop throws in
             let worker = try EventLoop.spawn()
             let ended = worker.ended
-            #expect(loop.isAlive && ended.isPending)
+            #expect(!loop.isAlive && loop.canWakeItself && ended.isPending)
             worker.stop()
-            try loop.run()
-            #expect(ended.isFulfilled)
-            #expect(worker.ended.isFulfilled)
+            hang(ended)
+            let late = worker.ended
+            #expect(late.isFulfilled)
+            worker.join()
+            #expect(!loop.canWakeItself)
         }
     }
 }

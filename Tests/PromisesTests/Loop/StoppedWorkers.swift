@@ -1,0 +1,119 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What `stop()` does to who waits on the loop, and to who asks for its end.
+@Suite struct StoppedWorkers {
+    private actor Resident {
+        private let home: EventLoop.Remote
+        nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+
+        init(on home: EventLoop.Remote) { self.home = home }
+
+        func rest() async { await pause().value }
+        private func pause() -> Guarantee<Void> { after(.seconds(60)) }
+
+        func listen(_ hasBegun: Gate) async throws {
+            let sequence = try heard()
+            hasBegun.open()
+            for try await _ in sequence {}
+        }
+        private func heard() throws -> LoopSequence<CInt> { try signals(SIGWINCH) }
+    }
+
+    @Test func aHangOnAGuaranteeGoesOn() throws {
+        let worker = try EventLoop.spawn()
+        let isDone = Shared(false)
+        worker.submit {
+            hang(after(.milliseconds(20)))
+            isDone.change { $0 = true }
+        }
+        worker.stop()
+        worker.join()
+        #expect(isDone.value)
+    }
+
+    @Test func aTaskThatAwaitsAGuaranteeWaitsForEverAndThatIsSaid() throws {
+        let reports = LogRecorder(where: {
+            guard case .awaitCannotEnd(let promise, _) = $0 else { return false }
+            return promise.origin?.file.hasSuffix("StoppedWorkers.swift") != false
+        })
+        defer { reports.stop() }
+        let worker = try EventLoop.spawn()
+        let resident = Resident(on: worker)
+        Task.detached(executorPreference: worker) { await resident.rest() }
+        // The task and its timer have begun when this has been answered.
+        for _ in 0..<3 { EventLoop.withLoop { _ in expect(worker.async(.promise) { 1 }.asPromise(), gives: 1) } }
+        worker.stop()
+        worker.join()
+        while reports.count == 0 { sched_yield() }
+        #expect(reports.count == 1)
+    }
+
+    @Test func tasksThatOutliveTheirLoopDoNotMeetItsEnd() throws {
+        for _ in 0..<scaled(200) {
+            let worker = try EventLoop.spawn()
+            let ended = (0..<4).map { _ in
+                let hasBegun = Gate()
+                let resident = Resident(on: worker)
+                let task = Task.detached(executorPreference: worker) { try? await resident.listen(hasBegun) }
+                hasBegun.wait()
+                return task
+            }
+            worker.stop()
+            worker.join()
+            withExtendedLifetime(ended) {}
+        }
+    }
+
+    @Test func whoAsksForItsOwnEndIsLetGo() throws {
+        let tally = Tally()
+        let worker = try EventLoop.spawn()
+        worker.submit {
+            let token = tally.token()
+            EventLoop.current.remote.ended.done { token.use() }
+        }
+        let lines = logged {
+            worker.stop()
+            worker.join()
+        }
+        #expect(tally.alive == 0)
+        #expect(lines.count <= 1)
+    }
+
+    @Test func whoAsksForTheEndOfAnotherDoesNotWaitForIt() throws {
+        let worker = try EventLoop.spawn()
+        try EventLoop.withLoop { loop throws in
+            _ = worker.ended
+            try loop.run()
+        }
+        worker.stop()
+        worker.join()
+    }
+
+    @Test func joiningInAForkedChildDoesNotWait() throws {
+        let worker = try EventLoop.spawn()
+        let child = fork()
+        if child == 0 {
+            alarm(20)
+            worker.join()
+            _exit(42)
+        }
+        var status: CInt = 0
+        #expect(waitpid(child, &status, 0) == child)
+        #expect(status == 42 << 8)
+        worker.stop()
+        worker.join()
+    }
+
+    @Test func bodiesLeaveNoStopBehind() throws {
+        try inLoop { loop throws in
+            try loop.run { loop.stop() }
+            var hasFired = false
+            loop.schedule(after: .seconds(1)) { hasFired = true }
+            try loop.run()
+            #expect(hasFired)
+        }
+    }
+}
