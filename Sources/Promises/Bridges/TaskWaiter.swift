@@ -100,12 +100,19 @@ final class TaskWaiter: Core, @unchecked Sendable {
     // The handler of a cancellation ends before the wait does, so the promise is there. Decided on its own loop: a read that is
     // cancelled from elsewhere may just bring its bytes, and nobody would have them.
     private func cancel() {
-        let root = promise._withUnsafeGuaranteedRef { $0.root }
-        guard !root.role.contains(.madeByHand), let loop = root.loop, loop != EventLoop.addressOfThisThread else {
-            return cancelHere()
+        while true {
+            let root = promise._withUnsafeGuaranteedRef { $0.root }
+            guard !root.role.contains(.madeByHand), let loop = root.loop, loop != EventLoop.addressOfThisThread else {
+                return cancelHere()
+            }
+            var isLinked = false
+            EventLoop.post(CancelledWait(self), toLoopAt: loop) {
+                isLinked = root.root !== root
+                // Otherwise it has settled, and we are told.
+                return !isLinked && root.settled == nil
+            }
+            if !isLinked { return }
         }
-        // Otherwise it has settled, and we are told.
-        EventLoop.post(CancelledWait(self), toLoopAt: loop) { root.settled == nil && root.root === root }
     }
 
     fileprivate func cancelHere() {
