@@ -23,7 +23,8 @@ import Testing
             // Each wake-up is one write of the eventfd, and ends one wait.
             #expect(metrics.wakeups <= metrics.systemCalls[.epollWait, default: 0])
             #expect(metrics.wakeups <= metrics.turns)
-            #expect(metrics.systemCalls[.epollControl] == 2, "the eventfd and the timerfd")
+            // The eventfd and the timerfd; neither, if the mail has always been there before the loop could wait.
+            #expect([0, 2].contains(metrics.systemCalls[.epollControl, default: 0]))
         }
     }
 }
