@@ -93,7 +93,7 @@ private final class Storm: Sendable {
         let end = duration.map { ContinuousClock.now + $0 }
         var dice = SplitMix64(4)
         var next = 0
-        while end.map({ ContinuousClock.now < $0 }) ?? (counts.steps.value < steps) {
+        repeat {
             next = min(next + 500, counts.steps.value + 500)
             while counts.steps.value < next && (end.map { ContinuousClock.now < $0 } ?? true) { sched_yield() }
             let index = dice.below(4)
@@ -102,7 +102,7 @@ private final class Storm: Sendable {
             counts.stops.add()
             try addLoop(dice.next())
             if dice.once(in: 2) { gone.join() }
-        }
+        } while end.map({ ContinuousClock.now < $0 }) ?? (counts.steps.value < steps)
         isOver.store(true, ordering: .relaxed)
         let last = loops.change { loops in
             defer { loops = [] }
