@@ -27,7 +27,7 @@ extension EventLoop {
     }
 
     /// That of the main thread's loop until it is driven, for who ends the process on another thread.
-    private static let unattendedMain = Mutex<Unattended?>(nil)
+    private static let unattendedMain = Guarded<Unattended?>(nil)
 
     /// Whether somebody drives this loop, or it is not known to be one that nobody may.
     var isAttended: Bool { isBeingDriven || unattended?.isMain ?? true }
@@ -78,7 +78,7 @@ package final class Unattended: Sendable {
         /// Whether a task looks after them.
         var isWatched = false
     }
-    private let places = Mutex(Places())
+    private let places = Guarded(Places())
     private static var most: Int { 64 }
 
     /// How long a task may leave its thread's loop alone before that is reported. A synchronous test attaches its handlers and
@@ -86,7 +86,7 @@ package final class Unattended: Sendable {
     package static let patience = Atomic<Int64>(1_000_000_000)
 
     /// Those that have been reported: once each.
-    private static let reported = Mutex<Set<Origin>>([])
+    private static let reported = Guarded<Set<Origin>>([])
 
     init(isMain: Bool) { self.isMain = isMain }
 
