@@ -8,7 +8,8 @@ extension EventLoop {
         return Hold(self, lastHold)
     }
 
-    /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()` or when the last reference to it goes.
+    /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()`, on the loop's thread, or when the last reference to
+    /// it goes, on any.
     public final class Hold {
         private var loop: EventLoop?
         // Not its address, which another may have by the time that the end of this one is known to the loop.

@@ -25,8 +25,7 @@ extension Promise {
         // getter stays there (`nonsending`), and so does its result. Whoever fulfills is of the caller's isolation too:
         // the value is made, copied and let go there, one after the other. A cancellation may come from any thread, but
         // touches words of state only, and a promise that it settles is rejected. (Regions know nothing of threads: of
-        // what they let pass, docs/architecture.md speaks under "Threads and
-        // ownership".)
+        // what they let pass, docs/architecture.md speaks under "Threads and ownership".)
         get async throws {
             if let outcome = result { return try outcome.get() }
             return try await TaskWaiter.suspendOrCancel(until: core).outcome()

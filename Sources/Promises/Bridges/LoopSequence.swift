@@ -12,7 +12,8 @@ import Reactor
 ///
 /// It belongs to the loop's thread: for async functions there, which are those of an actor whose executor is the loop's
 /// `remote`, of `@MainActor` if the main thread drives the loop, of `EventLoop.run { … }`, or of a task that prefers the
-/// `remote`. Elsewhere it throws `PromiseError.badInput`, also on a thread of Swift's pool whose own loop nobody drives. Every iterator goes on where the one before it stopped.
+/// `remote`. Elsewhere it throws `PromiseError.badInput`, also on a thread of Swift's pool whose own loop nobody drives. Every
+/// iterator goes on where the one before it stopped.
 public struct LoopSequence<Element>: AsyncSequence {
     /// What fails it, besides the loop's own errors.
     public typealias Failure = any Error

@@ -160,8 +160,7 @@ public final class Connection: IOProducer {
         rare?.closingTimer?.cancel()
         rare?.idleTimer?.cancel()
         cancelRead()
-        loop.forget(fd)
-        loop.kernel.close(fd)
+        loop.letGo(of: fd)
         dropInput()
         if let closing = rare?.closing {
             rare?.closing = nil

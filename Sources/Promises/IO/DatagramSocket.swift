@@ -140,8 +140,7 @@ public final class DatagramSocket: IOProducer {
     private func release() {
         isClosed = true
         interest = []
-        loop.forget(socket.fd)
-        loop.kernel.close(socket.fd)
+        loop.letGo(of: socket.fd)
     }
 
     /// A waiting operation was cancelled. Of several packets that are sent as one, none may have gone.
