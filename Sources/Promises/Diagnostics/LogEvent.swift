@@ -24,8 +24,9 @@ public enum LogEvent: Sendable {
     /// An actor or a task has an executor of a loop that has ended: its jobs run on a thread that is there for these. Once an
     /// executor.
     case taskOfEndedLoop
-    /// A handler waits on a thread whose loop nobody drives: a thread of Swift's pool, on which an async function has called
-    /// the synchronous one that attached it, or a thread that has ended. It will not run. The line; once each.
+    /// A handler, a timer, or a promise of the loop's waits on a thread whose loop nobody drives: a thread of Swift's pool, on
+    /// which an async function has called the synchronous one that began it, a thread that has ended, or the main thread under an
+    /// async `main`. Nothing will come of it. The line; once each.
     case unattendedHandler(at: Origin)
     /// A task waits for a guarantee that nobody is left to fulfill, and never goes on: its loop has ended, or it was cancelled or
     /// abandoned, as the error says.
