@@ -5,6 +5,7 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include <asm/ioctls.h>
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -30,6 +31,13 @@ static inline pid_t clinux_gettid(void) { return gettid(); }
 
 // pthread_setname_np(3); hidden likewise. At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
+
+// ioctl(2) with a request that answers a number of bytes: how many wait to be read (FIONREAD), how many were sent and not
+// acknowledged (TIOCOUTQ, which is SIOCOUTQ). See tcp(7). Swift does not import functions with variable arguments; and their own header,
+// <sys/ioctl.h>, would hide SOCK_DGRAM from the Glibc module.
+int ioctl(int fd, unsigned long request, ...);
+enum { clinux_FIONREAD = FIONREAD, clinux_TIOCOUTQ = TIOCOUTQ };
+static inline int clinux_waiting_bytes(int fd, unsigned long request, int *count) { return ioctl(fd, request, count); }
 
 // pipe2(2); hidden likewise.
 static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }

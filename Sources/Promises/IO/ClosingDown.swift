@@ -59,47 +59,48 @@ extension Connection {
 
     // MARK: All of it, in order
 
-    /// How long a connection that is being closed may make no progress before it is reset.
-    static var closingPatience: Duration { .seconds(5) }
-    /// How much input a closing connection reads and throws away.
-    static var closingAppetite: Int { 1 << 20 }
-
     /// Delivers what is queued, then the end, and closes. Fulfilled when the descriptor is closed.
     ///
     /// A read that waits fails with `ECANCELED`; later operations fail with `EBADF`. Input that is still coming is read
     /// and thrown away until the peer ends too, since closing a socket with unread input makes the kernel send a reset,
-    /// which destroys what the peer has not read yet. A peer that takes nothing and ends nothing for 5 seconds, or
-    /// sends another MiB, is reset. A pipe is closed as soon as all is written. Again: the same guarantee of the same
-    /// end.
+    /// which destroys what the peer has not read yet.
+    ///
+    /// The peer is reset, and writes that wait are rejected with `ECANCELED`, when one of these limits is reached:
+    /// - 30 seconds since the call, whatever the peer does. An answer that may take longer to deliver is waited for before
+    ///   the call, or is given its time with `close(linger:)`.
+    /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. A few bytes now and then are no progress.
+    /// - 1 MiB of input since the call.
+    ///
+    /// A pipe, which is read by a program of this machine, is closed as soon as all is written; only its reader's taking
+    /// nothing for 5 seconds ends that early. Again: the same guarantee of the same end.
     @discardableResult
     @inlinable @inline(__always)
     public func close(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(startClosing(nil).core.traced(root: "close", Guarantee<Void>.self, file, line))
     }
 
-    /// The same with a patience of your own for a peer that makes no progress, neither taking anything nor ending its
-    /// side.
+    /// Closes as `close()` does, within `time` from now, at pipes too. Within it the peer need not make progress; the limit
+    /// of 1 MiB of input stays.
     ///
     /// Zero, or less, waits for nothing: what the kernel takes at once is sent, and if that was all the connection is
-    /// closed in order, unread input or not; otherwise it is aborted. If it is being closed already, the new patience
-    /// counts from now.
+    /// closed in order, unread input or not; otherwise it is aborted. If it is being closed already, the new time replaces
+    /// the limits of the first call.
     @discardableResult
     @inlinable @inline(__always)
     public func close(
-        linger patience: Duration, file: StaticString = #fileID, line: UInt = #line
+        linger time: Duration, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<Void> {
-        Guarantee(startClosing(patience).core.traced(root: "close", Guarantee<Void>.self, file, line))
+        Guarantee(startClosing(time).core.traced(root: "close", Guarantee<Void>.self, file, line))
     }
 
     @usableFromInline
-    func startClosing(_ patience: Duration?) -> Guarantee<Void> {
+    func startClosing(_ lingerTime: Duration?) -> Guarantee<Void> {
         loop.assertOwner()
         if phase == .shutDown { phase = .closed }
         if phase == .closed { return .value }
         let rare = rarities
-        if let patience { rare.patience = patience }
         if let closing = rare.closing {
-            if patience != nil { hurry() }
+            if lingerTime != nil { limitClose(to: lingerTime) }
             return Guarantee(closing)
         }
         let core = Core(root: Void.self)
@@ -117,27 +118,9 @@ extension Connection {
                 updateInterest()
             }
         }
-        if phase.hasDescriptor { hurry() }
+        // An inline handler of that read may have given it a time of its own.
+        if phase.hasDescriptor && rare.closingTimer == nil { limitClose(to: lingerTime) }
         return Guarantee(core)
-    }
-
-    /// Begins to wait for the peer anew; without patience, ends it.
-    private func hurry() {
-        guard let rare else { return }
-        rare.closingTimer?.cancel()
-        if rare.patience > .zero { return armClosingTimer(rare) }
-        if phase == .flushing { flush() }
-        if phase == .lingering { release() } else { abort() }
-    }
-
-    private func armClosingTimer(_ rare: Rarities) {
-        let before = (queuedBytes, rare.discarded)
-        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that
-        // flushes, holds us.
-        rare.closingTimer = loop.schedule(after: rare.patience) { [unowned self] in
-            guard let rare = self.rare else { return }
-            if before != (queuedBytes, rare.discarded) { armClosingTimer(rare) } else { abort() }
-        }
     }
 
     func linger() {
@@ -154,7 +137,7 @@ extension Connection {
         if count == -Int(EAGAIN) { return updateInterest() }
         rare.discarded += max(count, 0)
         if count <= 0 { return release() }
-        if rare.discarded > Self.closingAppetite { return abort() }
+        if rare.discarded > Self.closeDiscardLimit { return abort() }
         updateInterest()
     }
 

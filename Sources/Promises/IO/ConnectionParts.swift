@@ -35,8 +35,12 @@ extension Connection {
         var ending: Core?
         var closing: Core?
         var closingTimer: EventLoop.Timer?
-        /// How long a connection that is being closed may make no progress.
-        var patience = Connection.closingPatience
+        /// When a close is over, whatever the peer does.
+        var closeDeadline: EventLoop.Instant?
+        /// Whether a close is over when the peer makes no progress.
+        var checksCloseProgress = true
+        /// What `closeProgress` was at the last check.
+        var closeProgress = 0
         /// Bytes of input that a closing connection has thrown away.
         var discarded = 0
 

@@ -88,6 +88,12 @@ package struct Socket {
         return result < 0 ? CInt(-result) : error
     }
 
+    /// How many bytes wait to be read. 0 if the kernel does not say.
+    package var unreadBytes: Int { max(kernel.waitingBytes(fd, .incoming), 0) }
+
+    /// How many bytes that were sent the peer's kernel has not acknowledged. 0 if the kernel does not say.
+    package var unacknowledgedBytes: Int { max(kernel.waitingBytes(fd, .outgoing), 0) }
+
     package var localAddress: SocketAddress? {
         var storage = sockaddr_storage()
         return kernel.getSocketName(fd, &storage) < 0 ? nil : SocketAddress(storage)

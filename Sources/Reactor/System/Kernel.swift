@@ -83,6 +83,9 @@ package final class Kernel {
     package func getSocketOption(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: UnsafeMutablePointer<CInt>) -> Int {
         retrying(.getSocketOption) { table.getSocketOption(fd, level, name, value) }
     }
+    package func waitingBytes(_ fd: CInt, _ direction: WaitingBytes) -> Int {
+        retrying(.ioControl) { table.waitingBytes(fd, direction) }
+    }
     package func kill(_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int {
         retrying(.kill) { table.kill(pidfd, process, signal) }
     }

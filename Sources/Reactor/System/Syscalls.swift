@@ -88,6 +88,12 @@ package struct Syscalls {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
         return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
     }
+    /// How many bytes wait in the kernel, to be read or to be acknowledged by the peer: ioctl(2).
+    package var waitingBytes: (CInt, WaitingBytes) -> Int = { fd, direction in
+        var count: CInt = 0
+        let answer = result(clinux_waiting_bytes(fd, direction.request, &count))
+        return answer < 0 ? answer : Int(count)
+    }
     /// 1 if the child has ended, 0 if not yet.
     package var wait: (_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int = {
         Int(clinux_wait($0 ? 1 : 0, $1, &$2, &$3))
@@ -103,6 +109,21 @@ package struct Syscalls {
     package var unlink: (_ path: String) -> Int = { result(Glibc.unlink($0)) }
 
     package init() {}
+}
+
+/// Which bytes wait in the kernel.
+package enum WaitingBytes {
+    /// Those that can be read.
+    case incoming
+    /// Those that were sent and that the peer has not acknowledged, be they on their way or not.
+    case outgoing
+
+    fileprivate var request: CUnsignedLong {
+        switch self {
+        case .incoming: CUnsignedLong(clinux_FIONREAD)
+        case .outgoing: CUnsignedLong(clinux_TIOCOUTQ)
+        }
+    }
 }
 
 private let systemConnect = Glibc.connect

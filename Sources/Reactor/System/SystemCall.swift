@@ -2,7 +2,7 @@
 /// origin of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait
-    case eventCreate, eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, kill
+    case eventCreate, eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill
     case linkStatus, listen, open, pidfdOpen, pipe, read, receive, receiveMessages, rename, send, sendMessages
     case sendVector, setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate
     case timerCreate, timerSet, unlink, waitid, write, writeVector
@@ -25,6 +25,7 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .getPeerName: "getpeername"
         case .getSocketName: "getsockname"
         case .getSocketOption: "getsockopt"
+        case .ioControl: "ioctl"
         case .kill: "kill"
         case .linkStatus: "lstat"
         case .listen: "listen"

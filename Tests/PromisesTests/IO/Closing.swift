@@ -125,6 +125,7 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()
+            net.kernel.waitingBytes = { _, _ in 0 }
             let begin = clock.now
             let closed = connection.close()
             hang(closed)
@@ -140,6 +141,7 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()
+            net.kernel.waitingBytes = { _, _ in 0 }
             let write = connection.write(pattern(8 << 20))
             let begin = clock.now
             hang(connection.close())

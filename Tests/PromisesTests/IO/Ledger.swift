@@ -61,6 +61,7 @@ final class Ledger {
         }
         table.receiveMessages = { self.kernel.receiveMessages(self.used($0, "recvmmsg"), $1, $2) }
         table.sendMessages = { self.kernel.sendMessages(self.used($0, "sendmmsg"), $1, $2) }
+        table.waitingBytes = { self.kernel.waitingBytes(self.used($0, "ioctl"), $1) }
         table.shutdown = { self.kernel.shutdown(self.used($0, "shutdown"), $1) }
         table.getSocketName = { self.kernel.getSocketName(self.used($0, "getsockname"), $1) }
         table.getSocketOption = { self.kernel.getSocketOption(self.used($0, "getsockopt"), $1, $2, $3) }

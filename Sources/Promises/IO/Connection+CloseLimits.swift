@@ -1,0 +1,64 @@
+import Glibc
+import Reactor
+
+// How long a close may take, so that a peer that reads or sends now and then cannot hold the descriptor.
+
+extension Connection {
+    /// The total time of a `close()` at a socket, from its beginning.
+    static var closeTimeLimit: Duration { .seconds(30) }
+    /// A `close()` is checked for progress after each interval of this length.
+    static var closeCheckInterval: Duration { .seconds(5) }
+    /// How many bytes a peer at a socket must take or send within each interval: 1 KiB a second.
+    static var closeProgressMinimum: Int { 5 << 10 }
+    /// How much input a closing connection discards.
+    static var closeDiscardLimit: Int { 1 << 20 }
+
+    /// Limits the close that has begun to `lingerTime` from now, without a check for progress; a time of zero or less ends it
+    /// now. Without a time the limits are the default ones.
+    func limitClose(to lingerTime: Duration?) {
+        guard let rare else { return }
+        rare.closingTimer?.cancel()
+        if let lingerTime, lingerTime <= .zero { return endCloseNow() }
+        rare.checksCloseProgress = lingerTime == nil
+        // What reads a pipe or a terminal is a program of this machine, which may take its time as long as it goes on.
+        let limit = lingerTime ?? (traits.contains(.socket) ? Self.closeTimeLimit : nil)
+        rare.closeDeadline = limit.map { loop.now.advanced(by: $0) }
+        scheduleCloseCheck(rare)
+    }
+
+    private func endCloseNow() {
+        if phase == .flushing { flush() }
+        if phase == .lingering { release() } else { abort() }
+    }
+
+    private func scheduleCloseCheck(_ rare: Rarities) {
+        let check = rare.checksCloseProgress ? loop.now.advanced(by: Self.closeCheckInterval) : nil
+        guard let first = [check, rare.closeDeadline].compactMap(\.self).min() else { return }
+        rare.closeProgress = closeProgress
+        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that flushes,
+        // retains the connection.
+        rare.closingTimer = loop.schedule(at: first) { [unowned self] in checkClose() }
+    }
+
+    private func checkClose() {
+        // Timers fire before events are delivered: what the peer did in time may still wait in the kernel.
+        if phase == .flushing { flush() }
+        if phase == .lingering { discardInput() }
+        guard phase.hasDescriptor, let rare else { return }
+        let isLate = rare.closeDeadline.map { $0 <= loop.now } ?? false
+        let minimum = traits.contains(.socket) ? Self.closeProgressMinimum : 1
+        if isLate || closeProgress - rare.closeProgress < minimum {
+            abort()
+        } else {
+            scheduleCloseCheck(rare)
+            updateInterest()
+        }
+    }
+
+    /// Bytes that the peer has taken and sent. Those that wait in the kernel have not been taken yet: what a slow peer is
+    /// still reading is often no longer in the queue here.
+    private var closeProgress: Int {
+        let unsent = traits.contains(.tcp) ? socket.unacknowledgedBytes : 0
+        return bytesSent - unsent + (rare?.discarded ?? 0)
+    }
+}

@@ -1,0 +1,149 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// The time that a close may take, and the progress that it asks of the peer.
+@Suite struct CloseLimitsTests {
+    /// Lets `step` pass on the clock and then calls `act`, again and again, until `closed` is fulfilled.
+    /// - Returns: how long that took.
+    private func time(
+        of closed: Guarantee<Void>, _ net: Network, _ clock: VirtualClock, every step: Duration,
+        _ act: () throws -> Void
+    ) throws -> Duration {
+        let begin = clock.now
+        for _ in 0..<200 {
+            clock.advance(by: step)
+            try act()
+            try net.loop.turn(.poll)
+            if closed.isFulfilled { break }
+        }
+        return begin.duration(to: clock.now)
+    }
+
+    @Test func aDripOfInputIsNoProgress() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let closed = connection.close()
+            let time = try time(of: closed, net, clock, every: .seconds(1)) {
+                try peer.send("x")
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            }
+            #expect(time == .seconds(5))
+            awaitArrival(of: POLLHUP, at: peer.fd)
+        }
+    }
+
+    @Test func aPeerThatSendsSteadilyIsResetAfterThirtySeconds() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let closed = connection.close()
+            let time = try time(of: closed, net, clock, every: .seconds(1)) {
+                try peer.send(pattern(2048))
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            }
+            #expect(time == .seconds(30))
+            awaitArrival(of: POLLHUP, at: peer.fd)
+        }
+    }
+
+    @Test func aLingerTimeIsTheWholeTimeWhateverThePeerSends() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let closed = connection.close(linger: .milliseconds(500))
+            let time = try time(of: closed, net, clock, every: .milliseconds(100)) {
+                try peer.send(pattern(8192))
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            }
+            #expect(time == .milliseconds(500))
+            awaitArrival(of: POLLHUP, at: peer.fd)
+        }
+    }
+
+    @Test func aPeerThatSipsIsReset() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(64 << 20))
+            net.kernel.waitingBytes = { _, _ in 0 }
+            let closed = connection.close()
+            try net.loop.turn(.poll)
+            // From here on the kernel takes a little each time that there is room.
+            net.kernel.send = { _, _, _ in 100 }
+            _ = try peer.receive(exactly: 2 << 20)
+            awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
+            let time = try time(of: closed, net, clock, every: .seconds(1)) {}
+            #expect(time == .seconds(5))
+            #expect(code(write) == ECANCELED)
+        }
+    }
+
+    @Test func aSlowReaderIsResetAfterThirtySeconds() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            let write = connection.write(pattern(64 << 20))
+            let closed = connection.close()
+            let time = try time(of: closed, net, clock, every: .seconds(2)) {
+                _ = try peer.receive(exactly: 2 << 20)
+                awaitArrival(of: POLLOUT, at: net.ledger.accepted[0])
+            }
+            #expect(time == .seconds(30))
+            #expect(code(write) == ECANCELED)
+        }
+    }
+
+    /// What is no longer queued here is still on its way to the peer.
+    @Test func aPeerThatStillTakesWhatTheKernelHasIsNotReset() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            var waiting = 100_000
+            net.kernel.waitingBytes = { _, _ in waiting }
+            let closed = connection.close()
+            let time = try time(of: closed, net, clock, every: .seconds(1)) { waiting -= min(10_000, waiting) }
+            // Ten seconds with progress, of which the check at 15 learns that there is no more.
+            #expect(time == .seconds(15))
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    /// Timers run before events.
+    @Test func anEndThatCameWhileTheLoopWasHeldIsNoReset() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let closed = connection.close()
+            try net.loop.turn(.poll)
+            peer.end()
+            awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
+            let options = net.calls(.setSocketOption)
+            clock.advance(by: .seconds(60))
+            try net.loop.turn(.poll)
+            #expect(closed.isFulfilled)
+            #expect(net.calls(.setSocketOption) == options, "the peer was reset")
+            #expect(try peer.readToEnd() == [])
+        }
+    }
+
+    @Test func aPipeMayTakeItsTime() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let (reader, writer) = try Connection.pipe()
+            let bytes = pattern(1 << 20)
+            writer.write(bytes).cauterize()
+            let closed = writer.close()
+            var received: [UInt8] = []
+            let time = try time(of: closed, net, clock, every: .seconds(4)) {
+                received += try hang(reader.receive(upTo: 16_384))
+            }
+            #expect(time > .seconds(60))
+            received += try hang(readToEnd(reader))
+            #expect(received == bytes)
+            reader.close()
+        }
+    }
+}
