@@ -20,8 +20,30 @@ public final class Listener {
     public let localAddresses: [SocketAddress]
     /// The first of them.
     public var localAddress: SocketAddress { localAddresses[0] }
-    /// How many connections `serve` has running, on whatever loops.
-    public var activeConnections: Int { branch.running.count + (group?.count ?? 0) }
+    /// How many connections `serve` has running, on whatever loops: those whose handlers are not done. `maxConnections` bounds
+    /// them.
+    public var activeConnections: Int { branch.activeCount + (group?.activeCount ?? 0) }
+    /// How many connections of `serve` have a handler that is done and a descriptor that is not closed yet, on whatever loops.
+    /// `maxLingering` bounds them.
+    public var lingeringConnections: Int { branch.lingering.count + (group?.lingeringCount ?? 0) }
+    /// Both.
+    var openConnections: Int { branch.running.count + (group?.openCount ?? 0) }
+
+    /// Whether clients that come while the process has no descriptor left (`EMFILE`) are refused. False by default: they wait in
+    /// the backlog until there is one.
+    ///
+    /// To refuse a client takes a descriptor for the moment, so while this is true the listener keeps one in reserve. When
+    /// `accept4` fails with `EMFILE`, it closes the reserve, accepts the clients that wait and closes each at once, which a
+    /// client sees as an end or a reset, and opens the reserve again. At most 512 clients of each address are refused that way
+    /// before the pause of 100 ms, which is made and reported as without this.
+    ///
+    /// Refuse where a refused client turns to another server. Where there is none, a client that waits is better off than one
+    /// that is told to try again. Clients beyond `maxConnections` wait in any case.
+    public var refusesWithoutDescriptors = false {
+        didSet { if refusesWithoutDescriptors { openReserve() } else { closeReserve() } }
+    }
+    /// How many clients were refused for want of a descriptor.
+    public internal(set) var refusedConnections = 0
 
     let loop: EventLoop
     let doors: [ListenerDoor]
@@ -36,6 +58,8 @@ public final class Listener {
     var group: GroupService?
     private var backOff: EventLoop.Timer?
     private var isInTrouble = false
+    /// The descriptor that is closed to accept those who are refused.
+    var reserve: CInt?
 
     /// How many connections are accepted in one turn, so that a storm of them leaves time for those that are there.
     private static var budget: Int { 64 }
@@ -58,11 +82,13 @@ public final class Listener {
     // With the loop goes what has held us: the pause of `backOff`, or the handlers of connections that were running.
     deinit {
         if loop.isOwnedByThisThread && !isClosed { release() }
-        loop.putInOrder { [loop, doors, backOff, drain, claims, active = activeConnections, isOpen = !isClosed] in
+        loop.putInOrder {
+            [loop, doors, backOff, reserve, drain, claims, active = openConnections, isOpen = !isClosed] in
             // Else nobody waits for it, or it would be held.
             if isOpen {
                 if !loop.hasEnded { backOff?.cancel() }
                 for door in doors { door.letGo(on: loop) }
+                if let reserve { loop.letGo(of: reserve) }
             }
             drain?.finish(active: active)
             claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
@@ -108,6 +134,7 @@ public final class Listener {
         let result = loop.kernel.accept(door.socket.fd, &storage)
         guard result < 0 else {
             isInTrouble = false
+            if refusesWithoutDescriptors { openReserve() }
             deliver(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: door.address.isUnix))
             return true
         }
@@ -131,10 +158,13 @@ public final class Listener {
 
     /// A connection of `serve` is no more.
     func oneIsDone() {
-        if let drain, activeConnections == 0 { drain.finish(active: 0) }
+        if let drain, openConnections == 0 { drain.finish(active: 0) }
         updateInterest()
         finishIfDone()
     }
+
+    /// A connection of `serve` has given up its place.
+    func connectionDidBeginLingering() { updateInterest() }
 
     private func backOff(_ error: SystemError) {
         let isNew = !isInTrouble
@@ -142,6 +172,7 @@ public final class Listener {
         if isNew { conf.log(.acceptPaused(error)) }
         // Who was told may have closed it.
         if isClosed { return }
+        if error.code == EMFILE { refuseWaitingClients() }
         backOff?.cancel()
         backOff = loop.schedule(after: Self.pause) { [self] in
             backOff = nil
@@ -172,7 +203,7 @@ public final class Listener {
     /// With connections on other loops, of which it will not hear any more.
     func homeHasEnded() {
         loopIsEnding()
-        drain?.finish(active: activeConnections)
+        drain?.finish(active: openConnections)
         claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
     }
 
@@ -187,7 +218,7 @@ public final class Listener {
 
     func finishIfDone() {
         endGroupIfDone()
-        guard isClosed, activeConnections == 0, let service = claims.service else { return }
+        guard isClosed, openConnections == 0, let service = claims.service else { return }
         claims.service = nil
         service.promise.fulfill(())
     }
@@ -196,13 +227,14 @@ public final class Listener {
         isClosed = true
         backOff?.cancel()
         backOff = nil
+        closeReserve()
         for door in doors { door.letGo(on: loop) }
         group?.close()
         endGroupIfDone()
     }
 
     private func endGroupIfDone() {
-        guard isClosed, let service = group, service.count == 0 else { return }
+        guard isClosed, let service = group, service.openCount == 0 else { return }
         group = nil
         service.end()
     }

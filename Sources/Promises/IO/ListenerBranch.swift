@@ -6,7 +6,12 @@ import Reactor
 final class ListenerBranch {
     private let loop: EventLoop
     private let account: DrainAccount
+    /// All that are open.
     private(set) var running = RunningConnections()
+    /// Those of them whose handlers are done.
+    private(set) var lingering = LingeringConnections()
+    /// How many may linger here. The one that has lingered longest makes room for another.
+    var lingeringLimit = Int.max
     /// The connections that draining has ended. By identity: `running` holds them while they are asked for.
     private var ended: Set<ObjectIdentifier> = []
     private var sweeping: EventLoop.Timer?
@@ -20,6 +25,9 @@ final class ListenerBranch {
         self.loop = loop
         self.account = account
     }
+
+    /// How many connections have a handler that is not done.
+    var activeCount: Int { running.count - lingering.count }
 
     /// Serves `connection`, and closes it when the handler's promise has settled. `keeper` is held until its descriptor is
     /// closed.
@@ -39,9 +47,21 @@ final class ListenerBranch {
 
     fileprivate func isDone(_ place: Int, _ keeper: AnyObject) {
         let entry = running.remove(place)
+        lingering.remove(place)
         if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { account.hasLeft() }
         if running.count == 0 { sweeping.take()?.cancel() }
         if let listener { listener.oneIsDone() } else { (keeper as? HandOff)?.isDone = true }
+    }
+
+    /// The handler of a connection is done, and its close is not. It gives up its place: a peer that takes its time would
+    /// otherwise keep others from being served.
+    fileprivate func didBeginLingering(_ place: Int, _ keeper: AnyObject) {
+        lingering.insert(place)
+        if let listener { listener.connectionDidBeginLingering() } else { (keeper as? HandOff)?.didBeginLingering() }
+        // A listener that is drained takes nobody who would need the descriptors, and has a deadline.
+        while sweeping == nil, lingering.unevictedCount > lingeringLimit, let oldest = lingering.evictOldest() {
+            running[oldest]?.connection.close(linger: .zero)
+        }
     }
 
     // MARK: Draining
@@ -54,7 +74,7 @@ final class ListenerBranch {
     }
 
     private func sweep() {
-        for entry in running.all where entry.connection.isIdle {
+        for entry in running.all where entry.connection.isIdle && entry.connection.socket.unreadBytes == 0 {
             if ended.insert(ObjectIdentifier(entry.connection)).inserted { account.isIdle() }
             entry.connection.close()
         }
@@ -125,6 +145,7 @@ private struct Served: Operation {
     func run(_ source: Source<Void>, _ core: Core) {
         if let connection = branch.running[place]?.connection {
             _ = connection.close().core.derive(ServiceIsDone(branch: branch, place: place, keeper: keeper))
+            if connection.phase.hasDescriptor { branch.didBeginLingering(place, keeper) }
         }
         core.finish(())
     }

@@ -15,26 +15,29 @@ extension Listener {
     /// }.catch { error in log(error) }
     /// ```
     ///
-    /// `maxConnections`, `close`, `drain` and `activeConnections` are of all loops together. The group is kept until the last
+    /// `maxConnections`, `close`, `drain` and `activeConnections` are of all loops together; of `maxLingering` each loop has an
+    /// equal share. The group is kept until the last
     /// connection is done. A loop of the group that ends is given no more connections; those that it has end with it, and those
     /// on their way to it are closed.
     /// - Parameters:
     ///   - balancing: which loop the next connection goes to.
     ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
     ///   - onError: as for `serve`; on the connection's loop.
     ///   - handler: is called on the connection's loop.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     public func serve<Done: Thenable & SendableMetatype>(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, maxConnections: Int = .max,
-        onError: (@Sendable (any Error, Connection) -> Void)? = nil,
+        maxLingering: Int? = nil, onError: (@Sendable (any Error, Connection) -> Void)? = nil,
         _ handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let service = GroupService(group, balancing, maxConnections, account, loop.remote) {
+        let lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections)
+        let service = GroupService(group, balancing, maxConnections, lingeringLimit, account, loop.remote) {
             branch, connection, keeper in
             branch.serve(connection, keeper, onError, handler)
         }
         // It is asked by the listener only.
-        let promise = startService(maxConnections) { [unowned self] accepted in
+        let promise = startService(maxConnections, maxLingering) { [unowned self] accepted in
             if !service.handOver(accepted) {
                 end(GroupService.errorOfNoLoop)
             }
@@ -56,12 +59,14 @@ final class GroupService: @unchecked Sendable {
     private let group: LoopGroup
     private let balancing: LoopGroup.Balancing
     private let limit: Int
+    private let lingeringLimitOfLoop: Int
     let account: DrainAccount
     private let home: EventLoop.Remote
     private let start: Start
     private let branches: [BranchOfMember]
-    /// The number of connections, twice; one more once the listener is closed. In one word, so that of the listener that is
-    /// closed and the connection that ends at the same time one sees the other.
+    /// How many connections there are, and whether the listener is closed. One word, so that either the connection that ends or
+    /// the listener that is closed at the same time observes the other, and so that each change of the number of active
+    /// connections is observed once.
     private let word = Atomic(0)
     // A circle until all is over: nobody else need hold a listener that is serving.
     private var listener: Listener?
@@ -77,12 +82,15 @@ final class GroupService: @unchecked Sendable {
     }
 
     init(
-        _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ account: DrainAccount,
-        _ home: EventLoop.Remote, _ start: @escaping Start
+        _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ lingeringLimit: Int,
+        _ account: DrainAccount, _ home: EventLoop.Remote, _ start: @escaping Start
     ) {
         self.group = group
         self.balancing = balancing
         self.limit = limit
+        let loops = group.count
+        // Rounded up, without a sum that could overflow.
+        lingeringLimitOfLoop = lingeringLimit / loops + (lingeringLimit % loops == 0 ? 0 : 1)
         self.account = account
         self.home = home
         self.start = start
@@ -90,7 +98,23 @@ final class GroupService: @unchecked Sendable {
         living = Atomic(branches.count)
     }
 
-    var count: Int { word.load(ordering: .acquiring) >> 1 }
+    /// The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer of either
+    /// than there are descriptor numbers, so no field overflows.
+    private enum Counts {
+        static let closed = 1
+        static let oneActive = 2
+        static let oneLingering = 1 << 32
+
+        static func active(_ word: Int) -> Int { word % oneLingering / oneActive }
+        static func lingering(_ word: Int) -> Int { word / oneLingering }
+    }
+
+    var activeCount: Int { Counts.active(word.load(ordering: .acquiring)) }
+    var lingeringCount: Int { Counts.lingering(word.load(ordering: .acquiring)) }
+    var openCount: Int {
+        let word = word.load(ordering: .acquiring)
+        return Counts.active(word) + Counts.lingering(word)
+    }
 
     // MARK: On the listener's thread
 
@@ -117,7 +141,7 @@ final class GroupService: @unchecked Sendable {
 
     /// False if there is no loop any more; then the connection is closed.
     func handOver(_ accepted: Accepted) -> Bool {
-        word.add(2, ordering: .relaxed)
+        word.add(Counts.oneActive, ordering: .relaxed)
         let handOff = HandOff(accepted, self)
         while let member = group.pick(balancing) {
             handOff.destination = member
@@ -128,7 +152,7 @@ final class GroupService: @unchecked Sendable {
     }
 
     /// The listener accepts no more.
-    func close() { word.bitwiseOr(1, ordering: .acquiringAndReleasing) }
+    func close() { word.bitwiseOr(Counts.closed, ordering: .acquiringAndReleasing) }
 
     /// Closed, and without connections.
     func end() {
@@ -160,27 +184,37 @@ final class GroupService: @unchecked Sendable {
         let loop = EventLoop.ofThisThread
         let box = branches[member.index]
         let branch = box.branch ?? ListenerBranch(on: loop, account)
+        branch.lingeringLimit = lingeringLimitOfLoop
         box.branch = branch
         start(branch, accepted.connection(on: loop), handOff)
     }
 
-    func oneIsDone() {
-        let left = word.subtract(2, ordering: .acquiringAndReleasing).newValue
-        // Only where it makes a difference: a message for each would cost more than the rest.
-        guard left >> 1 == limit - 1 || left == 1 else { return }
+    /// The listener gets a message only where a change makes a difference to it: there was no room, or this was the last
+    /// connection. A message for each would cost more than the rest.
+    func oneIsDone(wasLingering: Bool) {
+        let change = wasLingering ? Counts.oneLingering : Counts.oneActive
+        let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
+        guard !wasLingering && Counts.active(left) == limit - 1 || left == Counts.closed else { return }
         home.submit { self.listener?.oneIsDone() }
+    }
+
+    func connectionDidBeginLingering() {
+        let left = word.add(Counts.oneLingering - Counts.oneActive, ordering: .acquiringAndReleasing).newValue
+        if Counts.active(left) == limit - 1 { home.submit { self.listener?.connectionDidBeginLingering() } }
     }
 }
 
 /// A connection that is given to another loop: on its way, and as long as it is served there. Its end is the connection's,
 /// whatever has become of the loop.
-// @unchecked: `accepted` is touched by the job that takes it, on the loop's thread, or at the end of this object; `isDone` on
-// that thread, and then; `destination` before the job is on its way, and afterwards only read.
+// @unchecked: `accepted` is touched by the job that takes it, on the loop's thread, or at the end of this object; `isDone` and
+// `isLingering` on that thread, and then; `destination` before the job is on its way, and afterwards only read.
 final class HandOff: @unchecked Sendable {
     private let service: GroupService
     private var accepted: Accepted?
     /// Whether its handler has come to an end, and its descriptor is closed.
     var isDone = false
+    /// Whether its handler has come to an end, and its descriptor is not closed yet.
+    private var isLingering = false
     var destination: LoopGroup.Member? {
         didSet {
             oldValue?.load.subtract(1, ordering: .relaxed)
@@ -198,7 +232,12 @@ final class HandOff: @unchecked Sendable {
         if let accepted { _ = Glibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
         if !isDone { service.account.isLost() }
-        service.oneIsDone()
+        service.oneIsDone(wasLingering: isLingering)
+    }
+
+    func didBeginLingering() {
+        isLingering = true
+        service.connectionDidBeginLingering()
     }
 
     func arrive() {

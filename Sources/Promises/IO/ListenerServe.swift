@@ -28,27 +28,33 @@ extension Listener {
     ///
     /// A rejection ends that connection only.
     /// - Parameters:
-    ///   - maxConnections: how many may run at a time; the next ones wait in the backlog. A connection counts until
-    ///     its descriptor is closed, which may be a while after its handler is done: see `Connection.close`.
+    ///   - maxConnections: how many may run at a time; the next ones wait in the backlog. A connection counts until its
+    ///     handler is done. Its close may take a while longer, see `Connection.close`; so long it counts as lingering.
+    ///   - maxLingering: how many may linger at a time, beside those that run. When there is one more, the one that has
+    ///     lingered longest is ended as by `close(linger: .zero)`, except while the listener is drained. By default as many
+    ///     as `maxConnections`, but 64 at least and 1,024 at most.
     ///   - onError: is called with the error of a handler and its connection; not for a cancellation, nor for a
     ///     connection that `drain` has ended. Without it errors are not reported.
     /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection is done, and
     ///   rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`.
     ///   Rejected at once with `EBADF` after `close`, `EBUSY` if `accept` or `serve` is running, `EINVAL` if
-    ///   `maxConnections` is below one. Cancelling it closes the listener; connections that run go on.
+    ///   `maxConnections` is below one or `maxLingering` below zero. Cancelling it closes the listener; connections that run go on.
     public func serve<Done: Thenable>(
-        maxConnections: Int = .max, onError: ((any Error, Connection) -> Void)? = nil,
+        maxConnections: Int = .max, maxLingering: Int? = nil, onError: ((any Error, Connection) -> Void)? = nil,
         _ handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
         // It is asked by the listener only.
-        let service = startService(maxConnections) { [unowned self] accepted in
+        let service = startService(maxConnections, maxLingering) { [unowned self] accepted in
             branch.serve(accepted.connection(on: loop), self, onError, handler)
         }
+        if service.isPending { branch.lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections) }
         return Promise(service.core.traced(root: "serve", Promise<Void>.self, file, line))
     }
 
     /// With what is done with each connection.
-    func startService(_ maxConnections: Int, _ start: @escaping (Accepted) -> Void) -> Promise<Void> {
+    func startService(_ maxConnections: Int, _ maxLingering: Int?, _ start: @escaping (Accepted) -> Void) -> Promise<
+        Void
+    > {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if claims.service != nil || !claims.waiting.isEmpty {
             return Promise(error: SystemError(.accept, EBUSY, detail: "the listener is in use"))
@@ -56,9 +62,16 @@ extension Listener {
         guard maxConnections > 0 else {
             return Promise(error: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
         }
+        if let maxLingering, maxLingering < 0 {
+            return Promise(error: SystemError(.accept, EINVAL, detail: "maxLingering: \(maxLingering)"))
+        }
         let core = IOPromise(Void.self, claims)
         claims.service = ListenerClaims.Service(limit: maxConnections, start: start, promise: core)
         updateInterest()
         return Promise(core)
+    }
+
+    static func lingeringLimit(_ maxLingering: Int?, _ maxConnections: Int) -> Int {
+        maxLingering ?? min(max(maxConnections, 64), 1024)
     }
 }

@@ -56,24 +56,4 @@ import Testing
             try hang(served, timeout: patience)
         }
     }
-
-    @Test func aConnectionThatLingersStillCounts() throws {
-        try withNetwork { net in
-            let listener = try net.listen()
-            let served = listener.serve(maxConnections: 1) { _ in Promise.value }
-            let first = try Peer(to: listener.localAddress)
-            let second = try Peer(to: listener.localAddress)
-            // The server has ended its side; the first client has not.
-            let end = elsewhere { try first.receive() }
-            #expect(try hang(end, timeout: patience) == [])
-            net.settle()
-            #expect(net.calls(.accept) == 1)
-            first.close()
-            let next = elsewhere { try second.receive() }
-            #expect(try hang(next, timeout: patience) == [])
-            second.close()
-            listener.close()
-            try hang(served, timeout: patience)
-        }
-    }
 }

@@ -173,6 +173,29 @@ import Testing
         }
     }
 
+    @Test func aRequestThatWaitsInTheKernelIsAnswered() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve { echo($0) }
+            let client = try Peer(to: listener.localAddress)
+            try client.send("x")
+            try net.loop.run(until: { net.calls(.send) == 1 })
+            #expect(try client.receive() == [0x78])
+            try net.loop.turn(.poll)
+            try client.send("y")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            let drained = listener.drain(deadline: .seconds(60))
+            let answer = elsewhere {
+                let answer = try client.readToEnd()
+                client.close()
+                return answer
+            }
+            #expect(try hang(answer, timeout: patience) == [0x79])
+            #expect(hang(drained).idle == 1)
+            try hang(served)
+        }
+    }
+
     @Test func withoutConnectionsItIsOverAtOnce() throws {
         try withNetwork { net in
             let listener = try net.listen()

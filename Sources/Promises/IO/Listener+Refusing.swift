@@ -1,0 +1,39 @@
+import Glibc
+import Reactor
+
+// Clients that come while the process has no descriptor left (`EMFILE`), where they are refused: see
+// `Listener.refusesWithoutDescriptors`.
+
+extension Listener {
+    /// How many clients of one address are refused between two pauses.
+    private static var refusalBudget: Int { 512 }
+
+    /// Accepts the clients that wait, with the descriptor in reserve, and closes each at once.
+    func refuseWaitingClients() {
+        guard refusesWithoutDescriptors, let descriptor = reserve else { return openReserve() }
+        reserve = nil
+        loop.kernel.close(descriptor)
+        for door in doors {
+            for _ in 0..<Self.refusalBudget {
+                var storage = sockaddr_storage()
+                let result = loop.kernel.accept(door.socket.fd, &storage)
+                // Nobody waits, or another thread has taken the descriptor. Other errors are met again after the pause.
+                if result < 0 { break }
+                loop.kernel.close(CInt(result))
+                refusedConnections += 1
+            }
+        }
+        openReserve()
+    }
+
+    /// Any descriptor will do. If none can be had now, the next client that is accepted shows that there are some again.
+    func openReserve() {
+        guard refusesWithoutDescriptors, reserve == nil, !isClosed else { return }
+        let result = loop.kernel.eventCreate()
+        if result >= 0 { reserve = CInt(result) }
+    }
+
+    func closeReserve() {
+        if let descriptor = reserve.take() { loop.letGo(of: descriptor) }
+    }
+}

@@ -1,0 +1,144 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Connections that the server is done with, and whose peers are not: they hold no place of `maxConnections`.
+@Suite struct LingeringPlacesTests {
+    /// A client that has seen the server's end and keeps its own side open.
+    private func lingerer(_ listener: Listener) throws -> Peer {
+        let client = try Peer(to: listener.localAddress)
+        let end = elsewhere { try client.receive() }
+        #expect(try hang(end, timeout: patience) == [])
+        return client
+    }
+
+    @Sendable private static func end(_ connection: Connection) -> Promise<Void> {
+        connection.close(linger: .seconds(1000))
+        return .value
+    }
+
+    @Test func aConnectionThatLingersGivesUpItsPlace() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve(maxConnections: 1) { Self.end($0) }
+            let clients = try (0..<3).map { _ in try lingerer(listener) }
+            #expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
+            listener.close()
+            #expect(served.isPending)
+            for client in clients { client.close() }
+            try hang(served, timeout: patience)
+            #expect(listener.lingeringConnections == 0)
+        }
+    }
+
+    @Test func alsoOnAGroup() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group, maxConnections: 1) { Self.end($0) }
+            let clients = try (0..<5).map { _ in try lingerer(listener) }
+            spin { listener.lingeringConnections == 5 }
+            #expect(listener.activeConnections == 0)
+            listener.close()
+            #expect(served.isPending)
+            for client in clients { client.close() }
+            try hang(served, timeout: patience)
+            #expect(listener.lingeringConnections == 0)
+        }
+    }
+
+    @Test func beyondTheBoundTheOneThatHasLingeredLongestIsClosed() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve(maxConnections: 1, maxLingering: 2) { Self.end($0) }
+            let clients = try (0..<2).map { _ in try lingerer(listener) }
+            #expect(net.ledger.accepted.allSatisfy(net.ledger.open.contains))
+            let third = try lingerer(listener)
+            try net.loop.run(until: { listener.lingeringConnections == 2 })
+            #expect(net.ledger.accepted.map(net.ledger.open.contains) == [false, true, true])
+            // One in the middle goes by itself; the next to go is again the oldest.
+            clients[1].close()
+            try net.loop.run(until: { listener.lingeringConnections == 1 })
+            let others = try (0..<2).map { _ in try lingerer(listener) }
+            try net.loop.run(until: { listener.lingeringConnections == 2 })
+            #expect(net.ledger.accepted.map(net.ledger.open.contains) == [false, false, false, true, true])
+            listener.close()
+            for client in clients + [third] + others { client.close() }
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func onAGroupEachLoopHasItsShareOfTheBound() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group, balancing: .roundRobin, maxConnections: 1, maxLingering: 4) {
+                Self.end($0)
+            }
+            let clients = try (0..<10).map { _ in try lingerer(listener) }
+            spin { listener.lingeringConnections == 4 }
+            #expect(listener.activeConnections == 0)
+            listener.close()
+            for client in clients { client.close() }
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aBoundOfNoneLeavesNothingBehind() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve(maxLingering: 0) { connection in connection.write("answer") }
+            let client = try Peer(to: listener.localAddress)
+            let reply = elsewhere { try client.readToEnd() }
+            #expect(try hang(reply, timeout: patience) == Array("answer".utf8))
+            try net.loop.run(until: { listener.lingeringConnections == 0 })
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aBoundBelowNoneIsRefused() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            #expect(code(listener.serve(maxLingering: -1) { _ in Promise.value }) == EINVAL)
+            listener.close()
+        }
+    }
+
+    /// An orderly end has a deadline of its own.
+    @Test func whileItIsDrainedTheBoundDoesNotCount() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = listener.serve(maxLingering: 1) { echo($0) }
+            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+            try net.loop.run(until: { listener.activeConnections == 3 })
+            let drained = listener.drain(deadline: .seconds(2))
+            net.settle()
+            #expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
+            #expect(hang(drained).idle == 3)
+            for client in clients { client.close() }
+            try hang(served)
+        }
+    }
+
+    /// Sixteen clients that keep their sides open and send a byte now and then.
+    @Test func thoseThatDripDoNotKeepOthersOut() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 1000) { net in
+            let listener = try net.listen()
+            let served = listener.serve(maxConnections: 16) { $0.readLine().asVoid() }
+            let dripping = try (0..<16).map { _ in try Peer(to: listener.localAddress) }
+            for client in dripping { try client.send("line\n") }
+            try net.loop.run(until: { listener.lingeringConnections == 16 })
+            let honest = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            for _ in 0..<5 {
+                for client in dripping { try client.send("x") }
+                net.settle(.seconds(1))
+            }
+            #expect(listener.lingeringConnections == 0)
+            honest.close()
+            listener.close()
+            try hang(served)
+        }
+    }
+}
