@@ -12,15 +12,32 @@ final class EchoServer {
     private let workers: [Worker]
     private let openCount = OpenCount()
     private(set) var isDraining = false
+    /// Connections that were reset because they were still busy at the end of the drain timeout.
+    private var abortedByDrain = 0
+    /// How many connections a listener may serve, and have lingering beside them.
+    private let share: DescriptorLimit.Share
+    /// What `--max-connections` cannot be satisfied for, as one line; `nil` if it can.
+    let shortage: String?
 
     /// Takes the sockets that the service manager has passed, binds every address and starts the threads; or throws, and leaves
     /// none of this.
-    init(_ options: Options) throws {
+    init(_ options: Options, _ limit: DescriptorLimit) throws {
         self.options = options
         inherited = try Listener.inherited()
         var addresses = options.addresses
         if addresses.isEmpty && inherited == nil { addresses = [Options.defaultAddress] }
         bound = addresses.isEmpty ? nil : try Listener.bind(addresses)
+        let sockets = [inherited, bound].reduce(0) { $0 + ($1?.localAddresses.count ?? 0) }
+        let others = options.descriptorsBesideConnections + sockets
+        share = limit.share(
+            of: options.maxConnections, listeners: [inherited, bound].count { $0 != nil }, others: others)
+        shortage =
+            share.maxConnections == options.maxConnections
+            ? nil
+            : """
+            serving at most \(share.maxConnections) connections at a time of each listener, not \(options.maxConnections): \
+            the limit of descriptors is \(limit.current) (RLIMIT_NOFILE, \(limit.initial) at the start)
+            """
         group = options.loops == 1 ? nil : try LoopGroup(loops: options.loops, name: "echo")
         let remotes = group.map(Array.init) ?? [EventLoop.current.remote]
         workers = remotes.map { [openCount] in Worker(on: $0, idleTimeout: options.idleTimeout, openCount) }
@@ -32,7 +49,7 @@ final class EchoServer {
     /// Where it listens, first what it was passed.
     var addresses: [SocketAddress] { [inherited, bound].flatMap { $0?.localAddresses ?? [] } }
 
-    var maxConnections: Int { options.maxConnections }
+    var maxConnections: Int { share.maxConnections }
 
     /// How many of them serve.
     var threads: Int { workers.count }
@@ -46,23 +63,24 @@ final class EchoServer {
         guard let group else {
             let worker = workers[0]
             return listener.serve(
-                maxConnections: maxConnections, onError: { _, _ in worker.noteFailure() }, worker.serve)
+                maxConnections: share.maxConnections, maxLingering: share.maxLingering,
+                onError: { _, _ in worker.noteFailure() }, worker.serve)
         }
         let workers = Dictionary(uniqueKeysWithValues: workers.map { ($0.remote, $0) })
         @Sendable func workerOfThisThread() -> Worker { workers[EventLoop.current.remote]! }
         return listener.serve(
-            on: group, maxConnections: maxConnections, onError: { _, _ in workerOfThisThread().noteFailure() },
-            { workerOfThisThread().serve($0) })
+            on: group, maxConnections: share.maxConnections, maxLingering: share.maxLingering,
+            onError: { _, _ in workerOfThisThread().noteFailure() }, { workerOfThisThread().serve($0) })
     }
 
-    /// Stops accepting, lets connections finish for as long as the drain timeout, and resets those that are left.
+    /// Stops accepting, ends connections that owe their clients nothing, lets the others finish for as long as the drain timeout,
+    /// and resets those that are left.
     func drain() {
         isDraining = true
         // Who waits at a socket of the service manager, which keeps it, is for the process that comes after this one.
-        inherited?.close()
         bound?.close(drain: true)
-        after(options.drainTimeout).done {
-            for worker in self.workers { worker.remote.submit { worker.abortAll() } }
+        for listener in [inherited, bound].compactMap(\.self) {
+            listener.drain(deadline: options.drainTimeout).done { self.abortedByDrain += $0.aborted }
         }
     }
 
@@ -71,12 +89,13 @@ final class EchoServer {
     func report() -> Promise<Report> {
         let main = (name: "main", metrics: EventLoop.current.metrics)
         guard group != nil else {
-            return .value(Report(statistics: workers[0].statistics, peak: openCount.peak, loops: [main]))
+            let statistics = workers[0].statistics.adding(failures: abortedByDrain)
+            return .value(Report(statistics: statistics, peak: openCount.peak, loops: [main]))
         }
-        return when(fulfilled: workers.map(ask)).map { [openCount] answers in
+        return when(fulfilled: workers.map(ask)).map { [openCount, abortedByDrain] answers in
             Report(
-                statistics: answers.map(\.statistics).reduce(Statistics(), +), peak: openCount.peak,
-                loops: [main] + answers.flatMap(\.loop))
+                statistics: answers.map(\.statistics).reduce(Statistics(), +).adding(failures: abortedByDrain),
+                peak: openCount.peak, loops: [main] + answers.flatMap(\.loop))
         }
     }
 

@@ -30,7 +30,8 @@ enum EchoServerCommand {
 
     private static func serve(_ options: Options, on loop: EventLoop) throws {
         let warn = { (message: String) in Output.warn("echo-server: \(message)") }
-        let server = try EchoServer(options)
+        let server = try EchoServer(options, DescriptorLimit.raise())
+        if let shortage = server.shortage { warn(shortage) }
         let endpoint = try options.metricsAddress.map { address in
             try MetricsEndpoint(address) { server.report().map { $0.prometheusText(server) } }
         }

@@ -16,12 +16,14 @@ struct MetricsEndpoint {
 
     /// Whoever scrapes does so from one or two places; others wait in the backlog, and nobody holds a place for long.
     static var maxConnections: Int { 16 }
+    /// How many clients that have their answer may take their time to read it and to end.
+    static var maxLingering: Int { 16 }
     static var patience: Duration { .seconds(5) }
     static var longestHead: Int { 8192 }
 
     /// - Parameter warn: is told if the endpoint has broken; the server goes on.
     func serve(_ warn: @escaping (String) -> Void) {
-        listener.serve(maxConnections: Self.maxConnections, serve)
+        listener.serve(maxConnections: Self.maxConnections, maxLingering: Self.maxLingering, serve)
             .catch { error in warn("there are no metrics any more: \(error)") }
     }
 
@@ -29,7 +31,7 @@ struct MetricsEndpoint {
     func close() { listener.close() }
 
     private func serve(_ connection: Connection) -> Promise<Void> {
-        connection.read(until: Array("\r\n\r\n".utf8), limit: Self.longestHead)
+        readHead(connection, Self.longestHead)
             .timeout(Self.patience)
             .then { head in head.map { answer(to: $0).map(Optional.some) } ?? .value(nil) }
             .recover { error -> Promise<String?> in .value(try Self.answer(to: error)) }
@@ -38,9 +40,25 @@ struct MetricsEndpoint {
 
     // MARK: HTTP
 
-    /// The answer to a request without the empty line at its end, whatever it is.
+    /// Reads up to the empty line that ends a request's head. A line ends with a newline, with or without a carriage return
+    /// before it (RFC 9112, 2.2).
+    /// - Parameters:
+    ///   - left: how many bytes the rest of the head may have.
+    ///   - first: the first line, once it has been read.
+    /// - Returns: the first line; `nil` if the client has ended before the head did.
+    private func readHead(_ connection: Connection, _ left: Int, _ first: [UInt8]? = nil) -> Promise<[UInt8]?> {
+        if left < 1 { return Promise(error: StreamError.limitExceeded(limit: Self.longestHead)) }
+        return connection.read(until: [UInt8(ascii: "\n")], limit: left).then { line -> Promise<[UInt8]?> in
+            guard var line else { return .value(nil) }
+            let rest = left - line.count - 1
+            if line.last == UInt8(ascii: "\r") { line.removeLast() }
+            return line.isEmpty ? .value(first ?? line) : readHead(connection, rest, first ?? line)
+        }
+    }
+
+    /// The answer to a request with this first line, whatever it is.
     private func answer(to head: [UInt8]) -> Promise<String> {
-        let line = String(decoding: head.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+        let line = String(decoding: head, as: UTF8.self)
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return .value(Self.response("400 Bad Request")) }
         let isHead = words[0] == "HEAD"

@@ -25,6 +25,13 @@ struct Options: Equatable {
         let description: String
     }
 
+    /// How many descriptors are needed beside listeners and connections: standard streams, what each loop waits with, the
+    /// endpoint of the metrics with its clients, and some to spare.
+    var descriptorsBesideConnections: Int {
+        let metrics = metricsAddress == nil ? 0 : 1 + MetricsEndpoint.maxConnections + MetricsEndpoint.maxLingering
+        return 20 + 3 * loops + metrics
+    }
+
     /// How many loops serve.
     var loops: Int { threads == 0 ? LoopGroup.defaultLoops : threads }
 

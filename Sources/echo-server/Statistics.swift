@@ -1,3 +1,4 @@
+import CLinux
 import Reactor
 import Synchronization
 
@@ -23,6 +24,13 @@ struct Statistics {
 
     mutating func noteFailure() { failures += 1 }
 
+    /// With failures that no handler was told of.
+    func adding(failures more: Int) -> Statistics {
+        var sum = self
+        sum.failures += more
+        return sum
+    }
+
     static func + (one: Statistics, other: Statistics) -> Statistics {
         var sum = one
         sum.open += other.open
@@ -38,12 +46,36 @@ struct Statistics {
 final class OpenCount: Sendable {
     private let open = Atomic(0)
     private let most = Atomic(0)
+    /// The most since freed memory was last given back to the kernel, and how many were open then.
+    private let mostSinceTrim = Atomic(0)
+    private let trim: @Sendable () -> Void
+
+    init(trim: @escaping @Sendable () -> Void = { malloc_trim(0) }) { self.trim = trim }
 
     var peak: Int { most.load(ordering: .relaxed) }
 
-    func begin() { most.max(open.add(1, ordering: .relaxed).newValue, ordering: .relaxed) }
+    func begin() {
+        let count = open.add(1, ordering: .relaxed).newValue
+        most.max(count, ordering: .relaxed)
+        mostSinceTrim.max(count, ordering: .relaxed)
+    }
 
-    func end() { open.subtract(1, ordering: .relaxed) }
+    /// Gives freed memory back to the kernel when half of the connections have gone. What a client that does not read has made
+    /// the server keep is a chunk of 64 KiB, and glibc gives back only what is free at the top of the heap, which the
+    /// connections that stay lie on. So the cost, some milliseconds, comes once each time that the number halves; fewer
+    /// connections than `fewToTrim` cannot have kept more than the server keeps anyway. See malloc_trim(3).
+    func end() {
+        let count = open.subtract(1, ordering: .relaxed).newValue
+        let before = mostSinceTrim.load(ordering: .relaxed)
+        guard before >= Self.fewToTrim, count <= before / 2 else { return }
+        // One of the threads that come here at the same time.
+        guard mostSinceTrim.compareExchange(expected: before, desired: count, ordering: .relaxed).exchanged else {
+            return
+        }
+        trim()
+    }
+
+    static let fewToTrim = 256
 }
 
 /// The server and its loops as they stand.

@@ -41,9 +41,4 @@ final class Worker: @unchecked Sendable {
     }
 
     func noteFailure() { finished.noteFailure() }
-
-    /// Resets those that are left.
-    func abortAll() {
-        for connection in connections.values { connection.abort() }
-    }
 }

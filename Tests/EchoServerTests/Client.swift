@@ -39,6 +39,20 @@ final class Client {
         return sent
     }
 
+    /// A client that the server owes something: it has sent more than it has read, and the server's write waits.
+    static func stalled(at address: SocketAddress) throws -> Client {
+        let client = try Client(to: address, receiveBuffer: 4096)
+        let chunk = randomBytes(1 << 20)
+        while try client.send(chunk, patience: 300) == chunk.count {}
+        return client
+    }
+
+    /// Reads what the server still sends; the code of the error that this ends with, `nil` for an orderly end.
+    func failureOfReading() -> CInt? {
+        do { _ = try readToEnd() } catch { return (error as? SystemError)?.code }
+        return nil
+    }
+
     /// Waits for an event of poll(2); false if none came.
     func waits(for events: Int32, _ patience: CInt) -> Bool {
         var entry = pollfd(fd: fd, events: Int16(events), revents: 0)

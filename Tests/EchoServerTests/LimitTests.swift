@@ -41,8 +41,41 @@ import Testing
         #expect(try server.terminate().hasPrefix("totals: 0 open, 1 connections (peak 1, 1 failed), 5 bytes, "))
     }
 
+    @Test func theLimitOfDescriptorsIsRaised() throws {
+        let server = try ServerProcess.serving(limits: "ulimit -S -n 256")
+        #expect(server.descriptorLimit > 256)
+        _ = try server.terminate()
+    }
+
+    /// Also with as many clients as there may be, and more, there are descriptors for all else.
+    @Test(arguments: ["1", "2"]) func aLimitOfDescriptorsThatIsTooLowIsSaidAndKept(threads: String) throws {
+        let server = try ServerProcess.serving(
+            "--metrics", "127.0.0.1:0", "--threads", threads, limits: "ulimit -n 128")
+        let line = try server.readError()
+        #expect(line.hasPrefix("echo-server: serving at most "))
+        #expect(line.contains("not 10000: the limit of descriptors is 128 (RLIMIT_NOFILE, 128 at the start)"))
+        let limit = try number(before: "connections", in: line)
+        #expect((20...100).contains(limit))
+        let clients = try (0..<150).map { _ in try Client(to: server.address) }
+        for client in clients[..<limit] { #expect(try client.echoes("hello")) }
+        try clients[limit].send([0x78])
+        #expect(!clients[limit].waits(for: POLLIN, 50))
+        let scrapers = try (0..<20).map { _ in
+            try Answer.to("GET /metrics HTTP/1.1\r\n\r\n", at: Client(to: try #require(server.metricsAddress)))
+        }
+        for answer in scrapers {
+            #expect(answer.status == "200 OK" && answer.body.contains("echo_connections_limit \(limit)\n"))
+        }
+        #expect(!server.hasMoreErrors)
+        for client in clients { client.end() }
+        for client in clients { _ = try client.readToEnd() }
+        _ = try server.terminate()
+    }
+
     @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
-        let server = try ServerProcess.serving(limits: "ulimit -n 24")
+        let server = try ServerProcess.serving()
+        // Not before: a limit that it begins with, the server keeps below.
+        server.descriptorLimit = 24
         let clients = try (0..<40).map { _ in try Client(to: server.address) }
         for client in clients { try client.send([0x78]) }
         #expect(try server.readError().contains("(EMFILE)"))
@@ -81,7 +114,9 @@ import Testing
 
     /// The kernel says so to whoever asks with a full table, even if there is nobody to accept.
     @Test func aFullTableIsAPauseAlsoWhenNobodyWaits() throws {
-        let server = try ServerProcess.serving(limits: "ulimit -n 24")
+        let server = try ServerProcess.serving()
+        // Not before: a limit that it begins with, the server keeps below.
+        server.descriptorLimit = 24
         var clients: [Client] = []
         while clients.count < 24 && !server.hasMoreErrors {
             clients.append(try Client(to: server.address))

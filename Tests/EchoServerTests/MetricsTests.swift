@@ -74,12 +74,12 @@ import Testing
 
     @Test func theyAreThereWhileTheServerDrains() throws {
         let (server, address) = try server()
-        let client = try Client(to: server.address)
-        #expect(try client.echoes("hello"))
+        let client = try Client.stalled(at: server.address)
         server.signal(SIGTERM)
         try server.awaitDraining()
         #expect(try scrape(address)["echo_draining"] == 1)
         client.end()
+        #expect(client.failureOfReading() == nil)
         #expect(try server.waitForExit() == .code(0))
     }
 
@@ -150,7 +150,8 @@ import Testing
     }
 
     @Test func withoutDescriptorsTheyWaitAndTheServerGoesOn() throws {
-        let server = try ServerProcess.serving("--metrics", "127.0.0.1:0", limits: "ulimit -n 24")
+        let server = try ServerProcess.serving("--metrics", "127.0.0.1:0")
+        server.descriptorLimit = 24
         let address = try #require(server.metricsAddress)
         let clients = try (0..<30).map { _ in try Client(to: server.address) }
         #expect(try server.readError().contains("(EMFILE)"))

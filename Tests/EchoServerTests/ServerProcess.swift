@@ -133,6 +133,18 @@ final class ServerProcess {
         return exit
     }
 
+    /// Its limit of descriptors.
+    var descriptorLimit: Int {
+        get {
+            var limit = rlimit()
+            return processLimit(pid, CInt(RLIMIT_NOFILE.rawValue), nil, &limit) == 0 ? Int(limit.rlim_cur) : -1
+        }
+        set {
+            var limit = rlimit(rlim_cur: rlim_t(newValue), rlim_max: rlim_t(newValue))
+            #expect(processLimit(pid, CInt(RLIMIT_NOFILE.rawValue), &limit, nil) == 0)
+        }
+    }
+
     /// Memory that it really occupies, in bytes.
     var residentBytes: Int {
         let fd = open("/proc/\(pid)/statm", O_RDONLY | O_CLOEXEC)
@@ -189,6 +201,11 @@ struct Failure: Error, CustomStringConvertible {
 
 /// Whether a sanitizer is built in: it keeps freed memory, and calls what is alive at `exit` a leak.
 let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+
+/// Hidden from Swift without _GNU_SOURCE. See prlimit(2).
+private let processLimit = unsafeBitCast(
+    dlsym(nil, "prlimit"),
+    to: (@convention(c) (pid_t, CInt, UnsafePointer<rlimit>?, UnsafeMutablePointer<rlimit>?) -> CInt).self)
 
 /// Hidden from Swift without _GNU_SOURCE.
 private let closeFrom = unsafeBitCast(

@@ -30,4 +30,44 @@ import Testing
             #expect(clock.now.nanoseconds < 120_000_000_000)
         }
     }
+
+    @Test func thoseThatHaveTheirAnswerKeepNobodyOut() throws {
+        try withVirtualTime { (clock: VirtualClock) in
+            let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
+            endpoint.serve { Issue.record("\($0)") }
+            let begin = clock.now
+            let slow = try (0..<2 * MetricsEndpoint.maxConnections).map { _ in
+                let client = try Client(to: endpoint.address)
+                try client.send(Array("GET / HTTP/1.1\r\n\r\n".utf8))
+                return client
+            }
+            let next = try Client(to: endpoint.address)
+            try next.send(Array("GET /metrics HTTP/1.1\r\n\r\n".utf8))
+            try EventLoop.current.run(until: { next.waits(for: POLLIN, 0) })
+            #expect(clock.now == begin)
+            #expect(try Answer(next.receive()).body == "text\n")
+            for client in slow { #expect(try Answer(client.receive()).status == "404 Not Found") }
+            endpoint.close()
+            hang(after(.seconds(60)))
+        }
+    }
+
+    @Test(arguments: [
+        "GET /metrics HTTP/1.1\n\n", "GET /metrics HTTP/1.1\r\n\n", "GET /metrics HTTP/1.1\n\r\n",
+        "GET /metrics HTTP/1.1\nHost: localhost\r\nAccept: */*\n\n",
+    ])
+    func aNewlineAloneEndsALine(request: String) throws {
+        try withVirtualTime { (clock: VirtualClock) in
+            let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
+            endpoint.serve { Issue.record("\($0)") }
+            let begin = clock.now
+            let client = try Client(to: endpoint.address)
+            try client.send(Array(request.utf8))
+            try EventLoop.current.run(until: { client.waits(for: POLLIN, 0) })
+            #expect(clock.now == begin)
+            #expect(try Answer(client.receive()).body == "text\n")
+            endpoint.close()
+            client.end()
+        }
+    }
 }
