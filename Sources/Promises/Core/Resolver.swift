@@ -44,7 +44,10 @@ public struct Resolver<T> {
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
         case .success(let value): fulfill(value)
-        case .failure(let error): reject(error)
+        case .failure(let error):
+            // Converting an `E` to `any Error` makes a box for it. Where `E` is `any Error`, that box would contain the box that
+            // there is, one level deeper with each relay: casting the error, and releasing it, would take as long as it has relays.
+            if case .failure(let error)? = result as? Result<T, any Error> { reject(error) } else { reject(error) }
         }
     }
 
