@@ -36,9 +36,11 @@ extension EventLoop {
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
         loop.owner = pthread_self()
+        noteHandlersIfNeeded()
         defer {
             loop.close()
             clinux_set_current_loop(outer)
+            noteHandlersIfNeeded()
         }
         return try body(loop)
     }
@@ -104,6 +106,7 @@ extension EventLoop {
         clinux_set_current_loop(address)
         Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue().close()
         clinux_set_current_loop(nil)
+        noteHandlersIfNeeded()
     }
 
     /// On a thread that does one job after the other and drives no loop: ends this thread's, if the job has left something
@@ -116,14 +119,8 @@ extension EventLoop {
             pthread_setspecific(endOfThread, nil)
             end(address)
         }
-        loop.attend()
+        loop.unattended?.forgetPlaces()
         loop.tellPatron()
-    }
-
-    /// The job begins.
-    static func beginJobOfThisThread() {
-        guard let address = clinux_get_current_loop() else { return }
-        Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef { $0.leaveUnattended() }
     }
 
     // The invariant of the box: until the main thread has asked for its loop nobody but `remote`, which touches only

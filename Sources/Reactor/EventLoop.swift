@@ -76,7 +76,6 @@ public final class EventLoop {
     let isNudged = Atomic(false)
     /// Whom the job of a pool works for that this thread is at.
     @exclusivity(unchecked) var patron: Remote?
-    @exclusivity(unchecked) var isCountedUnattended = false
     // Until the loop ends. It holds the loop in turn.
     var door: Remote?
     /// Opened when nothing of the loop's end is left to do.
@@ -221,8 +220,8 @@ public final class EventLoop {
     /// A turn that is measured, or made inside what is, or inside an inline job, or on a thread that may not drive its loop.
     @inline(never)
     private func takeUnusualTurn(_ wait: Wait) throws(SystemError) {
-        if depthOfTurns == 1 { attend() }
-        defer { if depthOfTurns == 1 { leaveUnattended() } }
+        let wasNoting = depthOfTurns == 1 && beginDriving()
+        defer { if wasNoting { stopDriving() } }
         // Those that wait behind an inline job must not wait for its return.
         let isInsideInlineJob = inlineJobs.isRunning
         let hasWorked = isInsideInlineJob && runInlineJobs()
@@ -254,9 +253,9 @@ public final class EventLoop {
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         depthOfTurns += 1
-        if depthOfTurns == 1 { attend() }
+        let wasNoting = depthOfTurns == 1 && beginDriving()
         defer {
-            if depthOfTurns == 1 { leaveUnattended() }
+            if wasNoting { stopDriving() }
             depthOfTurns -= 1
             clinux_set_current_loop(outer)
         }

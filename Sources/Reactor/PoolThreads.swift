@@ -116,6 +116,9 @@ package final class PoolThreads: @unchecked Sendable {
         return failure
     }
 
+    /// Whether the calling thread is a pool's.
+    static var isWorker: Bool { pthread_getspecific(poolOfThread) != nil }
+
     /// The address of the pool that the calling thread works for. Only compared.
     private static let poolOfThread: pthread_key_t = {
         var key = pthread_key_t()
@@ -131,7 +134,6 @@ package final class PoolThreads: @unchecked Sendable {
             state.queued -= 1
             state.busy += 1
             pthread_mutex_unlock(lock)
-            EventLoop.beginJobOfThisThread()
             job._withUnsafeGuaranteedRef { $0.runAndRelease() }
             EventLoop.endJobOfThisThread()
             pthread_mutex_lock(lock)

@@ -46,7 +46,7 @@ extension EventLoop {
     /// The first part of a turn alone: ready jobs, within the budget of a turn.
     package func runReadyJobs() {
         assertOwner()
-        if !isBeingDriven { unattended?.forgetPlaces() }
+        if unattended != nil && !isBeingDriven { forgetUnattended() }
         runThoseReady()
     }
 

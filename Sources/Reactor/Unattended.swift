@@ -5,25 +5,57 @@ import Synchronization
 // Handlers that nobody will run, since nobody drives the loop of their thread: attached in a synchronous function that an
 // async one has called, on a thread of Swift's pool; or on a thread that ends. Whether a thread drives its loop shows
 // afterwards only. So the places are taken down, and forgotten when the loop is driven.
+//
+// That costs the thread concerned a call in each operator outside a turn, and a slower turn; it costs other threads nothing.
+// A thread of the program's own stops paying when it drives its loop for the first time: from then on it is taken to know what
+// it does. A thread of Swift's pool or of a `ThreadPool` goes on: it runs code of different origins, one after the other.
 
 extension EventLoop {
     /// This thread, which has just got its loop, may never drive it. Once the main thread has, it is taken to know what it does.
     func expectToBeDriven(isMain: Bool) {
         let unattended = Unattended(isMain: isMain)
         self.unattended = unattended
-        leaveUnattended()
+        Self.noteHandlersIfNeeded()
         if isMain { Self.unattendedMain.withLock { $0 = unattended } }
     }
 
-    /// The outermost turn begins; or a pool's thread has ended a job, and attaches nothing before the next.
-    func attend() {
-        unattended?.forgetPlaces()
-        if isCountedUnattended { clinux_count_unattended(-1) }
-        isCountedUnattended = false
-        if let unattended, unattended.isMain {
-            self.unattended = nil
-            Self.unattendedMain.withLock { $0 = nil }
-        }
+    /// Lets the operators of this thread note where they attach, if its current loop may never be driven, and is not being
+    /// driven now.
+    static func noteHandlersIfNeeded() {
+        guard let address = clinux_get_current_loop() else { return clinux_set_noting_handlers(false) }
+        clinux_set_noting_handlers(
+            Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef {
+                $0.unattended != nil && !$0.isBeingDriven
+            })
+    }
+
+    /// Whether operators of this thread note where they attach.
+    package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
+
+    /// The outermost turn begins. Returns whether operators have noted where they attach, and are to do so again afterwards.
+    func beginDriving() -> Bool {
+        forgetUnattended()
+        // Not those of a `withLoop` inside which this loop is turned.
+        let wasNoting = clinux_is_noting_handlers()
+        if wasNoting { clinux_set_noting_handlers(false) }
+        return wasNoting
+    }
+
+    /// That turn ends. Only if operators had noted where they attach.
+    func stopDriving() { clinux_set_noting_handlers(unattended != nil) }
+
+    /// The loop is driven: what has been attached will run. On a thread of the program's own nothing is noted any more.
+    func forgetUnattended() {
+        guard let unattended else { return }
+        unattended.forgetPlaces()
+        guard unattended.isMain || !unattended.isOfPool && withUnsafeCurrentTask(body: { $0 == nil }) else { return }
+        stopWatching()
+    }
+
+    private func stopWatching() {
+        guard let unattended = unattended.take() else { return }
+        Self.noteHandlersIfNeeded()
+        if unattended.isMain { Self.unattendedMain.withLock { $0 = nil } }
     }
 
     /// That of the main thread's loop until it is driven, for who ends the process on another thread.
@@ -32,18 +64,11 @@ extension EventLoop {
     /// Whether somebody drives this loop, or it is not known to be one that nobody may.
     var isAttended: Bool { isBeingDriven || unattended?.isMain ?? true }
 
-    /// The outermost turn ends; or a job of a pool begins.
-    func leaveUnattended() {
-        if unattended == nil || isCountedUnattended { return }
-        isCountedUnattended = true
-        clinux_count_unattended(+1)
-    }
-
     /// Where handlers have been attached that may wait in vain.
     package var unattendedPlaces: [Origin] { unattended?.noted ?? [] }
 
-    /// The layer above has attached a handler here, or begun something that this loop is to bring. Called only while threads
-    /// are watched, or promises traced.
+    /// The layer above has attached a handler here, or begun something that this loop is to bring. Called only
+    /// while this thread notes that, or promises are traced.
     package func handlerWasAttached(_ origin: Origin) {
         if let unattended, !isBeingDriven { unattended.note(origin) }
     }
@@ -51,8 +76,8 @@ extension EventLoop {
     /// The loop has ended, with handlers that waited or without.
     func endUnattended(withHandlers: Bool) {
         if withHandlers { unattended?.reportAll() }
-        attend()
-        unattended = nil
+        unattended?.forgetPlaces()
+        stopWatching()
     }
 
     /// The main thread's loop, when the process ends: if it has never been driven, somebody has forgotten to.
@@ -71,6 +96,8 @@ extension EventLoop {
 /// The places of handlers that wait for somebody to drive their loop.
 package final class Unattended: Sendable {
     let isMain: Bool
+    /// Whether its thread is a `ThreadPool`'s.
+    let isOfPool = PoolThreads.isWorker
     private struct Places {
         var all: [Origin] = []
         /// How often they have been forgotten.

@@ -109,24 +109,28 @@ static inline int clinux_wait(int by_pidfd, int id, int *code, int *status) {
 
 // The event loop of the calling thread, or NULL. Swift has no thread-local variables of its own that are
 // as cheap as one load, and this is read for every promise that is made.
-extern _Thread_local void *clinux_current_loop;
+//
+// The initial-exec model: two instructions, also in code that may become a shared library, where the default model takes
+// three and a call that the linker removes, around which the compiler saves its registers. A library loaded by dlopen(3)
+// takes these few bytes from the reserve that the C library keeps for that.
+extern _Thread_local void *clinux_current_loop __attribute__((tls_model("initial-exec")));
 
 static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
 static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
 
-// Whether somebody wants to know of operators: bit 0, promises are traced; above it a count, of threads on which handlers
-// may be attached that nobody will run. Every operator asks for both, so it must be one load in whatever module it is inlined
-// into; to a global of Swift the way leads through a function.
-extern unsigned clinux_operators;
+// Whether operators are recorded: `clinux_tracing`, on all threads, since promises are traced; `clinux_notes_handlers`, on the
+// calling thread, since its loop may never be driven. Every operator asks for both, so that must be two loads and one branch in
+// whatever module it is inlined into; a global of Swift is reached through a function. The second is a variable of the thread
+// so that one thread's loop costs the others nothing.
+extern unsigned clinux_tracing;
+extern _Thread_local unsigned clinux_notes_handlers __attribute__((tls_model("initial-exec")));
 
-static inline _Bool clinux_watches_operators(void) { return __atomic_load_n(&clinux_operators, __ATOMIC_RELAXED) != 0; }
-static inline _Bool clinux_is_tracing(void) { return __atomic_load_n(&clinux_operators, __ATOMIC_RELAXED) & 1; }
-static inline void clinux_set_tracing(_Bool on) {
-    if (on) __atomic_fetch_or(&clinux_operators, 1u, __ATOMIC_RELAXED);
-    else __atomic_fetch_and(&clinux_operators, ~1u, __ATOMIC_RELAXED);
-}
-static inline void clinux_count_unattended(int step) {
-    __atomic_fetch_add(&clinux_operators, (unsigned)(step * 2), __ATOMIC_RELAXED);
+static inline _Bool clinux_is_tracing(void) { return __atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED) != 0; }
+static inline void clinux_set_tracing(_Bool on) { __atomic_store_n(&clinux_tracing, on, __ATOMIC_RELAXED); }
+static inline _Bool clinux_is_noting_handlers(void) { return clinux_notes_handlers != 0; }
+static inline void clinux_set_noting_handlers(_Bool on) { clinux_notes_handlers = on; }
+static inline _Bool clinux_records_operators(void) {
+    return (__atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED) | clinux_notes_handlers) != 0;
 }
 
 // struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2); hidden likewise. The system calls by themselves.

@@ -9,9 +9,9 @@ enum Tracing {
     @inlinable @inline(__always)
     static var isOn: Bool { clinux_is_tracing() }
 
-    /// Whether it is, or something may be begun on a loop that nobody drives.
+    /// Whether it is on, or this thread's loop may never be driven.
     @inlinable @inline(__always)
-    static var isWanted: Bool { clinux_watches_operators() }
+    static var isWanted: Bool { clinux_records_operators() }
 
     // The type comes as a function, so that its metadata are not asked for where nobody wants them.
     @usableFromInline @inline(never)

@@ -57,6 +57,97 @@ import Testing
         #expect(places.value.map(\.count) == [1, 0])
     }
 
+    @Test func afterThatAThreadOfTheProgramNotesNothing() throws {
+        let seen = Shared<[Bool]>([])
+        Strand.run {
+            func look() { seen.change { $0.append(EventLoop.isNotingHandlers) } }
+            look()
+            let first = Promise.value(1).map { $0 + 1 }
+            look()
+            _ = try? hang(first)
+            look()
+            EventLoop.current.enqueue(look)
+            hang(after(.zero))
+            look()
+        }
+        // Nothing before it has a loop, or once it has driven that.
+        #expect(seen.value == [false, true, false, false, false])
+    }
+
+    @Test func anotherThreadsLoopChangesNothingHere() {
+        EventLoop.withLoop { _ in
+            let (promise, resolver) = Promise<Int>.pending()
+            let (hasAttached, isLookedAt) = (Gate(), Gate())
+            let strand = Strand {
+                promise.done { _ in }.cauterize()
+                hasAttached.open()
+                isLookedAt.wait()
+                _ = try? hang(promise)
+            }
+            hasAttached.wait()
+            #expect(!EventLoop.isNotingHandlers)
+            resolver.fulfill(1)
+            isLookedAt.open()
+            strand.join()
+            expect(promise.map { $0 + 1 }, gives: 2)
+        }
+    }
+
+    @Test func aThreadOfSwiftsPoolGoesOnNoting() {
+        let line = UInt32(#line) + 8
+        let reports = recorder(of: line)
+        defer { reports.stop() }
+        let (promise, resolver) = Promise<Int>.pending()
+        let seen = Shared<[Bool]>([])
+        @Sendable func attach() {
+            Unattended.patience.store(0, ordering: .relaxed)
+            hang(after(.zero))
+            promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+            seen.change { $0.append(EventLoop.isNotingHandlers) }
+        }
+        Task.detached { attach() }
+        while reports.count == 0 { sched_yield() }
+        Unattended.patience.store(1_000_000_000, ordering: .relaxed)
+        #expect(seen.value == [true])
+        #expect(reports.count == 1)
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test func aJobOfAPoolGoesOnNoting() throws {
+        let line = UInt32(#line) + 9
+        let reports = recorder(of: line)
+        defer { reports.stop() }
+        let (promise, resolver) = Promise<Int>.pending()
+        let pool = try ThreadPool(threads: 1)
+        try EventLoop.withLoop { _ in
+            try hang(pool.async(.promise) { hang(after(.zero)) } as Promise<Void>)
+            try hang(
+                pool.async(.promise) { () -> Void in
+                    promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+                } as Promise<Void>)
+        }
+        pool.shutDown()
+        #expect(reports.count == 1)
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test func aLoopOfItsOwnInsideNotesNothing() {
+        let seen = Shared<[Bool]>([])
+        Strand.run {
+            func look() { seen.change { $0.append(EventLoop.isNotingHandlers) } }
+            let outer = EventLoop.current
+            look()
+            EventLoop.withLoop { _ in
+                look()
+                // Turned inside the other one.
+                try? outer.turn(.poll)
+                look()
+            }
+            look()
+        }
+        #expect(seen.value == [true, false, false, false])
+    }
+
     @Test func notOnALoopThatIsDriven() throws {
         let worker = try EventLoop.spawn()
         let places = Shared(-1)
