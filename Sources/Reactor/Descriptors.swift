@@ -3,7 +3,17 @@ import Glibc
 // The descriptors of a loop, for the layers above.
 
 extension EventLoop {
+    /// Sets what `fd` waits for; the poller holds `handler` while that is not nothing. If the kernel has no room for the
+    /// registration (`ENOMEM`, `ENOSPC`), it is repeated every 100 ms until there is, and `handler` waits so long.
+    /// - Throws: `SystemError` of `epoll_ctl` for every other reason, and of the calls that open the loop's own descriptors.
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
+        do throws(SystemError) { try register(interest, of: fd, handler: handler) } catch {
+            try deferRegistration(interest, of: fd, handler: handler, error)
+        }
+    }
+
+    /// As `setInterest`, but reports a lack of room as well, and then changes nothing.
+    package func register(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
         // A task may outlive its loop, on another thread.
         if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
         assertOwner()
@@ -21,6 +31,7 @@ extension EventLoop {
         assertOwner()
         // In a forked child the registration is the parent's, and must stay.
         poller.forget(fd, isForked ? nil : kernel)
+        if retryTimer != nil || !futile.isEmpty { forgetTrouble(of: fd) }
     }
 
     func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }

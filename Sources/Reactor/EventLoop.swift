@@ -83,6 +83,13 @@ public final class EventLoop {
     /// See `servesMainActor`. `nil`: not known yet.
     @exclusivity(unchecked) var isOnMainThread: Bool?
     @exclusivity(unchecked) var isRunningMainActorJobs = false
+    @exclusivity(unchecked) var watchesMainActorQueue = false
+    // Registrations: see `retryRegistrations`, `noteFutileReadiness` and `endStray`.
+    @exclusivity(unchecked) var retryTimer: UInt64?
+    @exclusivity(unchecked) var lastShortage: LoopInstant?
+    @exclusivity(unchecked) var futile: [CInt: FutileReadiness] = [:]
+    @exclusivity(unchecked) var hasReportedStray = false
+    @exclusivity(unchecked) var turnOfNextRebuild = 0
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.

@@ -14,6 +14,10 @@ package enum LoopReport: Sendable {
     case unattended(Origin)
     /// A loop of `spawn`, of that name, cannot wait any more, and ends.
     case loopFailed(String, SystemError)
+    /// A descriptor cannot be watched for now; it is tried again. Once an episode.
+    case watchPaused(SystemError)
+    /// A descriptor was closed while it was watched; where the watch was made, if that is known. The first of a loop.
+    case staleWatch(CInt, Origin?)
 
     package static let handler = Mutex(
         Handler { report in
@@ -27,6 +31,10 @@ package enum LoopReport: Sendable {
                 LoopReport.print("what was begun at \(origin) waits on a thread whose event loop nobody drives")
             case .loopFailed(let name, let error):
                 LoopReport.print("the event loop \"\(name)\" ended, since it could not go on: \(error)")
+            case .watchPaused(let error): LoopReport.print("cannot watch a descriptor for now: \(error)")
+            case .staleWatch(let fd, let origin):
+                LoopReport.print(
+                    "descriptor \(fd) was closed while it was watched\(origin.map { " at \($0)" } ?? "")")
             }
         })
 

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 
 // The main actor and the main thread's loop share a thread. Swift leaves the jobs of `@MainActor` code in libdispatch's
 // main queue, which on Linux nobody looks into while the main thread waits in epoll: they would never run. So a loop that
@@ -17,11 +18,27 @@ extension EventLoop {
 
     /// Watches the queue, from the first wait on. A program without libdispatch has none.
     func watchMainActorQueue() throws(SystemError) {
-        guard servesMainActor else { return }
-        let fd = clinux_main_queue()
+        guard servesMainActor, let fd = try mainActorQueue() else { return }
         // Edge-triggered, so nobody need read it; and whoever else does, Foundation's run loop, takes nothing from us.
-        if fd >= 0 { try poller.add(.mainActor, fd, kernel) }
+        try poller.add(.mainActor, fd, kernel)
+        watchesMainActorQueue = true
     }
+
+    /// libdispatch's eventfd; `nil` in a program without libdispatch. libdispatch makes it when it is asked first, or when
+    /// the first job comes, and ends the process with SIGILL if no descriptor is left. So the first time it is asked only
+    /// after one could be had; another thread that takes the last one within those microseconds is the risk that remains.
+    /// - Throws: `SystemError` of `eventfd`, such as `EMFILE`.
+    func mainActorQueue() throws(SystemError) -> CInt? {
+        guard clinux_has_main_queue() else { return nil }
+        if !Self.hasMainActorQueue.load(ordering: .relaxed) {
+            kernel.close(CInt(try kernel.eventCreate().orThrow(.eventCreate, "for the main actor's jobs")))
+            Self.hasMainActorQueue.store(true, ordering: .relaxed)
+        }
+        return clinux_main_queue()
+    }
+
+    /// Whether libdispatch is known to have made it.
+    private static let hasMainActorQueue = Atomic(false)
 
     /// Runs jobs of the main actor: about those that have come, so that a chain of them cannot hold the loop. If more are left, the
     /// eventfd is written anew.
@@ -41,8 +58,8 @@ extension EventLoop {
     func runLateMainActorJobs() -> Bool {
         guard servesMainActor else { return false }
         var count: UInt64 = 0
-        let fd = clinux_main_queue()
-        guard fd >= 0, read(fd, &count, 8) == 8 else { return false }
+        // Without a descriptor for it there is none, and no job has come.
+        guard let queue = try? mainActorQueue(), read(queue, &count, 8) == 8 else { return false }
         runMainQueue()
         return true
     }

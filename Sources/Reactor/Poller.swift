@@ -48,8 +48,12 @@ public struct Interest: OptionSet, Hashable, Sendable {
 ///   goes on reporting EPOLLHUP and EPOLLERR and would spin.
 /// - *An event carries the generation of its registration.* A descriptor that was closed since, and its number taken
 ///   by another within the same batch, never receives the event of its predecessor.
+///
+/// The kernel keys a registration by the number and the open file behind it. If a number is closed before it is
+/// forgotten while a copy of the descriptor lives on, the registration stays, reports events, and is out of reach: a
+/// stray. `next` tells strays from events that were merely fetched before their slot changed, and `rebuild` is the cure.
 package struct Poller: ~Copyable {
-    private struct Slot {
+    struct Slot {
         var generation: UInt32 = 0
         var registered: UInt32 = 0
         var wanted: UInt32 = 0
@@ -65,19 +69,23 @@ package struct Poller: ~Copyable {
         case mainActor = 0xFFFF_FFFF_0000_0003
     }
 
-    private static var capacity: Int { 256 }
+    static var capacity: Int { 256 }
     /// How many events have been fetched and not been delivered: a nested turn delivers them before it fetches more.
     private var undelivered: Range<Int> = 0..<0
     private var events: UnsafeMutablePointer<epoll_event>?
     /// One for each number that a descriptor had so far. A block of its own: an array asks with each change whether it is
     /// shared, several times an event.
-    private var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
+    var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
     /// The epoll descriptor, or −1 before it is needed.
-    package private(set) var descriptor: CInt = -1
+    package internal(set) var descriptor: CInt = -1
     /// How many descriptors are waited for and keep the loop alive.
     package private(set) var referenced = 0
     /// How many descriptors are waited for.
     package private(set) var waiting = 0
+    /// Descriptors whose registration has been put off; see `EventLoop.retryRegistrations`.
+    var deferred: Set<CInt> = []
+    /// Events that belonged to no registration, each seen once so far.
+    var strays: Set<UInt64> = []
 
     package init() {}
 
@@ -94,7 +102,7 @@ package struct Poller: ~Copyable {
     /// Adds one of the loop's own descriptors, edge-triggered: a counter that is never read reports each new write.
     package mutating func add(_ source: Source, _ fd: CInt, _ kernel: Kernel) throws(SystemError) {
         let event = clinux_epoll_event(EPOLLIN.rawValue | EPOLLET.rawValue, source.rawValue)
-        _ = try kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event).orThrow(.epollControl)
+        _ = try add(fd, event, kernel).orThrow(.epollControl)
     }
 
     /// Sets what `fd` waits for; the handler is kept exactly while that is not nothing. On an error, for example
@@ -109,16 +117,21 @@ package struct Poller: ~Copyable {
             if wanted != 0 { try register(fd, wanted, generation: 0, over: 0, kernel) }
             grow(toHold: index)
             slots[index].registered = wanted
-        } else if wanted & ~slots[index].registered != 0 {
+        } else if wanted & ~slots[index].registered != 0, deferred.isEmpty || !deferred.contains(fd) {
             try register(index, wanted, kernel)
         }
+        set(wanted, index, handler)
+    }
+
+    @inline(__always)
+    mutating func set(_ wanted: UInt32, _ index: Int, _ handler: (any ReadinessHandler)?) {
         count(index, -1)
         slots[index].wanted = wanted
         slots[index].handler = wanted == 0 ? nil : handler
         count(index, +1)
     }
 
-    private mutating func grow(toHold index: Int) {
+    mutating func grow(toHold index: Int) {
         let grown = UnsafeMutableBufferPointer<Slot>.allocate(capacity: max(index + 1, slots.count * 2))
         let rest = grown[grown.moveInitialize(fromContentsOf: slots)...]
         rest.initialize(repeating: Slot())
@@ -159,23 +172,42 @@ package struct Poller: ~Copyable {
         if let kernel, slots[index].registered != 0 {
             _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event())
         }
-        let generation = slots[index].generation &+ 1
-        // The last value is kept free for the loop's own sources.
-        slots[index] = Slot(generation: generation == .max ? 0 : generation)
+        slots[index] = Slot(generation: Self.following(slots[index].generation))
+        if !deferred.isEmpty { deferred.remove(fd) }
     }
 
-    private mutating func register(_ index: Int, _ mask: UInt32, _ kernel: Kernel) throws(SystemError) {
+    /// The last value is kept free for the loop's own sources.
+    private static func following(_ generation: UInt32) -> UInt32 { generation &+ 1 == .max ? 0 : generation &+ 1 }
+
+    mutating func register(_ index: Int, _ mask: UInt32, _ kernel: Kernel) throws(SystemError) {
         let slot = (generation: slots[index].generation, registered: slots[index].registered)
-        try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
+        do throws(SystemError) {
+            try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
+        } catch {
+            guard error.code == ENOENT, slot.registered != 0 else { throw error }
+            // The number was closed while it was registered, and stands for another file now. With a generation of its
+            // own: the old registration may live on.
+            slots[index].generation = Self.following(slot.generation)
+            slots[index].registered = 0
+            try register(CInt(index), mask, generation: slots[index].generation, over: 0, kernel)
+        }
         slots[index].registered = mask
     }
 
-    private func register(
+    func register(
         _ fd: CInt, _ mask: UInt32, generation: UInt32, over present: UInt32, _ kernel: Kernel
     ) throws(SystemError) {
         let event = clinux_epoll_event(mask, UInt64(generation) << 32 | UInt64(fd))
-        let operation = present == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
-        _ = try kernel.epollControl(descriptor, operation, fd, event).orThrow(.epollControl, "descriptor \(fd)")
+        let result =
+            present == 0 ? add(fd, event, kernel) : kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event)
+        _ = try result.orThrow(.epollControl, "descriptor \(fd)")
+    }
+
+    /// A registration that could not be removed while its number was closed is taken over if the number stands for that
+    /// file again.
+    private func add(_ fd: CInt, _ event: epoll_event, _ kernel: Kernel) -> Int {
+        let result = kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event)
+        return result == -Int(EEXIST) ? kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event) : result
     }
 
     private mutating func count(_ index: Int, _ step: Int) {
@@ -198,6 +230,8 @@ package struct Poller: ~Copyable {
     package enum Delivery {
         case loop(Source)
         case handler(any ReadinessHandler, Interest)
+        /// The kernel goes on reporting a registration of that number which is not in the table.
+        case stray(CInt)
     }
 
     /// The next event that somebody still waits for. The caller calls out, once the poller's own state is whole.
@@ -208,14 +242,17 @@ package struct Poller: ~Copyable {
             let data = event.data.u64
             if let source = Source(rawValue: data) { return .loop(source) }
             let fd = Int(data & 0xFFFF_FFFF)
-            guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else { continue }
+            guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
+                if isStray(data) { return .stray(CInt(fd)) }
+                continue
+            }
             let wanted = slots[fd].wanted
             let failed = event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0
             if wanted == 0 {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0
             } else if event.events & slots[fd].registered & ~wanted != 0 {
-                // A modification of a registration that exists, to a mask that it had before, cannot fail.
+                // Narrowed; should it fail, the next event repeats it.
                 try? register(fd, wanted, kernel)
             }
             let ready = failed ? wanted : event.events & wanted
@@ -226,7 +263,7 @@ package struct Poller: ~Copyable {
     }
 
     /// What has come is wanted no more. With the last of it the slot's reference to the handler goes to the caller.
-    private mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
+    mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
         count(index, -1)
         slots[index].wanted &= ~ready
         guard slots[index].wanted == 0 else {

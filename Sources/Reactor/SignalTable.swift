@@ -84,7 +84,7 @@ enum SignalTable {
                 return door
             }
         }
-        throw SystemError(.sigaction, ENOSPC, detail: "more than \(count) loops watch signals")
+        throw SystemError(.sigaction, ENOSPC, detail: "\(count) loops watch signals already, which is the limit")
     }
 
     /// Answers the door's descriptor, which no handler can write any more.

@@ -9,7 +9,8 @@ extension EventLoop {
     /// alive unless it is unreferenced.
     ///
     /// - Throws: `SystemError` of `sigaction`: `EINVAL` for a number that is no signal, or for SIGKILL and SIGSTOP, which
-    ///   nobody can catch; and of the calls that open the loop's own descriptors.
+    ///   nobody can catch, `ENOSPC` if 64 other loops of the process watch signals or wait for children without pidfds; and of
+    ///   the calls that open the loop's own descriptors.
     public func onSignal(
         _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) throws(SystemError) -> SignalWatch {

@@ -153,6 +153,7 @@ extension EventLoop {
             case .loop(.timer): armedDeadline = .max
             case .loop(.mainActor):
                 if isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
+            case .stray(let fd): endStray(fd)
             }
         }
     }
@@ -168,6 +169,8 @@ extension EventLoop {
 
     func openWaker() throws(SystemError) {
         try openPoller()
+        // Before there is a waker: if it fails, the next wait tries it again.
+        try watchMainActorQueue()
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
         do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
             kernel.close(fd)
@@ -175,27 +178,25 @@ extension EventLoop {
         }
         wakeDescriptor.store(fd, ordering: .releasing)
         _ = try openTimer()
-        try watchMainActorQueue()
     }
 
     /// Opened with the first wait, before there is a timer: in a server whose descriptors have run out it would take the
     /// first one that is free again, and with it the place of a client that waits. False if there is none to be had.
     private func openTimer() throws(SystemError) -> Bool {
         if timerDescriptor >= 0 { return true }
-        let result = kernel.timerCreate()
-        if Self.isWant(CInt(clamping: -result)) { return false }
-        let fd = CInt(try result.orThrow(.timerCreate))
-        do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
-            kernel.close(fd)
-            if Self.isWant(error.code) { return false }
+        do throws(SystemError) {
+            let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
+            do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
+                kernel.close(fd)
+                throw error
+            }
+            timerDescriptor = fd
+            return true
+        } catch {
+            if error.isShortage { return false }
             throw error
         }
-        timerDescriptor = fd
-        return true
     }
-
-    /// Of descriptors, of memory, or of registrations (ENOSPC): it may pass.
-    private static func isWant(_ code: CInt) -> Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC].contains(code) }
 
     /// Arms the timerfd; false if there is none to be had, and the wait itself must end in time. That is coarser, but a
     /// server that has run out of descriptors needs its timers to get out of that. It is left armed when the timer is
@@ -206,7 +207,10 @@ extension EventLoop {
         // Zero would disarm it.
         let moment = max(deadline, 1)
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
-        _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet)
+        do throws(SystemError) { _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet) } catch {
+            if error.isShortage { return false }
+            throw error
+        }
         armedDeadline = deadline
         return true
     }

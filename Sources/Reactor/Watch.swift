@@ -9,11 +9,13 @@ extension EventLoop {
     /// the loop alive unless it is unreferenced. One watch for reading and one for writing may stand on a
     /// descriptor at a time.
     ///
-    /// The descriptor remains the caller's; cancel the watch *before* closing it.
+    /// The descriptor remains the caller's; cancel the watch *before* closing it. If it is closed first, and a copy of it lives
+    /// on (dup(2), a child process), the kernel reports the copy under the closed number. The loop ends such a watch after at
+    /// most 1,024 events, or when the number is watched again, and reports the first as `LogEvent.staleWatch`.
     ///
     /// - Throws: `SystemError` of `epoll_ctl`: `EPERM` for a descriptor that cannot be polled, such as a
-    ///   regular file, `EBADF` for a closed one, `EEXIST` if such a watch stands already; and of the calls that open the
-    ///   loop's own descriptors. See epoll_ctl(2).
+    ///   regular file, `EBADF` for a closed one, `EEXIST` if such a watch stands already, `ENOMEM`, `ENOSPC` at
+    ///   `fs.epoll.max_user_watches`; and of the calls that open the loop's own descriptors. See epoll_ctl(2).
     public func watch(
         _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void, file: StaticString = #fileID,
         line: UInt = #line
@@ -22,6 +24,8 @@ extension EventLoop {
         guard !interest.isEmpty, interest.isSubset(of: [.reading, .writing]) else {
             throw SystemError(.epollControl, EINVAL, detail: "interest \(interest.rawValue) for descriptor \(fd)")
         }
+        // The number may have been closed and opened again since the watch that stands was made.
+        if let present = poller.handler(of: fd) as? WatchGroup, isStale(fd) { present.end(on: self) }
         let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
         try group.add(interest, handler, Origin(file, line))
         return Watch(group, interest, group.generation)
@@ -65,6 +69,10 @@ final class WatchGroup: ReadinessHandler {
     }
     private var interests: [Entry] = []
     private(set) var generation = 0
+    private var events = 0
+
+    /// After how many events it is asked whether the descriptor is still open.
+    private static var inspection: Int { 1024 }
 
     init(_ fd: CInt, _ loop: EventLoop) {
         self.fd = fd
@@ -79,7 +87,7 @@ final class WatchGroup: ReadinessHandler {
         guard all.isDisjoint(with: interest) else {
             throw SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
         }
-        try loop?.setInterest(all.union(interest), of: fd, handler: self)
+        try loop?.register(all.union(interest), of: fd, handler: self)
         generation += 1
         interests.append(Entry(interest: interest, handler: handler, generation: generation, origin: origin))
     }
@@ -96,6 +104,16 @@ final class WatchGroup: ReadinessHandler {
             // Narrowing an interest makes no system call and so cannot fail.
             try? loop.setInterest(all, of: fd, handler: self)
         }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// The descriptor was closed before the watches were cancelled.
+    func end(on loop: EventLoop) {
+        loop.reportStray(fd, interests.first?.origin)
+        loop.forget(fd)
+        // Released when this function ends, when nothing is half changed any more.
+        let removed = interests
+        interests = []
         withExtendedLifetime(removed) {}
     }
 
@@ -119,9 +137,13 @@ final class WatchGroup: ReadinessHandler {
     }
 
     func descriptorIsReady(_ ready: Interest) {
-        // Asks for more before it calls out: a handler may turn the loop and wait for the next event. It widens no
-        // registration and so cannot fail.
-        try? loop?.setInterest(all, of: fd, handler: self)
+        events &+= 1
+        if events % Self.inspection == 0, let loop, loop.isStale(fd) { return end(on: loop) }
+        // Asks for more before it calls out: a handler may turn the loop and wait for the next event.
+        var isRefused = false
+        do throws(SystemError) { try loop?.setInterest(all, of: fd, handler: self) } catch { isRefused = true }
+        // Closed, which the handlers may learn from their own calls.
+        defer { if isRefused, !interests.isEmpty, let loop { end(on: loop) } }
         // A copy, and each checked again: a handler may cancel the other watch or its own.
         for entry in interests {
             let mine = ready.intersection(entry.interest)

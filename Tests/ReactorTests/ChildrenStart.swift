@@ -121,6 +121,49 @@ extension ProcessWide {
             #expect(ledger.open.isEmpty)
         }
 
+        @Test(arguments: [EMFILE, ENOSYS]) func oneThatCannotBeWatchedIsNotStarted(code: CInt) throws {
+            let ledger = Ledger()
+            var calls = ledger.table
+            var count = 0
+            calls.spawn = { [real = calls.spawn] in
+                count += 1
+                return real($0)
+            }
+            calls.pidfdOpen = { _ in -Int(code) }
+            calls.eventCreate = { -Int(EMFILE) }
+            EventLoop.withLoop(syscalls: calls) { loop in
+                #expect(throws: SystemError(.eventCreate, EMFILE)) { _ = try loop.spawn(ChildPlan("/bin/true")) }
+                #expect(!loop.isAlive)
+            }
+            #expect(count == 0)
+            #expect(ledger.open.isEmpty)
+        }
+
+        /// Its registration is made when there is room for it.
+        @Test func oneThatEpollHasNoRoomForIsWatchedLater() throws {
+            var calls = Syscalls()
+            let real = calls
+            var pidfd: CInt = -1
+            var refusals = 0
+            calls.pidfdOpen = {
+                let result = real.pidfdOpen($0)
+                if $0 != getpid() { pidfd = CInt(result) }
+                return result
+            }
+            calls.epollControl = {
+                guard $1 == EPOLL_CTL_ADD, $2 == pidfd, refusals < 2 else { return real.epollControl($0, $1, $2, $3) }
+                refusals += 1
+                return -Int(ENOSPC)
+            }
+            try EventLoop.withLoop(clock: VirtualClock(), syscalls: calls) { loop in
+                let offspring = try Offspring(loop, ChildPlan("/bin/true"))
+                awaitDeath(of: offspring.child.process)
+                try loop.run()
+                #expect(offspring.reports == [.exited(0)])
+                #expect(refusals == 2)
+            }
+        }
+
         @Test func descriptorsMayChangePlaces() throws {
             try EventLoop.withLoop { loop throws in
                 let pipe = Ends.pipe()

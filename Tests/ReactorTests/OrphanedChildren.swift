@@ -76,7 +76,8 @@ import Testing
                 process = pid_t(result)
                 return result
             }
-            calls.pidfdOpen = { _ in -Int(EMFILE) }
+            // Another thread takes the place that was kept for it.
+            calls.pidfdOpen = { $0 == getpid() ? real.pidfdOpen($0) : -Int(EMFILE) }
             calls.eventCreate = { -Int(EMFILE) }
             EventLoop.withLoop(syscalls: calls) { loop in
                 #expect(throws: SystemError(.eventCreate, EMFILE)) {

@@ -43,6 +43,19 @@ import Testing
         }
     }
 
+    @Test func soTheyDoIfItCannotBeArmed() throws {
+        var syscalls = Syscalls()
+        syscalls.timerSet = { _, _ in -Int(ENOMEM) }
+        try EventLoop.withLoop(syscalls: syscalls) { loop in
+            let due = loop.now.advanced(by: .milliseconds(5))
+            var fired: EventLoop.Instant?
+            loop.schedule(at: due) { fired = loop.now }
+            try loop.run()
+            #expect(try #require(fired) >= due)
+            #expect(loop.metrics.turns <= 3)
+        }
+    }
+
     @Test func anotherErrorIsThrown() {
         var syscalls = Syscalls()
         syscalls.timerCreate = { -Int(EPERM) }

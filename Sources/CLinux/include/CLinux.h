@@ -165,12 +165,13 @@ static inline struct epoll_event clinux_epoll_event(uint32_t events, uint64_t da
 int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
 void _dispatch_main_queue_callback_4CF(void *message) __attribute__((weak));
 
-// An eventfd that is written when there are jobs; -1 if there is no such queue. Made by the first call, and libdispatch's
-// for ever.
-static inline int clinux_main_queue(void) {
-    return _dispatch_get_main_queue_handle_4CF && _dispatch_main_queue_callback_4CF
-        ? _dispatch_get_main_queue_handle_4CF() : -1;
+// Whether this program has libdispatch.
+static inline _Bool clinux_has_main_queue(void) {
+    return _dispatch_get_main_queue_handle_4CF && _dispatch_main_queue_callback_4CF;
 }
+// An eventfd that is written when there are jobs. Made by the first call, or by the first job, and libdispatch's forever. If
+// it cannot be made, libdispatch traps.
+static inline int clinux_main_queue(void) { return _dispatch_get_main_queue_handle_4CF(); }
 // Runs what is in it. On the main thread only: libdispatch traps elsewhere. Inside one of its jobs it does nothing.
 static inline void clinux_run_main_queue(void) { _dispatch_main_queue_callback_4CF(0); }
 

@@ -28,6 +28,8 @@ public final class Configuration: Sendable {
             case .taskOfEndedLoop: conf.log(.taskOfEndedLoop)
             case .unattended(let origin): conf.log(.unattendedHandler(at: origin))
             case .loopFailed(let name, let error): conf.log(.loopFailed(name, error))
+            case .watchPaused(let error): conf.log(.watchPaused(error))
+            case .staleWatch(let fd, let origin): conf.log(.staleWatch(descriptor: fd, at: origin))
             }
         }
         LoopReport.handler.withLock { $0 = handler }

@@ -16,8 +16,16 @@ public enum LogEvent: Sendable {
     /// `hang` waits for a promise, and nothing on this thread's loop could ever settle it: no job, no timer, no
     /// descriptor, no signal. Only another thread still can. What it waits for, and the line of the `hang`.
     case hangCannotEnd(Provenance, at: Origin)
-    /// A listener could not accept for want of descriptors or memory and pauses; once an episode.
+    /// A listener cannot accept and pauses, 100 ms at a time: descriptors or memory have run out, or the kernel refused 64
+    /// connections in a row. Once an episode, which ends when a connection is accepted.
     case acceptPaused(any Error)
+    /// A descriptor cannot be watched for now, and the loop tries again every 100 ms: the kernel has no room for the
+    /// registration (`ENOMEM`, or `ENOSPC` at `fs.epoll.max_user_watches`), or the descriptor was ready 256 times within a
+    /// second, and each call found nothing or was refused. Once an episode, with the error of the call.
+    case watchPaused(any Error)
+    /// A descriptor was closed while the loop watched it, and a copy of it lives on: cancel a watch before you close its
+    /// descriptor. The watch is over. The line that made it, if that is known. The first of each loop.
+    case staleWatch(descriptor: CInt, at: Origin?)
     /// A handler has held its loop for longer than `EventLoop.slowHandlerThreshold`. Of a promise's operator, what is known
     /// of that promise, if it has a name or was made while promises were traced.
     case slowHandler(SlowHandler, Provenance?)
@@ -51,6 +59,10 @@ extension LogEvent: CustomStringConvertible {
             "hang at \(origin) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
+        case .watchPaused(let error):
+            "cannot watch a descriptor for now: \(error)"
+        case .staleWatch(let descriptor, let origin):
+            "descriptor \(descriptor) was closed while it was watched\(origin.map { " at \($0)" } ?? ""); cancel the watch first"
         case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .unattendedHandler(let origin):
             "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "

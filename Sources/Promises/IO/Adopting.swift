@@ -76,7 +76,7 @@ extension Connection {
         case S_IFIFO: return try direction(of: fd, kernel)
         case S_IFCHR:
             // Whether a device can be waited for only epoll knows.
-            do throws(SystemError) { try loop.setInterest(.reading, of: fd, handler: nil) } catch {
+            do throws(SystemError) { try loop.register(.reading, of: fd, handler: nil) } catch {
                 throw error.code == EPERM ? refuse("a device that cannot be waited for") : error
             }
             loop.forget(fd)

@@ -63,7 +63,7 @@ extension Connection {
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
         let count = receive(into: buffer, atMost: buffer.count)
-        if count == -Int(EAGAIN) { return }
+        if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         pendingRead = nil
         let step = takeStep(core)
         guard count > 0 else {

@@ -134,7 +134,10 @@ extension Connection {
         guard phase == .lingering, let rare else { return }
         let buffer = loop.scratch
         let count = loop.kernel.receive(fd, buffer.baseAddress!, buffer.count)
-        if count == -Int(EAGAIN) { return updateInterest() }
+        if count == -Int(EAGAIN) {
+            noteFutileReadiness(readCall)
+            return updateInterest()
+        }
         rare.discarded += max(count, 0)
         if count <= 0 { return release() }
         if rare.discarded > Self.closeDiscardLimit { return abort() }

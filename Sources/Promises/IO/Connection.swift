@@ -202,11 +202,20 @@ extension Connection: ReadinessHandler {
         do throws(SystemError) {
             try loop.setInterest(wanted, of: fd, handler: self)
         } catch {
-            // The kernel has no room for the registration: nothing would ever be reported.
+            // The kernel refuses the registration: nothing would ever be reported.
             interest = []
             hasEnded = true
             failRead(error)
             fail(error)
         }
+    }
+
+    /// The descriptor was ready, and there was neither anything to read nor room to write.
+    @inline(never)
+    func noteFutileReadiness(_ call: SystemCall) {
+        let progress = bytesReceived &+ bytesSent &+ (rare?.discarded ?? 0)
+        loop.noteFutileReadiness(
+            of: fd, progress: progress,
+            SystemError(call, EAGAIN, detail: "\(self), which is reported as ready"))
     }
 }

@@ -70,7 +70,7 @@ extension DatagramSocket {
         if packets.isEmpty { return .value(0) }
         let core = IOPromise(Int.self, self)
         var all = Outgoing(promise: core, packets: packets, isCounted: true)
-        if !outgoing.isEmpty || !advance(&all) { enqueue(all) }
+        if !outgoing.isEmpty || !advance(&all, isReady: false) { enqueue(all) }
         return Promise(core)
     }
 
@@ -83,19 +83,24 @@ extension DatagramSocket {
         SystemError(.sendMessages, CInt(-result), detail: (address ?? peerAddress)?.description)
     }
 
-    /// Sends what is left of `send`, and settles it. False if the kernel takes no more for now.
-    private func advance(_ send: inout Outgoing) -> Bool {
+    /// Sends what is left of `send`, and settles it. False if the kernel takes no more for now, which is no surprise unless the
+    /// socket has just been reported as ready.
+    private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
         // As with streams, at most 16 calls; then the others have their turn.
         for _ in 0..<16 where send.sent < send.packets.count {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
             let result = MessageBatch.send(rest, socket.fd, loop.kernel)
-            if result == -Int(EAGAIN) { return false }
+            if result == -Int(EAGAIN) {
+                if isReady { noteFutileReadiness(.sendMessages, result) }
+                return false
+            }
             guard result > 0 else {
                 if send.sent > 0 { return settle(send) }
                 send.promise.reject(error(result, send.packets[0].address))
                 return true
             }
             send.sent += result
+            successes &+= 1
         }
         return send.sent < send.packets.count ? false : settle(send)
     }
@@ -107,11 +112,11 @@ extension DatagramSocket {
 
     /// Sends what waits: at most 32 sends a turn.
     func flush() {
-        for _ in 0..<32 {
+        for number in 0..<32 {
             // Taken out meanwhile: an inline handler of its promise may close the socket, or send more.
             guard !isClosed, !outgoing.isEmpty else { return }
             var send = outgoing.removeFirst()
-            guard advance(&send) else { return outgoing.insert(send, at: 0) }
+            guard advance(&send, isReady: number == 0) else { return outgoing.insert(send, at: 0) }
         }
     }
 }

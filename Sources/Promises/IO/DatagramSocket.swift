@@ -34,6 +34,8 @@ public final class DatagramSocket: IOProducer {
     var isDelivering = false
     private(set) lazy var batch = MessageBatch(packetSize: packetSize)
     var outgoing: [Outgoing] = []
+    /// Calls that have received or sent something.
+    var successes = 0
     private var interest: Interest = []
 
     private init(_ socket: Socket, packetSize: Int, on loop: EventLoop) {
@@ -166,7 +168,7 @@ public final class DatagramSocket: IOProducer {
         do throws(SystemError) {
             try loop.setInterest(wanted, of: socket.fd, handler: self)
         } catch {
-            // The kernel has no room for the registration: nothing would ever be reported.
+            // The kernel refuses the registration: nothing would ever be reported.
             interest = []
             let promises = [reception?.promise].compactMap { $0 } + outgoing.map(\.promise)
             reception = nil
@@ -184,6 +186,13 @@ extension DatagramSocket: ReadinessHandler {
         if ready.contains(.writing) { flush() }
         if ready.contains(.reading), !isClosed { receiveNow() }
         updateInterest()
+    }
+
+    /// The socket was ready, and a call found nothing, or failed for another reason than a datagram.
+    func noteFutileReadiness(_ call: SystemCall, _ result: Int) {
+        loop.noteFutileReadiness(
+            of: socket.fd, progress: successes,
+            SystemError(call, CInt(-result), detail: (peerAddress ?? localAddress)?.description))
     }
 }
 

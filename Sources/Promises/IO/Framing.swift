@@ -124,7 +124,7 @@ extension Connection {
         guard demandsInput, let rare, let (_, frame) = rare.frame else { return }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: frame.appetite(rare.input))
-        if count == -Int(EAGAIN) { return }
+        if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         if count > 0 {
             noteReceived(count)
             if case .exactly(let total) = frame, rare.input.count == 0 { rare.input.reserve(min(total, 1 << 20)) }

@@ -13,8 +13,9 @@ import Reactor
 ///
 /// Connections are taken with `serve`, or one by one with `accept`. Letting go of a listener closes it, unless it is serving
 /// or an `accept` waits: then it lives until `close`. Trouble with a single connection never ends the
-/// listener. Want of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`) makes it pause for 100 ms at a
-/// time, reported once an episode as `LogEvent.acceptPaused`; clients wait in the backlog meanwhile.
+/// listener. A shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`) makes it pause for 100 ms at a
+/// time, reported once an episode as `LogEvent.acceptPaused`; clients wait in the backlog meanwhile. So does the 64th error
+/// in a row of single connections: a security module or seccomp may refuse every one (`EPERM`, `EACCES`, `ENOSYS`).
 public final class Listener {
     /// The addresses it listens on, in the order in which they were given, with the real ports where 0 was asked for.
     public let localAddresses: [SocketAddress]
@@ -134,20 +135,31 @@ public final class Listener {
         let result = loop.kernel.accept(door.socket.fd, &storage)
         guard result < 0 else {
             isInTrouble = false
+            door.refusals = 0
             if refusesWithoutDescriptors { openReserve() }
             deliver(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: door.address.isUnix))
             return true
         }
         switch CInt(-result) {
-        case EAGAIN: return false
+        case EAGAIN:
+            door.refusals = 0
+            return false
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-            backOff(SystemError(.accept, CInt(-result), detail: door.address.description))
+            let isNew = !isInTrouble
+            isInTrouble = true
+            backOff(SystemError(.accept, CInt(-result), detail: door.address.description), isNew: isNew)
             return false
         case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP:
             end(SystemError(.accept, CInt(-result), detail: door.address.description))
             return false
         // Of one connection that failed before it was accepted; accept(2) lists the network errors that may come here.
-        default: return true
+        default:
+            door.refusals += 1
+            if door.refusals < Self.budget { return true }
+            // Refused before it is taken out of the backlog, a connection stays there: the next call would find it again.
+            let error = SystemError(.accept, CInt(-result), detail: door.address.description)
+            backOff(error, isNew: door.refusals == Self.budget)
+            return false
         }
     }
 
@@ -166,9 +178,7 @@ public final class Listener {
     /// A connection of `serve` has given up its place.
     func connectionDidBeginLingering() { updateInterest() }
 
-    private func backOff(_ error: SystemError) {
-        let isNew = !isInTrouble
-        isInTrouble = true
+    private func backOff(_ error: SystemError, isNew: Bool) {
         if isNew { conf.log(.acceptPaused(error)) }
         // Who was told may have closed it.
         if isClosed { return }

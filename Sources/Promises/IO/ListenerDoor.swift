@@ -5,6 +5,8 @@ final class ListenerDoor: ReadinessHandler {
     private let listening: ListeningSocket
     /// The listener, held while this door waits: nobody else need hold it then.
     var keeper: Listener?
+    /// Connections that the kernel has refused since it last had one, or none.
+    var refusals = 0
 
     init(_ listening: ListeningSocket) { self.listening = listening }
 

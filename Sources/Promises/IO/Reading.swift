@@ -77,7 +77,7 @@ extension Connection {
         if bitsOfLastRead > Self.bitsOfLittle { return readMuch(promise, min(limit, 65536)) }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: limit)
-        if count == -Int(EAGAIN) { return }
+        if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         hand(count, to: promise) { [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
     }
 
@@ -95,7 +95,7 @@ extension Connection {
             count = receive(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
             filled = max(count, 0)
         }
-        if count == -Int(EAGAIN) { return }
+        if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         hand(count, to: promise) { bytes }
     }
 

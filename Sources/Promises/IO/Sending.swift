@@ -169,9 +169,12 @@ extension Connection {
     /// fast reader does not hold up the others.
     func flush() {
         guard let queue = outgoing else { return }
-        for _ in 0..<16 {
+        for call in 0..<16 {
             let (result, offered) = queue.withPieces { transmit($0) }
-            if result == -Int(EAGAIN) { break }
+            if result == -Int(EAGAIN) {
+                if call == 0 { noteFutileReadiness(writeCall) }
+                break
+            }
             if result < 0 { return fail(SystemError(writeCall, CInt(-result))) }
             didSend(result)
             // All are taken out first: an inline handler of one may end the connection, and the others were sent all

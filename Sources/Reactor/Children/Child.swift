@@ -28,13 +28,15 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
 extension EventLoop {
     /// Starts a child process, whose end this loop watches.
     /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is none; and of the calls
-    ///   that open the loop's own descriptors.
+    ///   that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before there is a child.
     package func spawn(_ plan: ChildPlan) throws(SystemError) -> Child {
         assertOwner()
         if let flaw = plan.flaw { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(flaw)") }
-        // Who could not be watched must not be started.
         try openPoller()
         Orphans.reap()
+        // A child that could not be watched must not be started.
+        let watch = try ChildWatch(self)
+        defer { watch.end() }
         var copies: [CInt] = []
         var temporary: [CInt] = []
         defer { for fd in temporary { kernel.close(fd) } }
@@ -53,7 +55,7 @@ extension EventLoop {
         }
         let process = try kernel.spawn(SpawnArguments(plan: plan, copies: copies)).orThrow(.spawn, plan.program)
         let child = Child(pid_t(process), plan.program, hasOwnGroup: plan.hasOwnGroup, self)
-        try child.watch()
+        try watch.begin(child)
         return child
     }
 }
@@ -70,7 +72,7 @@ package final class Child: ReadinessHandler {
     package let hasOwnGroup: Bool
     private let loop: EventLoop
     private var pidfd: CInt = -1
-    private var signalWatch: EventLoop.SignalWatch?
+    fileprivate var signalWatch: EventLoop.SignalWatch?
 
     init(_ process: pid_t, _ program: String, hasOwnGroup: Bool, _ loop: EventLoop) {
         self.process = process
@@ -104,34 +106,27 @@ package final class Child: ReadinessHandler {
 
     // MARK: The watch
 
-    fileprivate func watch() throws(SystemError) {
+    /// False if there is no pidfd to be had.
+    fileprivate func watchByPidfd() -> Bool {
         let fd = loop.kernel.pidfdOpen(process)
-        if fd >= 0 {
-            pidfd = CInt(fd)
-            // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
-            loop.forget(pidfd)
-            do throws(SystemError) { return try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
-                loop.kernel.close(pidfd)
-                pidfd = -1
-            }
+        guard fd >= 0 else { return false }
+        pidfd = CInt(fd)
+        // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
+        loop.forget(pidfd)
+        do throws(SystemError) { try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
+            loop.kernel.close(pidfd)
+            pidfd = -1
+            return false
         }
-        // An old kernel, one that forbids it, or no descriptor to be had.
-        let keeper = ChildKeeper(self)
-        do throws(SystemError) {
-            signalWatch = try loop.onSignal(SIGCHLD) { keeper.child.check() }
-        } catch {
-            _ = loop.kernel.kill(-1, process, SIGKILL)
-            // An orphan by now: the keeper has gone with the closure.
-            throw error
-        }
-        // It may have ended before there was a watch.
-        loop.enqueue(FirstLook(self))
+        return true
     }
 
     package func descriptorIsReady(_ ready: Interest) {
         check()
-        // Not expected, but then the next event must be asked for.
-        if status == nil && pidfd >= 0 { try? loop.setInterest(.reading, of: pidfd, handler: self) }
+        guard status == nil, pidfd >= 0 else { return }
+        // It has ended, but is not ours to reap yet: a debugger that follows it comes first.
+        loop.noteFutileReadiness(of: pidfd, progress: 0, SystemError(.waitid, EAGAIN, detail: label))
+        try? loop.setInterest(.reading, of: pidfd, handler: self)
     }
 
     fileprivate func check() {
@@ -173,11 +168,62 @@ private final class FirstLook: Job {
     override var isReportedUndelivered: Bool { false }
 }
 
+/// What the watch of a child takes, made sure of before the child is started: a pidfd, in whose place one of this process
+/// stands so long, or where there are none the watch of SIGCHLD.
+private final class ChildWatch {
+    private let loop: EventLoop
+    private let keeper = ChildKeeper()
+    private var placeholder: CInt = -1
+    private var signalWatch: EventLoop.SignalWatch?
+
+    init(_ loop: EventLoop) throws(SystemError) {
+        self.loop = loop
+        let result = loop.kernel.pidfdOpen(getpid())
+        if result >= 0 {
+            placeholder = CInt(result)
+        } else {
+            // An old kernel, one that forbids it, or no descriptor to be had.
+            try watchSignal()
+        }
+    }
+
+    private func watchSignal() throws(SystemError) {
+        if signalWatch == nil { signalWatch = try loop.onSignal(SIGCHLD) { [keeper] in keeper.child?.check() } }
+    }
+
+    private func dropPlaceholder() {
+        if placeholder >= 0 { loop.kernel.close(placeholder) }
+        placeholder = -1
+    }
+
+    /// The child has been started. Another thread may have taken the place of its pidfd; if then even SIGCHLD cannot be
+    /// watched, the child is killed.
+    func begin(_ child: Child) throws(SystemError) {
+        dropPlaceholder()
+        if signalWatch == nil, child.watchByPidfd() { return }
+        // From here on it ends with the keeper, whose closure the loop holds.
+        keeper.child = child
+        do throws(SystemError) { try watchSignal() } catch {
+            _ = loop.kernel.kill(-1, child.process, SIGKILL)
+            keeper.child = nil
+            child.loopIsEnding()
+            throw error
+        }
+        child.signalWatch = signalWatch.take()
+        // It may have ended before there was a watch.
+        loop.enqueue(FirstLook(child))
+    }
+
+    /// Gives up what no child has taken over.
+    func end() {
+        dropPlaceholder()
+        signalWatch?.cancel()
+    }
+}
+
 /// Held by the watch of SIGCHLD alone: its end is that of the loop, unless the child has ended before.
 private final class ChildKeeper {
-    let child: Child
+    var child: Child?
 
-    init(_ child: Child) { self.child = child }
-
-    deinit { child.loopIsEnding() }
+    deinit { child?.loopIsEnding() }
 }

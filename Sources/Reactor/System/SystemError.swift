@@ -27,6 +27,9 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         return "\(call)\(subject): \(String(cString: strerror(code)))\(name)"
     }
 
+    /// Whether descriptors, memory or registrations have run out, which may pass.
+    package var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC, ENOBUFS].contains(code) }
+
     /// The same error with something to say about its subject.
     package func about(_ detail: String) -> SystemError { SystemError(call, code, detail: detail) }
 

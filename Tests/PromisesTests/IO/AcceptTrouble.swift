@@ -210,6 +210,31 @@ import Testing
         }
     }
 
+    /// A security module or seccomp refuses each connection before it is taken out of the backlog.
+    @Test(arguments: [EPERM, EACCES, ENOSYS, EIO])
+    func aRefusalOfEveryConnectionPauses(code trouble: CInt) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let door = try #require(net.ledger.open.max())
+            let served = listener.serve { echo($0) }
+            let real = net.kernel.accept
+            net.kernel.accept = { _, _ in -Int(trouble) }
+            let client = try Peer(to: listener.localAddress)
+            awaitArrival(of: POLLIN, at: door)
+            let lines = logged { net.settle(.milliseconds(520)) }
+            #expect(net.calls(.accept) >= 6 && net.calls(.accept) <= 64 + 6)
+            #expect(lines.count == 1)
+            #expect(lines.first?.contains("cannot accept connections for now") == true)
+            #expect(served.isPending)
+
+            net.kernel.accept = real
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            client.close()
+            listener.close()
+            try hang(served)
+        }
+    }
+
     @Test(arguments: [EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP])
     func theListenersOwnTroubleEndsIt(code trouble: CInt) throws {
         try withNetwork { net in

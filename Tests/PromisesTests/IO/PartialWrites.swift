@@ -111,10 +111,10 @@ import Testing
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let real = net.kernel
-            net.kernel.epollControl = { _, _, _, _ in -Int(ENOSPC) }
+            net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
             let read = connection.read()
-            #expect(read.settledValue == .failed(SystemError(.epollControl, ENOSPC)))
-            #expect(code(connection.write("x")) == ENOSPC)
+            #expect(read.settledValue == .failed(SystemError(.epollControl, EPERM)))
+            #expect(code(connection.write("x")) == EPERM)
             net.kernel = real
             #expect(connection.close().isFulfilled)
             withExtendedLifetime(peer) {}
@@ -127,11 +127,11 @@ import Testing
             let read = connection.read()
             let real = net.kernel
             net.kernel.send = { _, _, _ in -Int(EAGAIN) }
-            net.kernel.epollControl = { _, _, _, _ in -Int(ENOMEM) }
+            net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
             let write = connection.write("x")
             net.kernel = real
-            #expect(write.error as? SystemError == SystemError(.epollControl, ENOMEM))
-            #expect(read.settledValue == .failed(SystemError(.epollControl, ENOMEM)))
+            #expect(write.error as? SystemError == SystemError(.epollControl, EPERM))
+            #expect(read.settledValue == .failed(SystemError(.epollControl, EPERM)))
             #expect(net.turns { net.settle() } <= 4)
             withExtendedLifetime(peer) {}
         }

@@ -8,8 +8,6 @@ final class SoakFaults {
     var isOn = false
     /// Whether every conversation may have been hit, such as by the end of the listener.
     var allAreHarmed = false
-    /// Whether the listener may lose its registration, and so end.
-    private(set) var mayLoseListener = false
     /// How many faults of each kind have happened.
     private(set) var counts: [String: Int] = [:]
     /// Calls that have moved something, or that were kept from it: what a loop may turn for.
@@ -29,7 +27,8 @@ final class SoakFaults {
     private var made: SoakConversation?
     /// Clients that have not ended their side.
     private var speaking: Set<CInt> = []
-    private var listener: CInt = -1
+    /// A socket of the listener, for which epoll may have no room either.
+    var listener: CInt = -1
     /// Descriptors of which nothing more comes, and those that take nothing more.
     private var ended: Set<CInt> = []
     private var failed: Set<CInt> = []
@@ -38,11 +37,6 @@ final class SoakFaults {
         dice = SplitMix64(seed)
         rarity = dice.pick([5, 10, 20, 50, 200, 1000])
         most = dice.pick([1, 7, 100, 5000, .max, .max, .max])
-    }
-
-    func mayLose(_ listener: CInt) {
-        mayLoseListener = true
-        self.listener = listener
     }
 
     /// Without a name it may have been any of them.
@@ -179,9 +173,9 @@ final class SoakFaults {
     }
 
     private func troubleOfRegistering(_ fd: CInt, _ operation: CInt) -> Int? {
-        // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop.
+        // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop. It harms nobody: the
+        // registration is made later.
         guard operation == 1, conversations[fd] != nil || fd == listener, hits("epoll_ctl") else { return nil }
-        harm(fd)
         return -Int(dice.pick([ENOMEM, ENOSPC]))
     }
 

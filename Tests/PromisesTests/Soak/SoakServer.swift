@@ -13,7 +13,7 @@ extension SoakRound {
         let served = listener.serve(maxConnections: limit) { [self] in handle($0) }
         return watch(served, "serve").recover(policy: .allErrors) { [self] error in
             let isCancelled = error.isCancelled
-            if !isCancelled && !faults.mayLoseListener { complain("serve: \(error)") }
+            if !isCancelled { complain("serve: \(error)") }
             faults.allAreHarmed = true
         }
     }
@@ -36,7 +36,7 @@ extension SoakRound {
                 timer?.cancel()
                 if error.isCancelled { return next() }
                 let code = (error as? SystemError)?.code
-                if code != ECANCELED && code != EBADF && !faults.mayLoseListener { complain("accept: \(error)") }
+                if code != ECANCELED && code != EBADF { complain("accept: \(error)") }
                 when(resolved: running).done { _ in resolver.fulfill(()) }
             }
         }

@@ -1,0 +1,68 @@
+import CLinux
+import Glibc
+
+/// Registrations whose number was closed before it was forgotten; see `Poller`.
+extension Poller {
+    /// Whether the kernel knows another registration of this number than the table: the number was closed, and perhaps
+    /// opened again, without being forgotten. One system call.
+    func isStale(_ fd: CInt, _ kernel: Kernel) -> Bool {
+        let index = Int(fd)
+        guard index < slots.count, slots[index].registered != 0 else { return false }
+        let event = clinux_epoll_event(
+            slots[index].registered, UInt64(slots[index].generation) << 32 | UInt64(fd))
+        let result = kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event)
+        return result == -Int(EBADF) || result == -Int(ENOENT)
+    }
+
+    /// Whether an event without a registration is that of a stray. The first of its kind may have been fetched before
+    /// its slot changed. No registration gets its generation again, so a second one proves it.
+    @inline(never)
+    mutating func isStray(_ event: UInt64) -> Bool {
+        if strays.remove(event) != nil { return true }
+        // Strays repeat themselves in each batch; what does not may be forgotten.
+        if strays.count >= Self.capacity { strays.removeAll() }
+        strays.insert(event)
+        return false
+    }
+
+    /// Removes a stray by its number, if that is possible: it is not registered for another file, and stands for the
+    /// stray's.
+    func removeStray(_ fd: CInt, _ kernel: Kernel) -> Bool {
+        slots[Int(fd)].registered == 0 && kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) == 0
+    }
+
+    /// Makes an epoll descriptor that has the registrations of the table and no others, and closes the present one.
+    /// - Parameter own: the loop's own descriptors.
+    /// - Returns: whether there was room for it; if not, nothing has changed.
+    mutating func rebuild(_ own: [(source: Source, fd: CInt)], _ kernel: Kernel) -> Bool {
+        let old = descriptor
+        let result = kernel.epollCreate()
+        guard result >= 0 else { return false }
+        descriptor = CInt(result)
+        var lost: [CInt] = []
+        do throws(SystemError) {
+            for (source, fd) in own { try add(source, fd, kernel) }
+            for index in slots.indices where slots[index].registered != 0 {
+                let slot = (generation: slots[index].generation, mask: slots[index].registered)
+                do throws(SystemError) {
+                    try register(CInt(index), slot.mask, generation: slot.generation, over: 0, kernel)
+                } catch {
+                    if error.isShortage { throw error }
+                    lost.append(CInt(index))
+                }
+            }
+        } catch {
+            kernel.close(descriptor)
+            descriptor = old
+            return false
+        }
+        kernel.close(old)
+        strays.removeAll()
+        // Closed without being forgotten, as the stray was. Their handlers learn it when the loop tries again.
+        for fd in lost {
+            slots[Int(fd)].registered = 0
+            deferred.insert(fd)
+        }
+        return true
+    }
+}

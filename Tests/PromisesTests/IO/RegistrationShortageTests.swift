@@ -1,0 +1,145 @@
+import CLinux
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// epoll has no room for a registration: `ENOSPC`, which other processes of the user can cause, or `ENOMEM`. Whatever waits
+/// for readiness goes on waiting, and the registration is made later. In virtual time.
+@Suite struct RegistrationShortageTests {
+    /// The client that waits at the limit makes the listener's registration go; the end of the first one asks for it again.
+    @Test(arguments: [ENOMEM, ENOSPC]) func aListenerAtItsLimitIsRegisteredLater(code: CInt) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let door = try #require(net.ledger.open.max())
+            let served = listener.serve(maxConnections: 1) { echo($0) }
+            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            awaitArrival(of: POLLIN, at: door)
+            try net.loop.turn(.poll)
+
+            let room = net.refuseRegistrations(of: door, code)
+            clients[0].close()
+            let lines = logged { net.settle(.milliseconds(520)) }
+            #expect(room.refusals >= 5 && room.refusals <= 7)
+            #expect(lines.count == 1)
+            #expect(lines.first?.contains("cannot watch a descriptor for now: epoll_ctl descriptor \(door)") == true)
+            #expect(served.isPending && listener.activeConnections == 0)
+
+            room.isLacking = false
+            let resumed = clock.now
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            #expect(resumed.duration(to: clock.now) <= .milliseconds(100))
+            clients[1].close()
+            listener.close()
+            try hang(served)
+        }
+    }
+
+    @Test func anAcceptOutlastsIt() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let room = net.refuseRegistrations(of: try #require(net.ledger.open.max()), ENOSPC)
+            let accepted = listener.accept()
+            let client = try Peer(to: listener.localAddress)
+            net.settle(.milliseconds(250))
+            #expect(accepted.isPending)
+            room.isLacking = false
+            try hang(accepted)
+            client.close()
+        }
+    }
+
+    @Test func aListenerThatIsClosedMeanwhileLetsTheLoopEnd() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            _ = net.refuseRegistrations(of: try #require(net.ledger.open.max()), ENOSPC)
+            let accepted = listener.accept()
+            listener.close()
+            #expect(code(accepted) == ECANCELED)
+            try net.loop.run()
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+        }
+    }
+
+    @Test func aConnectionReadsAndWritesLater() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (connection, peer) = try net.pair()
+            let fd = try #require(net.ledger.accepted.first)
+            let room = net.refuseRegistrations(of: fd, ENOSPC)
+            let read = connection.read()
+            let real = net.kernel.send
+            net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+            let write = connection.write("x")
+            net.kernel.send = real
+            try peer.send("y")
+            awaitArrival(of: POLLIN, at: fd)
+            net.settle(.milliseconds(150))
+            #expect(read.isPending && write.isPending)
+            #expect(room.refusals <= 3)
+            room.isLacking = false
+            try hang(write)
+            #expect(hang(read) == .bytes([0x79]))
+            #expect(try peer.receive() == [0x78])
+            connection.abort()
+        }
+    }
+
+    @Test func aDatagramSocketReceivesLater() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let socket = try DatagramSocket.bind("127.0.0.1:0")
+            let fd = try #require(net.ledger.open.max())
+            let room = net.refuseRegistrations(of: fd, ENOMEM)
+            var seen = 0
+            let done = socket.forEachPacket { _, _ in seen += 1 }
+            try hang(socket.send([1], to: socket.localAddress))
+            net.settle(.milliseconds(150))
+            #expect(seen == 0 && done.isPending)
+            room.isLacking = false
+            try net.loop.run(until: { seen == 1 })
+            socket.close()
+            #expect(code(done) == ECANCELED)
+        }
+    }
+
+    @Test func aConnectIsDecidedLater() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let real = net.kernel
+            var refusals = 2
+            net.kernel.epollControl = {
+                guard $1 == EPOLL_CTL_ADD, refusals > 0 else { return real.epollControl($0, $1, $2, $3) }
+                refusals -= 1
+                return -Int(ENOSPC)
+            }
+            let connection = try hang(connect(to: listener.localAddress))
+            #expect(refusals == 0)
+            connection.abort()
+            listener.close()
+        }
+    }
+}
+
+/// A lack of room that a test has made.
+private final class Room {
+    var isLacking = true
+    var refusals = 0
+}
+
+extension Network {
+    /// From now on epoll refuses to register `fd`.
+    fileprivate func refuseRegistrations(of fd: CInt, _ code: CInt) -> Room {
+        let room = Room()
+        let real = kernel.epollControl
+        kernel.epollControl = {
+            guard $1 == EPOLL_CTL_ADD || $1 == EPOLL_CTL_MOD, $2 == fd, room.isLacking else {
+                return real($0, $1, $2, $3)
+            }
+            room.refusals += 1
+            return -Int(code)
+        }
+        return room
+    }
+}

@@ -1,0 +1,153 @@
+import CLinux
+import Glibc
+import Reactor
+import Testing
+
+/// Descriptors that are closed before their watches are cancelled, while a copy lives on: the kernel keeps the registration,
+/// under a number by which it can be removed no more.
+@Suite struct StrayRegistrationTests {
+    private let clock = VirtualClock()
+
+    @Test func aWatchOfAClosedDescriptorEnds() throws {
+        let ledger = Ledger()
+        try EventLoop.withLoop(clock: clock, syscalls: ledger.table) { loop in
+            let (pipe, other) = (Ends.pipe(), Ends.pipe())
+            let copy = dup(pipe.near)
+            defer { close(copy) }
+            let fate = Fate()
+            var (calls, others) = (0, 0)
+            let watch = try loop.watch(other.near, for: .reading) { _ in
+                others += 1
+                take(from: other.near)
+            }
+            do {
+                let body = fate.bound { calls += 1 }
+                _ = try loop.watch(pipe.near, for: .reading) { _ in body() }
+            }
+            // As a wake-up by another thread needs it.
+            try loop.turn(.poll)
+            pipe.closeNear()
+            put(into: pipe.far)
+            for _ in 0..<1100 { try loop.turn(.poll) }
+            #expect(calls <= 1024)
+            #expect(fate.living == 0)
+            let events = loop.metrics.events
+            for _ in 0..<20 { try loop.turn(.poll) }
+            #expect(loop.metrics.events <= events + 1, "the loop wakes up for nothing")
+
+            // What else it had survives.
+            put(into: other.far)
+            try loop.turn(.poll)
+            #expect(others == 1)
+            watch.cancel()
+            #expect(!loop.isAlive)
+        }
+        #expect(ledger.open.isEmpty)
+    }
+
+    /// In real time, since the loop's own descriptors move too.
+    @Test func theLoopStillHearsTimersAndThreads() throws {
+        try EventLoop.withLoop { loop in
+            let pipe = Ends.pipe()
+            let copy = dup(pipe.near)
+            defer { close(copy) }
+            _ = try loop.watch(pipe.near, for: .reading) { _ in }
+            try loop.turn(.upTo(.microseconds(1)))
+            pipe.closeNear()
+            put(into: pipe.far)
+            for _ in 0..<1100 { try loop.turn(.poll) }
+            #expect(!loop.isAlive)
+
+            var fired = false
+            loop.schedule(after: .milliseconds(1)) { fired = true }
+            try loop.drive { fired }
+            let received = Counter()
+            let (remote, hold) = (loop.remote, loop.hold())
+            let helper = HelperThread { remote.submit { received.add() } }
+            try loop.drive { received.value == 1 }
+            helper.join()
+            hold.release()
+            let turns = loop.metrics.turns
+            try loop.turn(.upTo(.milliseconds(5)))
+            #expect(loop.metrics.turns == turns + 1)
+        }
+    }
+
+    /// Its number stands for another file when it is watched again.
+    @Test func aNumberThatIsWatchedAnewHearsOfItsOwnFileOnly() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let (old, new) = (Ends.pipe(), Ends.pipe())
+            let number = old.near
+            let copy = dup(number)
+            defer { close(copy) }
+            _ = try loop.watch(number, for: .reading) { _ in Issue.record("its descriptor is closed") }
+            // In one step that no other thread can break into.
+            dup2(new.near, number)
+            var calls = 0
+            let watch = try loop.watch(number, for: .reading) { _ in
+                calls += 1
+                take(from: number)
+            }
+            put(into: old.far)
+            for _ in 0..<5 { try loop.turn(.poll) }
+            #expect(calls == 0)
+            let events = loop.metrics.events
+            for _ in 0..<5 { try loop.turn(.poll) }
+            #expect(loop.metrics.events == events, "the loop wakes up for nothing")
+            put(into: new.far)
+            try loop.turn(.poll)
+            #expect(calls == 1)
+            watch.cancel()
+            #expect(!loop.isAlive)
+        }
+    }
+
+    /// The same file comes back to its number after the kernel could not remove its registration.
+    @Test func aRegistrationThatWasOutOfReachIsTakenOver() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            let (pipe, other) = (Ends.pipe(), Ends.pipe())
+            let number = pipe.near
+            let copy = dup(number)
+            defer { close(copy) }
+            let first = try loop.watch(number, for: .reading) { _ in Issue.record("cancelled") }
+            dup2(other.near, number)
+            first.cancel()
+            dup2(copy, number)
+            var calls = 0
+            let second = try loop.watch(number, for: .reading) { _ in
+                calls += 1
+                take(from: number)
+            }
+            put(into: pipe.far)
+            for _ in 0..<3 { try loop.turn(.poll) }
+            #expect(calls == 1)
+            second.cancel()
+            #expect(!loop.isAlive)
+        }
+    }
+
+    /// Without a descriptor for it the loop cannot be cured now, and must not end either.
+    @Test func withoutADescriptorForTheCureTheLoopGoesOn() throws {
+        let ledger = Ledger()
+        var syscalls = ledger.table
+        var isFull = false
+        syscalls.epollCreate = { [real = syscalls.epollCreate] in isFull ? -Int(EMFILE) : real() }
+        try EventLoop.withLoop(clock: clock, syscalls: syscalls) { loop in
+            let pipe = Ends.pipe()
+            let copy = dup(pipe.near)
+            defer { close(copy) }
+            _ = try loop.watch(pipe.near, for: .reading) { _ in }
+            isFull = true
+            pipe.closeNear()
+            put(into: pipe.far)
+            for _ in 0..<1200 { try loop.turn(.poll) }
+            #expect(loop.metrics.systemCalls[.epollCreate] == 2)
+            isFull = false
+            for _ in 0..<70_000 { try loop.turn(.poll) }
+            let events = loop.metrics.events
+            for _ in 0..<5 { try loop.turn(.poll) }
+            #expect(loop.metrics.events == events)
+        }
+        #expect(ledger.open.isEmpty)
+    }
+}
