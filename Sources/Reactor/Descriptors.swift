@@ -7,6 +7,18 @@ extension EventLoop {
     /// registration (`ENOMEM`, `ENOSPC`), it is repeated every 100 ms until there is, and `handler` waits so long.
     /// - Throws: `SystemError` of `epoll_ctl` for every other reason, and of the calls that open the loop's own descriptors.
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
+        // Nearly always the kernel need not hear of it. (Without a descriptor, as after the end, nothing is registered.)
+        if poller.isRegistered(fd, for: interest) {
+            assertOwner()
+            return poller.set(interest.rawValue, Int(fd), handler)
+        }
+        try registerOrDefer(interest, of: fd, handler: handler)
+    }
+
+    @inline(never)
+    private func registerOrDefer(
+        _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?
+    ) throws(SystemError) {
         do throws(SystemError) { try register(interest, of: fd, handler: handler) } catch {
             try deferRegistration(interest, of: fd, handler: handler, error)
         }
@@ -17,7 +29,7 @@ extension EventLoop {
         // A task may outlive its loop, on another thread.
         if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
         assertOwner()
-        // Nearly always the kernel need not hear of it. In a forked child nobody is refused who only gives up what he has.
+        // In a forked child giving up what is registered is not refused.
         if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openPoller() }
         try poller.setInterest(interest, of: fd, handler: handler, kernel)
     }

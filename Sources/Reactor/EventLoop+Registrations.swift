@@ -91,7 +91,9 @@ extension EventLoop {
     /// The kernel reports a registration that is not in the poller's table, and goes on doing so: without a cure the loop
     /// would never wait again.
     @inline(never)
-    func endStray(_ fd: CInt) {
+    func endStray() {
+        let fd = poller.provenStray
+        poller.provenStray = -1
         if poller.removeStray(fd, kernel) { return }
         reportStray(fd, nil)
         // A loop that is carried is known by its epoll descriptor.

@@ -86,6 +86,9 @@ package struct Poller: ~Copyable {
     var deferred: Set<CInt> = []
     /// Events that belonged to no registration, each seen once so far.
     var strays: Set<UInt64> = []
+    /// A number that the kernel goes on reporting for a registration which is not in the table; −1 without one. Set when
+    /// `next` returns `.loop(.mailbox)`: events of handlers need not ask for it.
+    var provenStray: CInt = -1
 
     package init() {}
 
@@ -230,8 +233,6 @@ package struct Poller: ~Copyable {
     package enum Delivery {
         case loop(Source)
         case handler(any ReadinessHandler, Interest)
-        /// The kernel goes on reporting a registration of that number which is not in the table.
-        case stray(CInt)
     }
 
     /// The next event that somebody still waits for. The caller calls out, once the poller's own state is whole.
@@ -243,8 +244,9 @@ package struct Poller: ~Copyable {
             if let source = Source(rawValue: data) { return .loop(source) }
             let fd = Int(data & 0xFFFF_FFFF)
             guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
-                if isStray(data) { return .stray(CInt(fd)) }
-                continue
+                guard isStray(data) else { continue }
+                provenStray = CInt(fd)
+                return .loop(.mailbox)
             }
             let wanted = slots[fd].wanted
             let failed = event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0

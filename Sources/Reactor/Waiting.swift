@@ -148,12 +148,11 @@ extension EventLoop {
                 for handler in signals.takePending() where signals.contains(handler.id) {
                     call(.signal, handler.origin) { handler.body() }
                 }
-            // Its coming ended the wait, and that was all.
-            case .loop(.mailbox): break
+            // Its coming ended the wait, and that was all, unless it stands for another event.
+            case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
             case .loop(.timer): armedDeadline = .max
             case .loop(.mainActor):
                 if isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
-            case .stray(let fd): endStray(fd)
             }
         }
     }
