@@ -24,12 +24,14 @@ package struct FileWork: Sendable {
         defer { _ = calls.close(fd) }
         let size = try regularFile(fd).size
         if size > limit { throw tooLarge(limit) }
-        var bytes: [UInt8] = []
         // One more than expected, to see the end. (Those of /proc say that they are empty.)
-        bytes.reserveCapacity(size + 1)
+        let expected = size == .max ? size : size + 1
+        try checkMemory(for: expected)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(expected)
         while true {
             try goOn()
-            let room = min(max(size + 1 - bytes.count, 4096), Self.chunk)
+            let room = min(max(expected - bytes.count, 4096), Self.chunk)
             var count = 0
             let start = bytes.count
             bytes.append(contentsOf: repeatElement(0, count: room))
@@ -40,6 +42,17 @@ package struct FileWork: Sendable {
             if count == 0 { return bytes }
             if bytes.count > limit { throw tooLarge(limit) }
         }
+    }
+
+    /// Asks the allocator for as much before an array does, which would end the process where it is refused: a sparse file
+    /// may be larger than any memory. Small sizes are not asked for.
+    private func checkMemory(for count: Int) throws(SystemError) {
+        if count <= 1 << 24 { return }
+        // With room for the array's header.
+        guard count < .max - 64, let probe = malloc(count + 64) else {
+            throw SystemError(.read, ENOMEM, detail: "\(path): \(count) bytes")
+        }
+        free(probe)
     }
 
     private func tooLarge(_ limit: Int) -> SystemError {
@@ -62,12 +75,14 @@ package struct FileWork: Sendable {
 
     /// In a file of its own in the same folder, which takes the other's name when all of it is on the disk.
     package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
-        let kept = try modeOfTarget()
-        let (fd, temporary) = try openTemporary(mode)
+        let target = try statusOfTarget()
+        // Where a file is replaced, nobody but the owner may open the new one before it has the permissions of the old: who
+        // opens it in between reads on, whatever becomes of them. A new file has its own from the beginning.
+        let (fd, temporary) = try openTemporary(target == nil ? mode : 0o600)
         do {
             try closing(fd) {
-                if let kept { _ = try retrying(.changeMode) { calls.changeMode(fd, kept) } }
                 try write(bytes, fd)
+                if let target { try adoptPermissions(of: target, fd) }
                 _ = try retrying(.sync) { calls.sync(fd) }
             }
             try goOn()
@@ -83,14 +98,28 @@ package struct FileWork: Sendable {
         _ = calls.close(CInt(folder))
     }
 
-    /// The permissions of the file that is there; `nil`: there is none.
-    private func modeOfTarget() throws -> mode_t? {
+    /// Of the file that is there; `nil`: there is none.
+    private func statusOfTarget() throws -> FileCalls.Status? {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
-        var status = FileCalls.Status(mode: 0, size: 0)
+        var status = FileCalls.Status()
         let result = calls.statusOfPath(path, &status)
         if result == -Int(ENOENT) { return nil }
         _ = try result.orThrow(.fileStatus, path)
-        return try checked(status).mode & 0o7777
+        return try checked(status)
+    }
+
+    /// The new file gets the group and the mode of the old one. Where the group cannot be had, the group that it has instead
+    /// may do what everybody may, and no more. Nothing runs as another user or group than before.
+    private func adoptPermissions(of target: FileCalls.Status, _ fd: CInt) throws {
+        var own = FileCalls.Status()
+        _ = try retrying(.fileStatus) { calls.status(fd, &own) }
+        var mode = target.mode & 0o7777
+        if own.owner != target.owner { mode &= ~S_ISUID }
+        if own.group != target.group, calls.changeGroup(fd, target.group) < 0 {
+            mode &= ~S_ISGID
+            mode &= ~0o070 | (mode & 0o007) << 3
+        }
+        _ = try retrying(.changeMode) { calls.changeMode(fd, mode) }
     }
 
     private func openTemporary(_ mode: mode_t) throws -> (CInt, String) {
@@ -104,8 +133,9 @@ package struct FileWork: Sendable {
     }
 
     private var folder: String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/." : String(path[..<slash])
+        // A byte, and not a `Character`: with a combining mark behind it a slash is another character.
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.utf8.startIndex ? "/." : String(path[..<slash])
     }
 
     private func write(_ bytes: [UInt8], _ fd: CInt) throws {
@@ -127,13 +157,13 @@ package struct FileWork: Sendable {
 
     private func open(_ flags: CInt, _ mode: mode_t) throws -> CInt {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
-        // O_NONBLOCK: a FIFO would wait for its other end.
-        return CInt(try retrying(.open) { calls.open(path, flags | O_NONBLOCK, mode) })
+        // O_NONBLOCK: a FIFO would wait for its other end. O_NOCTTY: a terminal would become that of a daemon.
+        return CInt(try retrying(.open) { calls.open(path, flags | O_NONBLOCK | O_NOCTTY, mode) })
     }
 
     /// Throws if it is a FIFO, a device, a folder: to read these may take for ever, and then one thread of the pool is gone.
     private func regularFile(_ fd: CInt) throws -> FileCalls.Status {
-        var status = FileCalls.Status(mode: 0, size: 0)
+        var status = FileCalls.Status()
         _ = try retrying(.fileStatus) { calls.status(fd, &status) }
         return try checked(status)
     }

@@ -11,15 +11,18 @@ public enum FileWriting: Sendable {
     /// What is written comes after it. (Two that append at the same time may mix, chunk by chunk.)
     case appending
     /// Old or new, never a mixture, also after a failure, a cancellation, or a loss of power: the bytes go to another file in the
-    /// same folder, which takes the name when it is on the disk. That one has the permissions of the old, but not its owner;
-    /// a symbolic link is replaced, not followed.
+    /// same folder, which takes the name when it is on the disk. Until its bytes are complete only the owner can open it. Then it
+    /// has the permissions of the old file and, where the process may set it, its group, but not its owner and not its access
+    /// control list; where the group cannot be set, the group's permissions shrink to everybody's. A symbolic link is
+    /// replaced, not followed.
     case atomically
 }
 
 /// Reads the whole of a file on a thread of `pool`.
 ///
 /// Rejected with a `SystemError` that names the path: of `open`, such as `ENOENT`; `EFBIG` if there are more than `limit` bytes;
-/// `ENOTSUP` for a FIFO, a socket or a device, which could hold the thread for ever, `EISDIR` for a folder. Rejected with
+/// `ENOMEM` if there is no memory for its size; `ENOTSUP` for a FIFO, a socket or a device, which could hold the thread for
+/// ever, `EISDIR` for a folder. Rejected with
 /// a `DispatchError` if the pool takes no job. Cancelled, it ends before the next chunk of 256 KiB.
 /// - Parameter limit: how many bytes there may be; 64 MiB if nothing is said.
 public func readFile(

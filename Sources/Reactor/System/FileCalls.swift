@@ -7,13 +7,24 @@ package struct FileCalls: Sendable {
     package struct Status: Sendable {
         package var mode: mode_t
         package var size: Int
+        package var owner: uid_t
+        package var group: gid_t
 
-        package init(mode: mode_t, size: Int) {
+        package init(mode: mode_t = 0, size: Int = 0, owner: uid_t = 0, group: gid_t = 0) {
             self.mode = mode
             self.size = size
+            self.owner = owner
+            self.group = group
+        }
+
+        fileprivate init(_ status: stat) {
+            self.init(
+                mode: status.st_mode, size: Int(status.st_size), owner: status.st_uid, group: status.st_gid)
         }
     }
 
+    /// fchown(2) of the group only.
+    package var changeGroup: @Sendable (CInt, gid_t) -> Int = { fileResult(fchown($0, .max, $1)) }
     package var changeMode: @Sendable (CInt, mode_t) -> Int = { fileResult(fchmod($0, $1)) }
     package var close: @Sendable (CInt) -> Int = { fileResult(Glibc.close($0)) }
     package var open: @Sendable (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
@@ -24,13 +35,13 @@ package struct FileCalls: Sendable {
     package var status: @Sendable (CInt, inout Status) -> Int = {
         var status = stat()
         let result = fileResult(fstat($0, &status))
-        $1 = Status(mode: status.st_mode, size: Int(status.st_size))
+        $1 = Status(status)
         return result
     }
     package var statusOfPath: @Sendable (String, inout Status) -> Int = {
         var status = stat()
         let result = fileResult(stat($0, &status))
-        $1 = Status(mode: status.st_mode, size: Int(status.st_size))
+        $1 = Status(status)
         return result
     }
     package var sync: @Sendable (CInt) -> Int = { fileResult(fsync($0)) }

@@ -114,6 +114,117 @@ import Testing
         check()
     }
 
+    /// Whoever opens the temporary file goes on reading it, whatever becomes of its permissions.
+    @Test(arguments: [0o600, 0o640, 0o444, 0o4755] as [mode_t])
+    func untilItIsCompleteOnlyTheOwnerCanOpenAFileThatReplaces(mode: mode_t) throws {
+        try EventLoop.withLoop { _ in
+            folder.put([1], "old")
+            chmod(folder / "old", mode)
+            let real = ledger.calls
+            let modes = Shared<[mode_t]>([])
+            var calls = real
+            calls.write = { fd, buffer, size in
+                var status = FileCalls.Status()
+                _ = real.status(fd, &status)
+                let mode = status.mode & 0o7777
+                modes.change { $0.append(mode) }
+                return real.write(fd, buffer, min(size, 1))
+            }
+            try hang(write([2, 3], "old", .atomically, mode: 0o666, calls))
+            #expect(modes.value == [0o600, 0o600])
+            #expect(folder.mode("old") == mode)
+            #expect(folder.contents("old") == [2, 3])
+        }
+        check()
+    }
+
+    /// A group that cannot be kept: those of the process's own group get no more than everybody.
+    @Test(arguments: [(0o640, 0o600), (0o664, 0o644), (0o2755, 0o755), (0o4777, 0o777)] as [(mode_t, mode_t)])
+    func aFileOfAnotherGroupOrOwnerIsNotOpenedToMore(mode: mode_t, expected: mode_t) throws {
+        try EventLoop.withLoop { _ in
+            folder.put([1], "old")
+            chmod(folder / "old", mode)
+            let real = ledger.calls
+            var calls = real
+            calls.statusOfPath = { path, status in
+                let result = real.statusOfPath(path, &status)
+                status.owner += 1
+                status.group += 1
+                return result
+            }
+            let groups = Shared<[gid_t]>([])
+            calls.changeGroup = { _, group in
+                groups.change { $0.append(group) }
+                return -Int(EPERM)
+            }
+            try hang(write([2], "old", .atomically, calls))
+            #expect(folder.mode("old") == expected)
+            #expect(groups.value == [getegid() + 1])
+            // Where it can be had the group may do what it could before.
+            chmod(folder / "old", mode)
+            calls.changeGroup = { _, _ in 0 }
+            try hang(write([3], "old", .atomically, calls))
+            #expect(folder.mode("old") == mode & ~0o4000)
+        }
+        check()
+    }
+
+    /// With a combining mark behind it a slash is no `Character` of its own.
+    @Test func aNameMayBeginWithACombiningMark() throws {
+        try EventLoop.withLoop { _ in
+            let name = "\u{301}name"
+            let real = ledger.calls
+            let opened = Shared<[String]>([])
+            var calls = real
+            calls.open = { path, flags, mode in
+                opened.change { $0.append(path) }
+                return real.open(path, flags, mode)
+            }
+            try hang(write([1], name, .atomically, calls))
+            #expect(folder.contents(name) == [1])
+            #expect(opened.value.count == 2)
+            #expect(opened.value.allSatisfy { $0.utf8.starts(with: folder.path.utf8) })
+            #expect(opened.value.last == folder.path)
+            unlink(folder / name)
+        }
+        check()
+    }
+
+    @Test func aFileLargerThanAnyMemoryIsAnErrorAndNoTrap() throws {
+        EventLoop.withLoop { _ in
+            folder.put([1], "sparse")
+            let real = ledger.calls
+            for size in [Int.max, .max - 1, 1 << 60] {
+                var calls = real
+                calls.status = { fd, status in
+                    let result = real.status(fd, &status)
+                    status.size = size
+                    return result
+                }
+                expect(read("sparse", limit: .max, calls), failsWith: SystemError(.read, ENOMEM))
+            }
+        }
+        check()
+    }
+
+    @Test func noTerminalBecomesThatOfTheProcess() throws {
+        try EventLoop.withLoop { _ in
+            let real = ledger.calls
+            let flags = Shared<[CInt]>([])
+            var calls = real
+            let target = folder / "a"
+            calls.open = { path, flag, mode in
+                if path == target { flags.change { $0.append(flag) } }
+                return real.open(path, flag, mode)
+            }
+            try hang(write([1], "a", .replacing, calls))
+            try hang(write([1], "a", .appending, calls))
+            expect(read("a", calls), gives: [1, 1])
+            #expect(flags.value.count == 3 && flags.value.allSatisfy { $0 & O_NOCTTY != 0 })
+        }
+        check()
+    }
+
     @Test func shortCountsAndInterruptionsAreGoneOnWith() throws {
         try EventLoop.withLoop { _ in
             let bytes = pattern(10_000)
