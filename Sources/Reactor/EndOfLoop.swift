@@ -59,7 +59,8 @@ extension EventLoop {
     private func awaitOwedWakes() {
         let fd = wakeDescriptor.load(ordering: .relaxed)
         guard fd >= 0 else { return }
-        while wakesOwed > 0 {
+        // In a forked child that thread does not exist, and what it has written is the parent's to read.
+        while wakesOwed > 0 && !isForked {
             var seen: UInt64 = 0
             guard kernel.eventRead(fd, &seen) > 0 else {
                 sched_yield()

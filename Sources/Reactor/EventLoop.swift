@@ -298,6 +298,8 @@ public final class EventLoop {
         switch mailbox.post(job) {
         case .delivered: return true
         case .deliveredToSleeper:
+            // The descriptor of a forked child is the parent's too, which counts what is written there.
+            if isForked { return true }
             // The loop does not close this descriptor before it has seen our write: see `close`.
             var one: UInt64 = 1
             _ = write(wakeDescriptor.load(ordering: .acquiring), &one, 8)

@@ -58,6 +58,11 @@ final class SignalDoor: Sendable {
     let wanted = Atomic<UInt64>(0)
     let pending = Atomic<UInt64>(0)
     let descriptor = Atomic<CInt>(-1)
+    // Of the process that has opened the door. In a forked child the descriptor is the parent's, which a signal to the child
+    // must not wake.
+    let generation = Atomic<CInt>(0)
+
+    var isOfThisProcess: Bool { generation.load(ordering: .relaxed) == Fork.generation }
 }
 
 /// The process's signal actions, and which loops want to know.
@@ -81,6 +86,8 @@ enum SignalTable {
     static func open(_ fd: CInt) throws(SystemError) -> SignalDoor {
         for door in doors {
             if door.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
+                // Before anything is wanted, and so before a handler asks.
+                door.generation.store(Fork.generation, ordering: .relaxed)
                 return door
             }
         }
@@ -92,7 +99,8 @@ enum SignalTable {
         door.wanted.store(0, ordering: .sequentiallyConsistent)
         // A handler on another thread that saw the door open is between two instructions and ends soon; one on this
         // thread has ended, since it interrupted us.
-        while running.load(ordering: .sequentiallyConsistent) != 0 { sched_yield() }
+        // (In a forked child there is no other thread, only its count.)
+        while running.load(ordering: .sequentiallyConsistent) != 0 && door.isOfThisProcess { sched_yield() }
         door.pending.store(0, ordering: .relaxed)
         return door.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
     }
@@ -145,7 +153,9 @@ enum SignalTable {
         while index < count {
             let door = doors[index]
             index += 1
-            guard door.wanted.load(ordering: .sequentiallyConsistent) & bits != 0 else { continue }
+            guard door.wanted.load(ordering: .sequentiallyConsistent) & bits != 0, door.isOfThisProcess else {
+                continue
+            }
             door.pending.bitwiseOr(bits, ordering: .acquiringAndReleasing)
             var one: UInt64 = 1
             // EAGAIN would mean that the counter is full, and then the loop is awake already.

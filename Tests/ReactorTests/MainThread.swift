@@ -171,6 +171,101 @@ final class MainThread: XCTestCase {
         }
     }
 
+    /// Runs `body` in a forked child, which must end well.
+    private func inForkedChild(line: UInt = #line, _ body: () -> Bool) {
+        let child = fork()
+        if child == 0 {
+            alarm(20)
+            _exit(body() ? 42 : 1)
+        }
+        var status: CInt = 0
+        XCTAssertEqual(waitpid(child, &status, 0), child, line: line)
+        XCTAssertEqual(status, 42 << 8, line: line)
+    }
+
+    /// Whether something shows in the loop's descriptor.
+    private func isReadable(_ fd: CInt) -> Bool {
+        var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) == 1
+    }
+
+    /// Neither by mail nor by a signal that came to the child alone.
+    func testAForkedChildDoesNotWakeTheParent() throws {
+        try EventLoop.withLoop { loop in
+            var signals = 0
+            let watch = try loop.onSignal(SIGUSR1) { signals += 1 }
+            // Between turns the mailbox of a loop that is carried is parked.
+            let fd = try loop.fileDescriptor
+            try loop.turn(.poll)
+            XCTAssertFalse(isReadable(fd))
+            inForkedChild {
+                loop.remote.submit {}
+                raise(SIGUSR1)
+                return true
+            }
+            XCTAssertFalse(isReadable(fd))
+            raise(SIGUSR1)
+            XCTAssertTrue(isReadable(fd))
+            try loop.turn(.poll)
+            XCTAssertEqual(signals, 1)
+            watch.cancel()
+        }
+    }
+
+    /// The end of the parent's loop counts what other threads have written to wake it: the child must not read that away.
+    func testAForkedChildThatEndsTheLoopLeavesTheParentsWakeUps() throws {
+        let child = try EventLoop.withLoop { loop in
+            // Between turns the mailbox of a loop that is carried is parked.
+            _ = try loop.fileDescriptor
+            try loop.turn(.poll)
+            let remote = loop.remote
+            HelperThread { remote.submit {} }.join()
+            try loop.turn(.poll)
+            XCTAssertGreaterThan(loop.metrics.wakeups, 0)
+            let child = fork()
+            if child == 0 {
+                alarm(20)
+            } else {
+                var status: CInt = 0
+                XCTAssertEqual(waitpid(child, &status, 0), child)
+                XCTAssertEqual(status, 42 << 8)
+            }
+            return child
+        }
+        // Here its loop has ended too. That the parent comes so far is the test.
+        if child == 0 { _exit(42) }
+    }
+
+    /// Of the calls that a clean-up makes none reaches what the child shares with its parent.
+    func testCallsThatWouldReachTheParentAreRefusedInAForkedChild() throws {
+        let kernel = Kernel()
+        let path = "/tmp/reactor-fork-\(getpid())"
+        Glibc.close(creat(path, 0o600))
+        defer { unlink(path) }
+        var ends: (CInt, CInt) = (-1, -1)
+        withUnsafeMutableBytes(of: &ends) {
+            _ = socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, $0.assumingMemoryBound(to: CInt.self).baseAddress!)
+        }
+        let event = CInt(kernel.eventCreate())
+        let timer = CInt(kernel.timerCreate())
+        let parent = getpid()
+        XCTAssertFalse(kernel.isForked)
+        inForkedChild {
+            var seen: UInt64 = 0
+            let calls: [() -> Int] = [
+                { kernel.shutdown(ends.0, CInt(SHUT_RDWR)) }, { kernel.unlink(path) },
+                { kernel.setSocketOption(ends.0, SOL_SOCKET, SO_KEEPALIVE, CInt(1)) },
+                { kernel.eventRead(event, &seen) },
+                { kernel.timerSet(timer, timespec(tv_sec: 1, tv_nsec: 0)) }, { kernel.kill(-1, parent, 0) },
+                { kernel.socket(AF_INET, CInt(SOCK_STREAM.rawValue)) },
+            ]
+            return kernel.isForked && calls.allSatisfy { $0() == -Int(EPERM) }
+        }
+        XCTAssertEqual(access(path, F_OK), 0)
+        XCTAssertEqual(send(ends.1, "x", 1, CInt(MSG_NOSIGNAL)), 1)
+        for fd in [ends.0, ends.1, event, timer] { Glibc.close(fd) }
+    }
+
     func testAForkedChildHasNoneOfAPoolsThreads() throws {
         var pool: ThreadPool? = try ThreadPool(name: "parental", threads: 1)
         let latch = Latch()

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -38,6 +39,9 @@ int pthread_setname_np(pthread_t thread, const char *name);
 int ioctl(int fd, unsigned long request, ...);
 enum { clinux_FIONREAD = FIONREAD, clinux_TIOCOUTQ = TIOCOUTQ };
 static inline int clinux_waiting_bytes(int fd, unsigned long request, int *count) { return ioctl(fd, request, count); }
+
+// flock(2), whose name Swift takes for the structure of fcntl(2).
+static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
 // pipe2(2); hidden likewise.
 static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }

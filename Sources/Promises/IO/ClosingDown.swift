@@ -1,7 +1,8 @@
 import Glibc
 import Reactor
 
-// The three verbs that end a connection.
+// The three verbs that end a connection. In a forked child they close the copy of the descriptor and do nothing else: the
+// connection goes on in the parent.
 
 extension Connection {
     // MARK: Half of it
@@ -20,6 +21,9 @@ extension Connection {
     @usableFromInline
     func startShutdown() -> Promise<Void> {
         if phase == .shutDown { return .value }
+        if traits.contains(.socket) && loop.kernel.isForked {
+            return refuseShutdown(EPERM, "the connection belongs to the parent process")
+        }
         if phase != .open { return refuseShutdown(EBADF, "the connection is closed") }
         if !traits.contains(.writes) { return refuseShutdown(EBADF, "this end of the pipe only reads") }
         if !traits.contains(.socket) && traits.contains(.reads) {
@@ -98,6 +102,11 @@ extension Connection {
         loop.assertOwner()
         if phase == .shutDown { phase = .closed }
         if phase == .closed { return .value }
+        if loop.kernel.isForked {
+            // To send, to end or to read away anything is the parent's: this process closes its copy.
+            abort()
+            return .value
+        }
         let rare = rarities
         if let closing = rare.closing {
             if lingerTime != nil { limitClose(to: lingerTime) }
@@ -152,6 +161,7 @@ extension Connection {
         loop.assertOwner()
         if phase == .shutDown { phase = .closed }
         guard phase != .closed else { return }
+        // In a forked child the socket is the parent's too, and refuses that.
         if traits.contains(.tcp) { socket.setResetOnClose() }
         failure = SystemError(writeCall, ECANCELED, detail: "the connection was aborted")
         failWrites()

@@ -107,7 +107,8 @@ public final class Listener {
     public func close(drain: Bool = false) {
         // Within a handler that the draining has started it is under way already.
         if isClosed || drain && isDraining { return }
-        if drain, claims.service != nil {
+        // (In a forked child they are the parent's to accept.)
+        if drain, claims.service != nil, !loop.kernel.isForked {
             isDraining = true
             for door in doors {
                 for _ in 0..<Self.drainBudget where !isClosed && hasRoom {

@@ -10,6 +10,7 @@ package final class Kernel {
     // One counter a case of SystemCall, which is its index. A plain block, since an array's checks would cost more than
     // the counting.
     private let counts: UnsafeMutablePointer<Int>
+    private let forkGeneration = Fork.generation
 
     package init(_ table: Syscalls = Syscalls()) {
         self.table = table
@@ -32,6 +33,17 @@ package final class Kernel {
             let result = body()
             if result != -Int(EINTR) { return result }
         }
+    }
+
+    /// Whether this process is a child that was forked after the loop of these calls was made. It has a copy of every
+    /// descriptor, but shares what is behind it with the parent: there only close(2) has no effect on the parent.
+    package var isForked: Bool { forkGeneration != Fork.generation }
+
+    /// For calls that change what a forked child shares with its parent: refused there with `EPERM`, so that no clean-up,
+    /// whichever way it takes, ends for the parent what the child gives up. And for new sockets, which the parent's loop could
+    /// not serve there.
+    private func unlessForked(_ call: SystemCall, _ body: () -> Int) -> Int {
+        isForked ? -Int(EPERM) : retrying(call, body)
     }
 
     package func accept(_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int {
@@ -66,7 +78,7 @@ package final class Kernel {
     }
     package func eventCreate() -> Int { retrying(.eventCreate) { table.eventCreate() } }
     package func eventRead(_ fd: CInt, _ value: UnsafeMutablePointer<UInt64>) -> Int {
-        retrying(.eventRead) { table.eventRead(fd, value) }
+        unlessForked(.eventRead) { table.eventRead(fd, value) }
     }
     package func fileControl(_ fd: CInt, _ command: CInt, _ argument: CInt = 0) -> Int {
         retrying(.fileControl) { table.fileControl(fd, command, argument) }
@@ -87,12 +99,16 @@ package final class Kernel {
         retrying(.ioControl) { table.waitingBytes(fd, direction) }
     }
     package func kill(_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int {
-        retrying(.kill) { table.kill(pidfd, process, signal) }
+        unlessForked(.kill) { table.kill(pidfd, process, signal) }
     }
     package func linkStatus(_ path: String, _ status: UnsafeMutablePointer<stat>) -> Int {
         retrying(.linkStatus) { table.linkStatus(path, status) }
     }
     package func listen(_ fd: CInt, _ backlog: CInt) -> Int { retrying(.listen) { table.listen(fd, backlog) } }
+    package func lock(_ fd: CInt) -> Int { retrying(.lock) { table.lock(fd) } }
+    package func open(_ path: String, _ flags: CInt, _ mode: mode_t) -> Int {
+        retrying(.open) { table.open(path, flags, mode) }
+    }
     package func pidfdOpen(_ process: pid_t) -> Int { retrying(.pidfdOpen) { table.pidfdOpen(process) } }
     package func pipe(_ ends: UnsafeMutablePointer<CInt>) -> Int { retrying(.pipe) { table.pipe(ends) } }
     package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
@@ -116,20 +132,20 @@ package final class Kernel {
     }
     package func setSocketOption<Value>(_ fd: CInt, _ level: CInt, _ name: CInt, _ value: Value) -> Int {
         withUnsafeBytes(of: value) { bytes in
-            retrying(.setSocketOption) {
+            unlessForked(.setSocketOption) {
                 table.setSocketOption(fd, level, name, bytes.baseAddress!, socklen_t(bytes.count))
             }
         }
     }
-    package func shutdown(_ fd: CInt, _ how: CInt) -> Int { retrying(.shutdown) { table.shutdown(fd, how) } }
-    package func socket(_ family: CInt, _ type: CInt) -> Int { retrying(.socket) { table.socket(family, type) } }
+    package func shutdown(_ fd: CInt, _ how: CInt) -> Int { unlessForked(.shutdown) { table.shutdown(fd, how) } }
+    package func socket(_ family: CInt, _ type: CInt) -> Int { unlessForked(.socket) { table.socket(family, type) } }
     package func socketPair(_ ends: UnsafeMutablePointer<CInt>) -> Int {
         retrying(.socketPair) { table.socketPair(ends) }
     }
     package func spawn(_ arguments: SpawnArguments) -> Int { retrying(.spawn) { table.spawn(arguments) } }
     package func timerCreate() -> Int { retrying(.timerCreate) { table.timerCreate() } }
     package func timerSet(_ fd: CInt, _ deadline: timespec) -> Int {
-        retrying(.timerSet) { table.timerSet(fd, deadline) }
+        unlessForked(.timerSet) { table.timerSet(fd, deadline) }
     }
     package func wait(_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int {
         while true {
@@ -145,7 +161,7 @@ package final class Kernel {
     package func writeVector(_ fd: CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int {
         retrying(.writeVector) { table.writeVector(fd, pieces, count) }
     }
-    package func unlink(_ path: String) -> Int { retrying(.unlink) { table.unlink(path) } }
+    package func unlink(_ path: String) -> Int { unlessForked(.unlink) { table.unlink(path) } }
 }
 
 extension Kernel {

@@ -48,6 +48,11 @@ package struct Syscalls {
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
+    /// flock(2), exclusively, and without waiting: EAGAIN if another has it.
+    package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
+    package var open: (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
+        result(Glibc.open($0, $1 | O_CLOEXEC, $2))
+    }
     package var pidfdOpen: (pid_t) -> Int = { result(clinux_pidfd_open($0)) }
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         result(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)))

@@ -38,6 +38,8 @@ final class Ledger {
         table.startConnect = { self.kernel.startConnect(self.used($0, "connect"), $1, $2) }
         table.changeMode = { self.kernel.changeMode($0, $1) }
         table.linkStatus = { self.kernel.linkStatus($0, $1) }
+        table.lock = { self.kernel.lock(self.used($0, "flock")) }
+        table.open = { self.opened(self.kernel.open($0, $1, $2)) }
         table.unlink = { self.kernel.unlink($0) }
         table.epollControl = { self.kernel.epollControl($0, $1, self.used($2, "epoll_ctl"), $3) }
         table.epollWait = { self.kernel.epollWait(self.used($0, "epoll_wait"), $1, $2, $3) }

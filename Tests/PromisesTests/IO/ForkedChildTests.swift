@@ -1,0 +1,176 @@
+import Glibc
+import Promises
+import Reactor
+import XCTest
+
+/// A forked child has copies of all descriptors. What it closes there must go on in the parent.
+///
+/// XCTest, which runs these on the main thread and one after the other: of the threads only the one that forks lives on.
+final class ForkedChildTests: XCTestCase {
+    /// Ways in which a child comes to close what is the parent's.
+    private enum Way: CaseIterable { case close, closeAtOnce, abort, release, endOfLoop }
+
+    /// Runs `body` in a forked child, then whatever ends there, and waits for the child.
+    private func fork(_ body: () -> Void) -> Bool {
+        let child = Glibc.fork()
+        if child == 0 {
+            alarm(20)
+            body()
+            return true
+        }
+        var status: CInt = 0
+        XCTAssertEqual(waitpid(child, &status, 0), child)
+        XCTAssertEqual(status, 42 << 8)
+        return false
+    }
+
+    /// A loop that the child leaves too, and then ends; answers what `body` does in the parent.
+    private func withLoop(_ body: (EventLoop) throws -> Bool) rethrows {
+        if try EventLoop.withLoop(body) { _exit(42) }
+    }
+
+    /// Two connections to each other.
+    private func pair(isTCP: Bool) throws -> (Connection, Connection) {
+        if !isTCP { return try Connection.pair() }
+        let listener = try Listener.bind("127.0.0.1:0")
+        let client = connect(to: listener.localAddress)
+        let server = try hang(listener.accept(), timeout: patience)
+        listener.close()
+        return (try hang(client, timeout: patience), server)
+    }
+
+    func testConnectionsGoOnInTheParent() throws {
+        for isTCP in [true, false] {
+            for way in Way.allCases {
+                try withLoop { _ in
+                    let ends = try pair(isTCP: isTCP)
+                    var near: Connection? = ends.0
+                    let far = ends.1
+                    // Of what waits the child sends nothing, and of what has come it takes nothing.
+                    far.write("waiting").cauterize()
+                    let isChild = fork {
+                        switch way {
+                        case .close: near!.close()
+                        case .closeAtOnce: near!.close(linger: .zero)
+                        case .abort: near!.abort()
+                        case .release: near = nil
+                        case .endOfLoop: break
+                        }
+                    }
+                    if isChild { return true }
+                    XCTAssertEqual(try hang(near!.receive(), timeout: patience), Array("waiting".utf8), "\(way)")
+                    try hang(near!.write("still there"), timeout: patience)
+                    XCTAssertEqual(try hang(far.receive(), timeout: patience), Array("still there".utf8), "\(way)")
+                    try hang(far.write("both ways"), timeout: patience)
+                    XCTAssertEqual(try hang(near!.receive(), timeout: patience), Array("both ways".utf8), "\(way)")
+                    return false
+                }
+            }
+        }
+    }
+
+    /// Bytes that wait for the kernel are sent by the parent, and once.
+    func testQueuedBytesAreTheParentsToSend() throws {
+        for way in Way.allCases {
+            try withLoop { _ in
+                let (near, far) = try Connection.pair()
+                let bytes = pattern(1 << 20)
+                var writing: Promise<Void>? = near.write(bytes)
+                XCTAssertGreaterThan(near.queuedBytes, 0)
+                let isChild = fork {
+                    writing!.cauterize()
+                    writing = nil
+                    switch way {
+                    case .close: near.close()
+                    case .closeAtOnce: near.close(linger: .zero)
+                    case .abort: near.abort()
+                    case .release, .endOfLoop: break
+                    }
+                }
+                if isChild { return true }
+                writing!.done { near.close() }.cauterize()
+                XCTAssertEqual(try hang(readToEnd(far), timeout: patience), bytes, "\(way)")
+                return false
+            }
+        }
+    }
+
+    /// One that is being closed already goes on being closed in the parent.
+    func testOneThatLingersGoesOnInTheParent() throws {
+        try withLoop { _ in
+            let (near, far) = try pair(isTCP: true)
+            let closed = near.close()
+            let isChild = fork { near.close(linger: .zero) }
+            if isChild { return true }
+            XCTAssertEqual(try hang(far.receive(), timeout: patience), [])
+            // No reset.
+            try hang(far.write("late"), timeout: patience)
+            far.close()
+            hang(closed)
+            return false
+        }
+    }
+
+    func testTheEndOfOneSideIsRefused() throws {
+        try withLoop { _ in
+            let (near, far) = try Connection.pair()
+            let isChild = fork {
+                let ended = near.shutdownWrite()
+                if ended.error as? SystemError != SystemError(.shutdown, EPERM) { _exit(1) }
+                ended.cauterize()
+            }
+            if isChild { return true }
+            try hang(near.write("open"), timeout: patience)
+            XCTAssertEqual(try hang(far.receive(), timeout: patience), Array("open".utf8))
+            return false
+        }
+    }
+
+    func testAUnixListenerKeepsItsFileAndItsClients() throws {
+        for way in Way.allCases {
+            let folder = Folder()
+            try withLoop { _ in
+                var listener: Listener? = try Listener.bind("unix:\(folder / "a")")
+                let early = try Peer(to: folder.address("a"))
+                _ = listener!.serve { $0.write("hello") }
+                let isChild = fork {
+                    switch way {
+                    case .close: listener!.close(drain: true)
+                    case .closeAtOnce: listener!.close()
+                    case .abort: _ = listener!.drain(deadline: .zero)
+                    case .release: listener = nil
+                    case .endOfLoop: break
+                    }
+                }
+                if isChild { return true }
+                XCTAssertEqual(folder.names, ["a"], "\(way)")
+                let late = try Peer(to: folder.address("a"))
+                for client in [early, late] {
+                    let reply = elsewhere { try client.readToEnd() }
+                    XCTAssertEqual(try hang(reply, timeout: patience), Array("hello".utf8), "\(way)")
+                }
+                listener!.close()
+                XCTAssertEqual(folder.names, [], "\(way)")
+                return false
+            }
+        }
+    }
+
+    /// The program that a child process runs is the parent's to kill.
+    func testAProgramOfTheParentLives() throws {
+        try withLoop { _ in
+            let program = try ChildProcess.spawn("/bin/cat", standardInput: .pipe, standardOutput: .pipe)
+            let end = program.exitOrKill()
+            let isChild = fork {
+                end.cancel()
+                if (try? program.kill(SIGKILL)) != nil { _exit(1) }
+            }
+            if isChild { return true }
+            try hang(program.standardInput!.write("alive\n"), timeout: patience)
+            XCTAssertEqual(try hang(program.standardOutput!.receive(), timeout: patience), Array("alive\n".utf8))
+            program.standardInput!.close()
+            XCTAssertEqual(try hang(end, timeout: patience), .exited(0))
+            return false
+        }
+    }
+}
