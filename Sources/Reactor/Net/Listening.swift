@@ -23,7 +23,10 @@ package struct ListeningSocket {
             // Otherwise [::] would also take the IPv4 port, and a second listener there would fail.
             if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
             try socket.apply(settings)
-            file = try UnixFile.bind(socket, to: address)
+            // From before the path is taken until there is a listener: in between it looks like one of a dead process.
+            let lock = try UnixPathLock.take(for: address, kernel)
+            defer { lock?.release() }
+            file = try UnixFile.bind(socket, to: address, mayReplace: lock != nil)
             do throws(SystemError) {
                 // Nobody can connect before the socket listens, so nobody does before this.
                 if let mode { try file?.setMode(mode) }
@@ -78,9 +81,11 @@ struct UnixFile {
     private let identity: FileIdentity?
     private let kernel: Kernel
 
-    /// Binds `socket`; `nil` if `address` is not a path. A socket file that nobody listens at any more is removed first:
-    /// it is what a dead process has left behind.
-    static func bind(_ socket: Socket, to address: SocketAddress) throws(SystemError) -> UnixFile? {
+    /// Binds `socket`; `nil` if `address` is not a path. A socket file that nobody listens at any more is removed first, if
+    /// the path is locked: it is what a dead process has left behind.
+    static func bind(
+        _ socket: Socket, to address: SocketAddress, mayReplace: Bool
+    ) throws(SystemError) -> UnixFile? {
         guard let path = address.unixPath else {
             try socket.bind(to: address)
             return nil
@@ -89,7 +94,7 @@ struct UnixFile {
         do throws(SystemError) {
             try socket.bind(to: address)
         } catch {
-            guard error.code == EADDRINUSE, isStale(path, address, kernel) else { throw error }
+            guard mayReplace, error.code == EADDRINUSE, isStale(path, address, kernel) else { throw error }
             _ = kernel.unlink(path)
             try socket.bind(to: address)
         }
@@ -98,8 +103,8 @@ struct UnixFile {
 
     /// Whether `path` is a socket at which nobody listens. A connect tells: who does listen sees a client that goes at once.
     ///
-    /// Between the question and the removal another process may take the path, or begin to listen there; asking twice
-    /// what file it is leaves microseconds for the former.
+    /// Between the question and the removal another process may take the path, or begin to listen there. One that uses this
+    /// library is kept out by the lock; for others, which know none, asking twice what file it is leaves microseconds.
     private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: Kernel) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
             let probe = try? Socket(SOCK_STREAM, for: address, kernel)

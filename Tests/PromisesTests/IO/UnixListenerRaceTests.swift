@@ -1,0 +1,123 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Servers that take the same Unix path at the same moment: one has it, and the others are told.
+@Suite struct UnixListenerRaceTests {
+    /// Where a second server starts while the first is at it.
+    enum Gap: CaseIterable { case beforeTheStaleFileIsRemoved, beforeTheFirstListens, beforeAFreshSocketListens }
+
+    @Test(arguments: Gap.allCases) func oneOfTwoThatStartAtOnceHasThePath(gap: Gap) throws {
+        let folder = Folder()
+        if gap != .beforeAFreshSocketListens { folder.leaveStaleSocket("a") }
+        let address = folder.address("a")
+        var second: ListeningSocket?
+        var refusal: SystemError?
+        func startTheSecond() {
+            guard second == nil && refusal == nil else { return }
+            do throws(SystemError) {
+                second = try ListeningSocket(on: address, backlog: 16, mode: nil, [], Kernel())
+            } catch { refusal = error }
+        }
+        try withNetwork { net in
+            let real = net.kernel
+            switch gap {
+            case .beforeTheStaleFileIsRemoved:
+                net.kernel.unlink = {
+                    if $0 == folder / "a" { startTheSecond() }
+                    return real.unlink($0)
+                }
+            case .beforeTheFirstListens, .beforeAFreshSocketListens:
+                net.kernel.listen = {
+                    startTheSecond()
+                    return real.listen($0, $1)
+                }
+            }
+            let first = try net.listen("\(address)")
+            #expect(second == nil, "both go on, and one of them can no longer be reached")
+            #expect(refusal == SystemError(.bind, EADDRINUSE))
+            #expect(refusal?.detail?.hasPrefix("\(address)") == true)
+            #expect(folder.names == ["a"], "no lock is left")
+            let client = try Peer(to: address)
+            let accepted = try net.accept(from: first)
+            client.close()
+            hang(accepted.close())
+            first.close()
+        }
+        second?.close()
+        #expect(folder.names.isEmpty)
+    }
+
+    /// Nothing is waited for: the other may be stopped.
+    @Test func whoHoldsTheLockIsNotWaitedFor() throws {
+        let folder = Folder()
+        folder.leaveStaleSocket("a")
+        let fd = open(folder / ".a.reactor-lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        #expect(Syscalls().lock(fd) == 0)
+        try withNetwork { net in
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
+            #expect(folder.names == [".a.reactor-lock", "a"])
+            // A process that dies leaves the file, but not the lock.
+            close(fd)
+            let listener = try net.listen("unix:\(folder / "a")")
+            #expect(folder.names == ["a"])
+            listener.close()
+        }
+    }
+
+    /// Then a free path can be had, but nothing is replaced.
+    @Test func withoutALockNothingIsReplaced() throws {
+        let folder = Folder()
+        folder.leaveStaleSocket("a")
+        let before = folder.status("a")
+        try withNetwork { net in
+            for code in [EACCES, ELOOP, ENFILE] {
+                net.kernel.open = { _, _, _ in -Int(code) }
+                #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
+                #expect(folder.status("a")?.st_ino == before?.st_ino)
+                try net.listen("unix:\(folder / "b")").close()
+            }
+        }
+        #expect(folder.names == ["a"])
+    }
+
+    /// A file of that name that holds something, or is none, belongs to another program.
+    @Test func aFileThatIsNoLockIsNotTouched() throws {
+        let folder = Folder()
+        let name = ".a.reactor-lock"
+        for make in [
+            { folder.put([1], name) }, { _ = mkfifo(folder / name, 0o600) }, { _ = symlink("a", folder / name) },
+        ] {
+            make()
+            try withNetwork { net in
+                try net.listen("unix:\(folder / "a")").close()
+                #expect(folder.names == [name])
+            }
+            unlink(folder / name)
+        }
+    }
+
+    @Test func aLockThatWasRemovedMeanwhileIsTakenAnew() throws {
+        let folder = Folder()
+        try withNetwork { net in
+            let real = net.kernel.lock
+            var rounds = 0
+            net.kernel.lock = {
+                rounds += 1
+                if rounds < 3 { unlink(folder / ".a.reactor-lock") }
+                return real($0)
+            }
+            let listener = try net.listen("unix:\(folder / "a")")
+            #expect(rounds == 3)
+            listener.close()
+            // Who always comes too late does not try for ever.
+            net.kernel.lock = {
+                unlink(folder / ".a.reactor-lock")
+                return real($0)
+            }
+            #expect(throws: SystemError(.bind, EADDRINUSE)) { try net.listen("unix:\(folder / "a")") }
+        }
+        #expect(folder.names.isEmpty)
+    }
+}
