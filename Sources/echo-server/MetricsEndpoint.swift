@@ -58,14 +58,16 @@ struct MetricsEndpoint {
 
     /// The answer to a request with this first line, whatever it is.
     private func answer(to head: [UInt8]) -> Promise<String> {
-        let line = String(decoding: head, as: UTF8.self)
-        let words = line.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return .value(Self.response("400 Bad Request")) }
-        let isHead = words[0] == "HEAD"
-        guard words[1].prefix(while: { $0 != "?" }) == "/metrics" else {
+        // By bytes: with a combining mark behind it a space is another character.
+        let words = head.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+        guard words.count == 3, words[2].starts(with: "HTTP/1.".utf8) else {
+            return .value(Self.response("400 Bad Request"))
+        }
+        let isHead = words[0].elementsEqual("HEAD".utf8)
+        guard words[1].prefix(while: { $0 != UInt8(ascii: "?") }).elementsEqual("/metrics".utf8) else {
             return .value(Self.response("404 Not Found", isHead: isHead))
         }
-        guard isHead || words[0] == "GET" else {
+        guard isHead || words[0].elementsEqual("GET".utf8) else {
             return .value(Self.response("405 Method Not Allowed", ["Allow: GET, HEAD"]))
         }
         let type = "text/plain; version=0.0.4; charset=utf-8"

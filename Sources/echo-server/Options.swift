@@ -65,7 +65,10 @@ struct Options: Equatable {
         var options = Options()
         var rest = Array(arguments)[...]
         while let argument = rest.popFirst() {
-            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            // By bytes: with a combining mark behind it an = is another character.
+            let pieces = argument.utf8.split(
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            let parts = pieces.map { String(Substring($0)) }
             let name = parts[0]
             if parts.count == 2 && isSwitch(name) { throw UsageError(description: "\(name) takes no value") }
             func value() throws(UsageError) -> String {

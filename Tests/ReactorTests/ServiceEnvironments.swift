@@ -69,7 +69,9 @@ import Testing
         #expect(interval(["WATCHDOG_USEC": "30000000"]) == .seconds(30))
         #expect(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "7"]) == .seconds(30))
         #expect(interval(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "8"]) == nil)
-        for text in ["", "0", "-1", "x", "99999999999999999999"] { #expect(interval(["WATCHDOG_USEC": text]) == nil) }
+        for text in ["", "0", "-1", "+1", " 1", "x", "99999999999999999999"] {
+            #expect(interval(["WATCHDOG_USEC": text]) == nil)
+        }
         #expect(interval([:]) == nil)
     }
 
@@ -78,7 +80,7 @@ import Testing
     @Test func descriptorsAreNumberedFromTheFirstAndNamed() throws {
         let ends = Ends.pipe()
         _ = fcntl(ends.near, F_SETFD, 0)
-        let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "web:more"]
+        let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "web:\u{301}more"]
         let found = try ServiceManager.descriptors(environment(variables, first: ends.near), Kernel())
         #expect(found.map(\.number) == [ends.near])
         #expect(found.map(\.name) == ["web"])
@@ -95,7 +97,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [("7", "-1"), ("7", "x"), ("7", "70000"), ("x", "1")])
+    @Test(arguments: [("7", "-1"), ("7", "+1"), ("7", "x"), ("7", "70000"), ("x", "1"), ("+7", "1")])
     func variablesThatMakeNoSenseAreNamed(process: String, count: String) {
         let variables = ["LISTEN_PID": process, "LISTEN_FDS": count]
         let error = #expect(throws: SystemError.self) {

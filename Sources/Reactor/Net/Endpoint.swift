@@ -10,21 +10,25 @@ package enum Endpoint: Hashable, Sendable {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
-        if text.hasPrefix("unix:") {
-            self = .address(try Self.unix(text.dropFirst(5)))
+        // By bytes throughout: a delimiter with a combining mark behind it is no character of its own.
+        if let name = text.rest(after: "unix:") {
+            self = .address(try Self.unix(name))
             return
         }
-        guard let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") else {
+        guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")), text.utf8.last != UInt8(ascii: "]") else {
             throw fail("the port is missing; write HOST:PORT")
         }
-        let digits = text[text.index(after: colon)...]
-        guard let port = UInt16(digits), digits.allSatisfy(\.isNumber) else {
+        let digits = text[text.utf8.index(after: colon)...]
+        guard let port = UInt16(decimal: digits) else {
             throw fail("the port '\(digits)' is not a number from 0 to 65535")
         }
         var name = text[..<colon]
-        let isBracketed = name.hasPrefix("[") && name.hasSuffix("]")
-        if isBracketed { name = name.dropFirst().dropLast() }
-        if !isBracketed && name.contains(":") { throw fail("write an IPv6 address in brackets, as [::1]:7000") }
+        let isBracketed =
+            name.begins(with: "[") && name.utf8.last == UInt8(ascii: "]") && name.utf8.count > 1
+        if isBracketed { name = Substring(name.utf8.dropFirst().dropLast()) }
+        if !isBracketed && name.utf8.contains(UInt8(ascii: ":")) {
+            throw fail("write an IPv6 address in brackets, as [::1]:7000")
+        }
         if let address = SocketAddress(host: String(name), port: port), isBracketed == address.isIPv6 {
             self = .address(address)
         } else if takesNames && !isBracketed && Self.isHostName(name) {
@@ -36,8 +40,8 @@ package enum Endpoint: Hashable, Sendable {
     }
 
     private static func unix(_ name: Substring) throws(SocketAddress.ParseError) -> SocketAddress {
-        name.first == "@"
-            ? try SocketAddress(abstract: String(name.dropFirst())) : try SocketAddress(unixPath: String(name))
+        if let name = name.rest(after: "@") { return try SocketAddress(abstract: String(name)) }
+        return try SocketAddress(unixPath: String(name))
     }
 
     /// Letters, digits, hyphens and underscores, in parts of at most 63 with dots between them, 253 in all; a dot may end it.

@@ -38,7 +38,7 @@ public enum ServiceManager {
         guard let name = environment["NOTIFY_SOCKET"], !name.isEmpty else { return false }
         let address: SocketAddress
         do throws(SocketAddress.ParseError) {
-            guard name.hasPrefix("/") || name.hasPrefix("@") else {
+            guard name.begins(with: "/") || name.begins(with: "@") else {
                 throw SocketAddress.ParseError(text: name, reason: "it begins with neither / nor @")
             }
             address = try SocketAddress("unix:\(name)")
@@ -59,8 +59,10 @@ public enum ServiceManager {
     public static var watchdogInterval: Duration? { watchdogInterval(.ofProcess) }
 
     package static func watchdogInterval(_ environment: ServiceEnvironment) -> Duration? {
-        if let process = environment["WATCHDOG_PID"], pid_t(process) != environment.process { return nil }
-        guard let microseconds = environment["WATCHDOG_USEC"].flatMap(Int64.init), microseconds > 0 else { return nil }
+        if let process = environment["WATCHDOG_PID"], pid_t(decimal: process) != environment.process { return nil }
+        guard let microseconds = environment["WATCHDOG_USEC"].flatMap({ Int64(decimal: $0) }), microseconds > 0 else {
+            return nil
+        }
         return .microseconds(microseconds)
     }
 
@@ -95,10 +97,10 @@ public enum ServiceManager {
         _ environment: ServiceEnvironment, _ kernel: Kernel
     ) throws(SystemError) -> [Descriptor] {
         guard let process = environment["LISTEN_PID"], let text = environment["LISTEN_FDS"] else { return [] }
-        guard let owner = pid_t(process) else { throw refusal("LISTEN_PID", process) }
+        guard let owner = pid_t(decimal: process) else { throw refusal("LISTEN_PID", process) }
         if owner != environment.process { return [] }
-        guard let count = CInt(text), count >= 0, count <= 65536 else { throw refusal("LISTEN_FDS", text) }
-        let names = environment["LISTEN_FDNAMES"]?.split(separator: ":", omittingEmptySubsequences: false) ?? []
+        guard let count = CInt(decimal: text), count <= 65536 else { throw refusal("LISTEN_FDS", text) }
+        let names = environment["LISTEN_FDNAMES"]?.parts(separatedBy: ":") ?? []
         var descriptors: [Descriptor] = []
         for index in 0..<count {
             let number = environment.firstDescriptor + index

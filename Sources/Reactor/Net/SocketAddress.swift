@@ -56,12 +56,12 @@ public struct SocketAddress: Hashable, Sendable {
             self.init(host: .v4(v4.s_addr), port: port)
             return
         }
-        let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+        let parts = host.parts(separatedBy: "%", maxSplits: 1)
         var v6 = in6_addr()
         guard inet_pton(AF_INET6, String(parts[0]), &v6) == 1 else { return nil }
         var scope: UInt32 = 0
         if parts.count == 2 {
-            scope = UInt32(parts[1]) ?? if_nametoindex(String(parts[1]))
+            scope = UInt32(decimal: parts[1]) ?? if_nametoindex(String(parts[1]))
             guard scope != 0 else { return nil }
         }
         let (high, low) = withUnsafeBytes(of: v6) {

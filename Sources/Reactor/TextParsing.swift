@@ -1,0 +1,36 @@
+extension FixedWidthInteger {
+    /// The number that `text` writes in decimal ASCII digits; `nil` if there is anything else in it, such as a sign or a
+    /// space, if it is empty, or if the number does not fit. (The initializer of the standard library takes a sign.)
+    package init?(decimal text: some StringProtocol) {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+            return nil
+        }
+        self.init(text)
+    }
+}
+
+extension StringProtocol {
+    /// Whether the bytes begin with the byte of `scalar`, which must be ASCII. `hasPrefix` and `first` compare characters: with
+    /// a combining mark behind it a delimiter is another character.
+    package func begins(with scalar: Unicode.Scalar) -> Bool { utf8.first == UInt8(ascii: scalar) }
+
+    /// What follows `prefix`, compared byte by byte; `nil` if this does not begin with it.
+    package func rest(after prefix: StaticString) -> SubSequence? {
+        prefix.withUTF8Buffer { bytes -> SubSequence? in
+            guard utf8.starts(with: bytes) else { return nil }
+            return self[utf8.index(startIndex, offsetBy: bytes.count)...]
+        }
+    }
+
+    /// The parts between the bytes of `scalar`, which must be ASCII; at most `maxSplits + 1` of them, and empty ones too.
+    package func parts(separatedBy scalar: Unicode.Scalar, maxSplits: Int = .max) -> [SubSequence] {
+        var parts: [SubSequence] = []
+        var start = startIndex
+        while parts.count < maxSplits, let end = utf8[start...].firstIndex(of: UInt8(ascii: scalar)) {
+            parts.append(self[start..<end])
+            start = utf8.index(after: end)
+        }
+        parts.append(self[start...])
+        return parts
+    }
+}
