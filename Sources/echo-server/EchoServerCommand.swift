@@ -43,7 +43,7 @@ enum EchoServerCommand {
         let statistics = { (title: String) -> Promise<Void> in
             options.isQuiet ? .value : server.report().done { Output.say($0.line(title)) }
         }
-        let service = Service(warn: warn)
+        let service = Service(on: loop, warn: warn)
         try onEnd(loop) {
             service.isStopping(within: options.drainTimeout)
             server.drain()
@@ -55,7 +55,7 @@ enum EchoServerCommand {
         try loop.turn(.poll)
         for address in server.addresses { Output.announce("listening on \(address)") }
         if let endpoint { Output.announce("metrics on \(endpoint.address)") }
-        service.isReady(server.addresses, on: loop, server.alive)
+        service.isReady(server.addresses, server.alive)
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }

@@ -15,7 +15,8 @@ enum Output {
     /// Ends the process after a line on standard error.
     static func fail(_ message: String, _ code: CInt) -> Never {
         write("echo-server: \(message)", to: STDERR_FILENO, waits: true)
-        exit(code)
+        // Not `exit`, which would report each handler that was attached before the failure as one that nobody runs.
+        _exit(code)
     }
 
     /// In one write(2), so that lines do not mix; a pipe with room has it for one of 4096 bytes. Errors are let go: a closed

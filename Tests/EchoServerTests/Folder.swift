@@ -58,6 +58,18 @@ final class OwnSocket {
         return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
     }
 
+    /// Datagrams until no more have room in the queue; answers their number. Each from a socket of its own, so that it is this
+    /// queue that is full, and not that of one sender.
+    func fill() -> Int {
+        for number in 0..<100_000 {
+            let sender = socket(address.family, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            defer { close(sender) }
+            let result = address.withSocketAddress { sendto(sender, "x", 1, CInt(MSG_DONTWAIT), $0, $1) }
+            if result < 0 { return number }
+        }
+        return 0
+    }
+
     /// Whether somebody waits to be accepted.
     var hasClients: Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)

@@ -127,6 +127,23 @@ import Testing
         #expect(try server.waitForExit() == .code(0))
     }
 
+    /// As at a boot, when every service has something to say. What is lost then would never come again.
+    @Test func aManagerWhoseQueueIsFullHearsItLater() throws {
+        let folder = Folder()
+        let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
+        let before = manager.fill()
+        #expect(before > 0)
+        let server = try ServerProcess.serving(
+            "--drain-timeout", "0", limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000")
+        // Meanwhile it serves.
+        #expect(try Client(to: server.address).echoes("hello"))
+        for _ in 0..<before { #expect(manager.receive() == "x") }
+        #expect(manager.receive() == "READY=1\nSTATUS=listening on \(server.address)")
+        #expect(manager.receive() == "WATCHDOG=1")
+        // Nothing on standard error.
+        _ = try server.terminate()
+    }
+
     @Test func aWatchdogOfAnotherProcessIsNotFed() throws {
         let folder = Folder()
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
