@@ -36,8 +36,10 @@ extension ProcessWide {
         }
 
         @Test func noDescriptorsButTheThree() throws {
-            // One that is not close-on-exec, as the host's own may be.
-            let stray = open("/dev/null", O_RDONLY)
+            // One that is not close-on-exec, as the host's own may be, and whose number the shell's own folder does not get.
+            let opened = open("/dev/null", O_RDONLY)
+            let stray = fcntl(opened, F_DUPFD, 100)
+            close(opened)
             defer { close(stray) }
             try EventLoop.withLoop { loop throws in
                 let signal = try loop.onSignal(SIGUSR2) {}
