@@ -1,0 +1,61 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Nearly every operator and combinator in random expressions on several threads at once: two loops, a plain thread, a pool and
+/// tasks. Each promise ends as the reference allows, each handler runs once at most, on the thread it belongs to, and is
+/// released; nothing is left undelivered, and no descriptor is left open.
+///
+/// So many expressions in each run. `STORM_SECONDS=60` goes on for so long, and then also counts the descriptors of the process,
+/// so let it run alone: `swift test --sanitize=thread --filter OperatorStormTests`. A complaint names the seed of its expression;
+/// `STORM_SEED=1234` runs that one over and over, since threads never meet in the same way twice.
+@Suite(.serialized) struct OperatorStormTests {
+    private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+
+    @Test func everyPromiseEndsAsTheReferenceAllows() throws {
+        let seconds = Self.number("STORM_SECONDS")
+        let seed = Self.number("STORM_SEED").map(UInt64.init)
+        let descriptors = Self.descriptors
+        let first = seed ?? (seconds == nil ? 1 : UInt64(time(nil)) << 20)
+        let storm = try OperatorStorm(seed: first, repeatsSeed: seed != nil)
+        // Rejected promises that are dropped, and resolvers that are, belong to it.
+        let undelivered = LogRecorder(where: { event in
+            switch event {
+            case .undeliveredHandlers: storm.threads.value.contains { pthread_equal($0, pthread_self()) != 0 }
+            case .unattendedHandler(let origin): origin.file.contains("Storm")
+            default: false
+            }
+        })
+        let expected = LogRecorder(where: { event in
+            switch event {
+            case .unhandledRejection(let error, _): error is StormFlaw || error is PromiseError
+            case .abandoned(let promise): promise.origin?.file.contains("Storm") == true
+            case .hangCannotEnd(_, let origin): origin.file.contains("Storm")
+            default: false
+            }
+        })
+        defer {
+            undelivered.stop()
+            expected.stop()
+        }
+        storm.rage(for: seconds.map { .seconds($0) }, atLeast: seconds == nil ? scaled(10_000) : 1)
+        if seconds != nil || seed != nil { print("operator storm from seed \(first): \(storm.counts.text)") }
+        for complaint in storm.complaints.value.prefix(5) { Issue.record("\(complaint)") }
+        #expect(undelivered.lines.isEmpty)
+        #expect(storm.counts.values.value > 0 && storm.counts.errors.value > 0 || seed != nil)
+        if seconds != nil { #expect(Self.descriptors == descriptors) }
+    }
+
+    private static var descriptors: [String] {
+        guard let folder = opendir("/proc/self/fd") else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            names.append(
+                withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+        }
+        // The folder's own comes and goes.
+        return names.filter { $0 != "\(dirfd(folder))" }.sorted()
+    }
+}

@@ -1,0 +1,150 @@
+/// A random expression over promises: the operator storm builds it of the library's operators, and `possible` says how it
+/// may end.
+indirect enum StormPlan {
+    case leaf(Leaf)
+    case unary(Unary, StormPlan)
+    case gather(Gather, [StormPlan])
+
+    /// A thread, or what stands for one, on which something is done to a promise.
+    enum Place: Equatable {
+        case now, here, loop(Int), pool, thread, task
+    }
+
+    enum Leaf {
+        case settled(StormOutcome)
+        case guaranteed(Int)
+        /// By a resolver, at that place.
+        case resolved(StormOutcome, Place)
+        case abandoned(Place)
+        case timer(Int)
+        case asyncBody(StormOutcome)
+        case dispatched(StormOutcome, Place)
+        case lazy(StormOutcome, Place)
+        case thenable(StormOutcome)
+        /// What nothing settles, with a time limit.
+        case endless
+        /// What only a cancellation ends, in one of several forms, and is cancelled at one place or at two.
+        case onlyCancelled(StormForm, Place, Place?)
+        /// The promise of another expression, perhaps of another loop.
+        case shared(Int)
+    }
+
+    enum Unary {
+        // A number is a summand, a selected value, or the number of an error.
+        case map(Int), throwing(Int), validate(Int), compactMap(Int)
+        case get, tap, tapError, ensure, finally, done, catchAll, pipe, named, asVoid(Int)
+        case recover(Int), recoverAll(Int), recoverAlways(Int), recoverType(Int), recoverValue(Int), mapError(Int)
+        case ensureThen, delay, longTimeout, shortTimeout, cancelled(Place)
+        case mapOn(Place?, Int), thenOn(Place?, Int), recoverOn(Place?, Int), compactMapOn(Place?, Int)
+        case getOn(Place?), tapOn(Place?), ensureOn(Place?), catchOn(Place?)
+        case then(StormPlan), getThen(StormPlan), thenMap(StormPlan), thenReduce(StormPlan), thenForEach(StormPlan)
+        case retry, awaited, hung(Leaf), values(Int)
+    }
+
+    enum Gather: CaseIterable {
+        case when, whenTuple, whenMixed, whenResolved, whenNotAllRejected, whenConcurrently, whenResolvedConcurrently
+        case whenGuarantees, forEach, race, raceFulfilled, raceGuarantees, raceWithEndless
+    }
+}
+
+extension StormPlan {
+    static func random(_ dice: inout SplitMix64, depth: Int) -> StormPlan {
+        if depth == 0 || dice.once(in: 8) { return .leaf(Leaf.random(&dice)) }
+        if dice.below(10) < 7 { return .unary(Unary.random(&dice, depth: depth), random(&dice, depth: depth - 1)) }
+        let kind = dice.pick(Gather.allCases)
+        let count = kind == .whenTuple ? 2 : 1 + dice.below(3)
+        return .gather(kind, (0..<count).map { _ in random(&dice, depth: depth - 1) })
+    }
+}
+
+extension StormOutcome {
+    fileprivate static func random(_ dice: inout SplitMix64) -> StormOutcome {
+        dice.once(in: 4) ? .flaw(dice.below(8)) : .value(dice.below(16))
+    }
+}
+
+extension StormPlan.Place {
+    static func random(_ dice: inout SplitMix64) -> StormPlan.Place {
+        dice.pick([.now, .here, .loop(0), .loop(1), .pool, .thread, .task])
+    }
+
+    /// Where a dispatcher leads; nil: where the promise is settled.
+    static func randomDispatcher(_ dice: inout SplitMix64) -> StormPlan.Place? {
+        dice.pick([nil, .loop(0), .loop(1), .pool])
+    }
+}
+
+extension StormPlan.Leaf {
+    static func random(_ dice: inout SplitMix64) -> StormPlan.Leaf {
+        switch dice.below(20) {
+        case 0: .settled(.random(&dice))
+        case 1: .guaranteed(dice.below(16))
+        case 2...6: .resolved(.random(&dice), .random(&dice))
+        case 7: .abandoned(.random(&dice))
+        case 8: .timer(dice.below(16))
+        case 9: .asyncBody(.random(&dice))
+        case 10, 11: .dispatched(.random(&dice), dice.pick([.loop(0), .loop(1), .pool]))
+        case 12: .lazy(.random(&dice), .random(&dice))
+        case 13: .thenable(.random(&dice))
+        case 14: .endless
+        case 15...18:
+            .onlyCancelled(
+                dice.pick(StormForm.allCases), .random(&dice), dice.once(in: 3) ? .random(&dice) : nil)
+        default: .shared(dice.below(StormExchange.size))
+        }
+    }
+}
+
+extension StormPlan.Unary {
+    static func random(_ dice: inout SplitMix64, depth: Int) -> StormPlan.Unary {
+        let number = dice.below(8)
+        let place = StormPlan.Place.randomDispatcher(&dice)
+        func inner(_ dice: inout SplitMix64) -> StormPlan { .random(&dice, depth: max(depth - 2, 0)) }
+        switch dice.below(43) {
+        case 0, 1: return .map(number)
+        case 2: return .throwing(number)
+        case 3: return .validate(number)
+        case 4: return .compactMap(number)
+        case 5: return .get
+        case 6: return .tap
+        case 7: return .tapError
+        case 8: return .ensure
+        case 9: return .finally
+        case 10: return .done
+        case 11: return .catchAll
+        case 12: return .pipe
+        case 13: return .named
+        case 14: return .asVoid(number)
+        case 15: return .recover(number)
+        case 16: return .recoverAll(number)
+        case 17: return .recoverAlways(number)
+        case 18: return .recoverType(number)
+        case 19: return .recoverValue(number)
+        case 20: return .mapError(number)
+        case 21: return .ensureThen
+        case 22: return .delay
+        case 23: return .longTimeout
+        case 24: return .shortTimeout
+        case 25, 26: return .cancelled(.random(&dice))
+        case 27: return .mapOn(place, number)
+        case 28: return .thenOn(place, number)
+        case 29: return .recoverOn(place, number)
+        case 30: return .compactMapOn(place, number)
+        case 31: return .getOn(place)
+        case 32: return .tapOn(place)
+        case 33: return .ensureOn(place)
+        case 34: return .catchOn(place)
+        case 35: return .then(inner(&dice))
+        case 36: return .getThen(inner(&dice))
+        case 37: return .thenMap(inner(&dice))
+        case 38: return .thenReduce(inner(&dice))
+        case 39: return .thenForEach(inner(&dice))
+        case 40: return .retry
+        case 41: return .awaited
+        default:
+            return dice.once(in: 2)
+                ? .values(number)
+                : .hung(.resolved(.random(&dice), dice.pick([.here, .loop(0), .loop(1), .pool, .thread])))
+        }
+    }
+}
