@@ -65,6 +65,12 @@ extension EventLoop {
         clinux_get_current_loop() ?? Unmanaged.passUnretained(makeLoopOfThisThread()).toOpaque()
     }
 
+    /// Adds to `nodesVisited`, on a thread that has a loop.
+    package static func nodesWereVisited(_ count: Int) {
+        guard let loop = clinux_get_current_loop() else { return }
+        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.nodesVisited &+= count }
+    }
+
     /// Whether this thread's loop is ending, perhaps with the thread.
     package static var isEndingOnThisThread: Bool {
         clinux_get_current_loop().map {

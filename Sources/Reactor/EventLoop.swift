@@ -65,6 +65,16 @@ public final class EventLoop {
     @exclusivity(unchecked) var signals = LoopSignals()
     @exclusivity(unchecked) var lastHold = 0
     @exclusivity(unchecked) var discardedJobs = Trampoline()
+    /// What the inline job that runs has interrupted, if it is to be completed before a turn; see `runInline`.
+    @exclusivity(unchecked) var interrupted: Interrupted?
+    // The context is on the stack of the call of `runInline` that has set the field, and resets it before it returns.
+    struct Interrupted {
+        let context: UnsafeMutableRawPointer
+        let complete: Completion
+    }
+    /// How many waiters have been looked at on this thread to cancel, withdraw and sweep, and how many links for
+    /// `pendingPromises`. For tests: what is done by the thousand must not look at thousands each time.
+    @exclusivity(unchecked) package var nodesVisited = 0
     @exclusivity(unchecked) var meter = HandlerMeter()
     /// See `turnTime`.
     @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
@@ -231,6 +241,7 @@ public final class EventLoop {
         defer { if wasNoting { stopDriving() } }
         // Those that wait behind an inline job must not wait for its return.
         let isInsideInlineJob = inlineJobs.isRunning
+        if isInsideInlineJob { completeInterrupted() }
         let hasWorked = isInsideInlineJob && runInlineJobs()
         // What a handler does with the loop is not its own time.
         let isInterrupting = isTiming && depthOfTurns > 1 && meter.started != HandlerMeter.unknown

@@ -51,13 +51,23 @@ extension EventLoop {
     }
 
     func runThoseReady() {
-        let isInsideInlineJob = inlineJobs.isRunning
-        if isInsideInlineJob {
+        if inlineJobs.isRunning || discardedJobs.isRunning { runThoseInterrupted() }
+        takeMail()
+        _ = drain()
+    }
+
+    /// Inside an inline job, or a `deinit` of what is discarded: those that wait behind it must not wait for its return.
+    @inline(never)
+    private func runThoseInterrupted() {
+        if inlineJobs.isRunning {
+            completeInterrupted()
             runInlineJobs()
             inlineJobs.resume()
         }
-        takeMail()
-        _ = drain()
+        if discardedJobs.isRunning {
+            discardWaitingJobs()
+            discardedJobs.resume()
+        }
     }
 
     /// Whether anything waits on this loop that is not ready.
@@ -72,7 +82,28 @@ extension EventLoop {
         if inlineJobs.begin(job) { runInlineJobs() }
     }
 
-    /// Answers whether there was one.
+    /// Runs `job` likewise. If that is at once, and the job turns the loop, `complete` is called with `context` before that
+    /// turn: the caller is in the middle of something that the turn may depend on.
+    package func runInline(
+        _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: Completion
+    ) {
+        guard inlineJobs.begin(job) else { return }
+        let outer = interrupted
+        interrupted = Interrupted(context: context, complete: complete)
+        runInlineJobs()
+        interrupted = outer
+    }
+
+    /// A C function, so that a loop can keep it without counting references.
+    package typealias Completion = @convention(c) (UnsafeMutableRawPointer) -> Void
+
+    /// Before a turn inside an inline job. Inline jobs that come of it wait for `runInlineJobs`.
+    func completeInterrupted() {
+        guard let interrupted = interrupted.take() else { return }
+        interrupted.complete(interrupted.context)
+    }
+
+    /// Returns whether there was one.
     @discardableResult
     func runInlineJobs() -> Bool {
         var hasRun = false
@@ -86,9 +117,23 @@ extension EventLoop {
     /// Discards `job`, which was refused by a loop that has ended, likewise; not one inside the other, since a job that
     /// goes may take the next with it.
     package func discard(_ job: Unmanaged<Job>) {
-        guard discardedJobs.begin(job) else { return }
+        if discardedJobs.begin(job) { discardWaitingJobs() }
+    }
+
+    private func discardWaitingJobs() {
         while let job = discardedJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
+
+    /// Calls `body`, which releases something of a user's, and then discards the jobs that the `deinit`s there have handed to
+    /// `discard`: so none of them is discarded inside another. Not inside another call, see `isDiscarding`.
+    package func discarding(_ body: () -> Void) {
+        discardedJobs.resume()
+        body()
+        discardWaitingJobs()
+    }
+
+    /// Whether something is being discarded.
+    package var isDiscarding: Bool { discardedJobs.isRunning }
 
     /// Keeps a job that stands in no queue, with the caller's reference, for the layer above to use it again. The loop lets
     /// it go when it ends.

@@ -12,6 +12,8 @@ import Synchronization
 //   takes the list of waiters, and so it may look at the list before it takes it. (Who thins the list out is of the
 //   same thread; or the core is made by hand, and who has not claimed it keeps the claimer waiting: see `State.isBusy`.)
 // - It holds the core by a reference, and does not give that up before it has sent all waiters on their way.
+// - A reference is published by compare-and-swap or exchange, never by an atomic store: Swift 6.3.1 may move a
+//   `swift_retain` below a store with releasing order, and another thread release the reference before it is counted.
 // - A link is made, and what stands behind it is settled, on one thread only, that of both cores' loop. So two
 //   threads cannot build a circle of links, and a promise made by hand, which any thread may settle, is never linked.
 
@@ -169,8 +171,7 @@ extension Core {
             }
             // A late comer must not overtake these on its own loop, so it goes on queueing here until all of them are on
             // their way.
-            let final = Self.tellsAnyone(waiter) ? State.handled(outcome) : outcome
-            if exchange(seen, final | State.isSettling) { return deliverAll(waiter, final) }
+            if exchange(seen, outcome | State.isSettling) { return deliverAll(waiter, outcome) }
         }
     }
 
@@ -187,31 +188,47 @@ extension Core {
         if !Self.deliver(hang, from: address, Upstream.taken) { hang.release() }
     }
 
-    /// Whether one of the waiters is told of a rejection, and does not only watch.
-    private static func tellsAnyone(_ newest: Unmanaged<Job>?) -> Bool {
-        var waiter = newest
-        while let node = waiter {
-            guard core(node).role.contains(.onlyWatching) else { return true }
-            waiter = node._withUnsafeGuaranteedRef { $0.next }
-        }
+    /// For a core that has just been marked as settling: sends these on their way, and those that come meanwhile.
+    private func deliverAll(_ first: Unmanaged<Job>, _ outcome: UInt) {
+        let here = EventLoop.addressOfThisThread
+        var outcome = outcome
+        var oldest = Job.reversed(first)
+        repeat {
+            while let node = oldest {
+                // Its handler may turn the loop.
+                if Self.core(node).runsInline(at: here) { return Delivery.complete(outcome, of: self, to: node) }
+                oldest = node._withUnsafeGuaranteedRef { $0.next }
+                if send(node, outcome) { outcome = State.handled(outcome) }
+            }
+            oldest = takeLateWaiters(&outcome)
+        } while oldest != nil
+    }
+
+    /// Whether a waiter that is sent on its way from that thread runs at once.
+    @inline(__always)
+    func runsInline(at here: UnsafeMutableRawPointer) -> Bool {
+        loop == nil || loop == here && role.contains(.inlineAtHome)
+    }
+
+    /// Sends one waiter on its way, with a reference to this core. Returns whether it was told, and does not only watch: one
+    /// that has been withdrawn, and only had its place there still, was not.
+    func send(_ node: Unmanaged<Job>, _ outcome: UInt) -> Bool {
+        let isWatching = Self.core(node).role.contains(.onlyWatching)
+        retain()
+        if Self.deliver(node, from: address, address | outcome & State.kindMask) { return !isWatching }
+        node.release()
+        Unmanaged.passUnretained(self).release()
         return false
     }
 
-    private func deliverAll(_ first: Unmanaged<Job>, _ outcome: UInt) {
-        var outcome = outcome
-        var newest: Unmanaged<Job>? = first
+    /// The waiters that have come since the list was taken, the oldest first; if there are none, the settlement has ended.
+    func takeLateWaiters(_ outcome: inout UInt) -> Unmanaged<Job>? {
         while true {
-            deliver(newest, outcome & State.kindMask)
-            // Done, unless more have come meanwhile.
-            while true {
-                let seen = state.load(ordering: .acquiring)
-                newest = Self.waiters(seen)
-                if Self.tellsAnyone(newest) { outcome = State.handled(outcome) }
-                // Somebody may have read the error. (A fulfilled promise has that bit from the start, or never.)
-                outcome |= seen & State.isHandled
-                if exchange(seen, newest == nil ? outcome : outcome | State.isSettling) { break }
-            }
-            guard newest != nil else { return }
+            let seen = state.load(ordering: .acquiring)
+            let newest = Self.waiters(seen)
+            // A thread may have read the error. (A fulfilled promise has that bit from the start, or never.)
+            outcome |= seen & State.isHandled
+            if exchange(seen, newest == nil ? outcome : outcome | State.isSettling) { return Job.reversed(newest) }
         }
     }
 

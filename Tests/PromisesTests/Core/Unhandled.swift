@@ -26,6 +26,27 @@ import Testing
         #expect(lines == report(2, line))
     }
 
+    @Test func whoHasWithdrawnWasNotTold() throws {
+        let line: UInt = #line + 5
+        let lines = try logged {
+            try inLoop { loop throws in
+                let timer = loop.schedule(after: .seconds(60)) {}
+                func make() {
+                    let (promise, resolver) = Promise<Int>.pending()
+                    let handler = promise.map { $0 }
+                    // A `hang` listens meanwhile, and then looks no more.
+                    after(.zero).done { handler.cancel() }
+                    _ = try? hang(promise, timeout: .seconds(1))
+                    resolver.reject(Flaw(9))
+                }
+                make()
+                timer.cancel()
+                try loop.run()
+            }
+        }
+        #expect(lines == report(9, line))
+    }
+
     @Test func aChainIsReportedOnceWithTheLineOfItsStart() throws {
         var line: UInt = 0
         let lines = try logged {

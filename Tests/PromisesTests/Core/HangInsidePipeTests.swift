@@ -1,0 +1,80 @@
+import Promises
+import Reactor
+import Testing
+
+/// A `hang` in an inline handler, on what hangs on the very promise that is being settled.
+@Suite struct HangInsidePipeTests {
+    @Test func onAPromiseThatIsDerivedThere() throws {
+        try inLoop { loop throws in
+            let seen = Shared<[Int]>([])
+            let (promise, resolver) = Promise<Int>.pending()
+            // Something that keeps the loop alive, so that a hang that cannot end is not even reported.
+            let timer = loop.schedule(after: .seconds(10)) {}
+            promise.pipe { _ in
+                let value = try? hang(promise.map { $0 + 1 }, timeout: .seconds(1))
+                seen.change { $0.append(value ?? -1) }
+            }
+            resolver.fulfill(1)
+            #expect(seen.value == [2] && loop.now.nanoseconds == 0)
+            timer.cancel()
+        }
+    }
+
+    @Test func onOneThatWasDerivedBefore() throws {
+        try inLoop { loop throws in
+            let seen = Shared<[String]>([])
+            let (promise, resolver) = Promise<Int>.pending()
+            let derived = Shared<Promise<Int>?>(nil)
+            promise.pipe { _ in
+                let value = derived.value.flatMap { try? hang($0, timeout: .seconds(1)) }
+                seen.change { $0.append("first \(value ?? -1)") }
+            }
+            promise.pipe { _ in seen.change { $0.append("second") } }
+            derived.change { $0 = promise.map { $0 + 1 } }
+            promise.pipe { _ in seen.change { $0.append("third") } }
+            resolver.fulfill(1)
+            #expect(seen.value == ["second", "third", "first 2"] && loop.now.nanoseconds == 0)
+            #expect(promise.settledValue == 1)
+        }
+    }
+
+    @Test func aTurnThereTellsTheOthers() throws {
+        try inLoop { loop throws in
+            let seen = Shared<[String]>([])
+            let (promise, resolver) = Promise<Int>.pending()
+            promise.pipe { _ in
+                try? EventLoop.current.turn(.poll)
+                seen.change { $0.append("pipe") }
+            }
+            promise.done { _ in seen.change { $0.append("done") } }.orFail()
+            when(fulfilled: [promise]).done { _ in seen.change { $0.append("when") } }.orFail()
+            resolver.fulfill(1)
+            #expect(seen.value == ["done", "when", "pipe"])
+        }
+    }
+
+    @Test func behindAWhen() throws {
+        try inLoop { loop throws in
+            let seen = Shared<[Int]>([])
+            let (promise, resolver) = Promise<Int>.pending()
+            when(fulfilled: [promise]).pipe { _ in
+                let value = try? hang(promise.map { $0 + 1 }, timeout: .seconds(1))
+                seen.change { $0.append(value ?? -1) }
+            }
+            resolver.fulfill(1)
+            #expect(seen.value == [2] && loop.now.nanoseconds == 0)
+        }
+    }
+
+    @Test func anErrorThatOnlyALateHandlerSeesIsNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                promise.pipe { _ in _ = try? hang(promise.map { $0 }, timeout: .seconds(1)) }
+                resolver.reject(Flaw(1))
+                try loop.run()
+            }
+        }
+        #expect(lines == [])
+    }
+}
