@@ -114,7 +114,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
     @usableFromInline
     func seal() {
         isSealed = true
-        if rule.isRace && !isOpen { stopSources() }
+        if rule.isRace && !isOpen { stopSourcesLater() }
         lose()
     }
 
@@ -157,8 +157,19 @@ final class Gathering: Gatherer, @unchecked Sendable {
         if rule.isRace && isSealed { stopSources() }
     }
 
-    /// Cancels the losers of a race, as far as nobody else waits for them.
-    private func stopSources() {
+    /// The same for a race that has been won before it was made: by a job, so that the caller can still attach handlers to
+    /// the losers, as with a race that is won later.
+    private func stopSourcesLater() {
+        let loop = EventLoop.ofThisThread
+        if loop.hasEnded { return }
+        for index in 0..<count {
+            guard case .waiting = slots[index] else { continue }
+            return loop.enqueue(StopLosers(self))
+        }
+    }
+
+    /// Cancels the losers of a race, as far as no other handler waits for them.
+    fileprivate func stopSources() {
         // While the loop ends, other threads discard nodes.
         if EventLoop.ofThisThread.hasEnded { return }
         for index in 0..<count {
@@ -185,4 +196,18 @@ final class Gathering: Gatherer, @unchecked Sendable {
         letGo()
         return true
     }
+}
+
+/// Cancels the losers of a race that was won when it was made.
+private final class StopLosers: Job {
+    private let race: Gathering
+
+    init(_ race: Gathering) {
+        self.race = race
+        super.init()
+    }
+
+    override func run() { race.stopSources() }
+
+    override var isReportedUndelivered: Bool { false }
 }

@@ -5,7 +5,8 @@
 /// race(fetch(url), after(.seconds(2)).then { Promise<Page>(error: PromiseError.timedOut) })
 /// ```
 ///
-/// Of several that have settled already the first in the list wins. What becomes of the losers is not reported. To keep
+/// Of several that have settled already the first in the list wins; the losers of that race are cancelled by a job, so that
+/// a handler can still be attached to them after the call. What becomes of the losers is not reported. To keep
 /// one going, attach a handler to it. An empty list is rejected with `PromiseError.badInput`. Cancelling the result
 /// cancels all that nobody else waits for.
 @available(

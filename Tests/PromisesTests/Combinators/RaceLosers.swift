@@ -28,6 +28,7 @@ import Testing
             var sources = [after(.seconds(1)).map { 1 }.asPromise(), after(.seconds(2)).map { 2 }.asPromise()]
             sources.insert(.value(0), at: place)
             #expect(race(sources).settledValue == 0)
+            try loop.turn(.poll)
             #expect(loop.nextDeadline == nil)
             let rejected = sources.count { $0.isRejected }
             #expect(rejected == 2)
@@ -143,6 +144,7 @@ import Testing
             var row = source
             for _ in 0..<scaled(100_000) { row = race(row, Promise<Int>.pending(in: loop)) }
             expect(race(row, .value(1)), gives: 1)
+            try loop.turn(.poll)
             #expect(source.isRejected)
             withExtendedLifetime(resolver) {}
         }
@@ -204,8 +206,9 @@ import Testing
             }()
             let winner = race(first, slow, last)
             resolver.fulfill(1)
-            #expect(winner.settledValue == 1 && slow.isRejected && last.isRejected)
+            #expect(winner.settledValue == 1 && slow.isRejected)
             try loop.run()
+            #expect(last.isRejected)
             withExtendedLifetime(lastResolver) {}
         }
     }
@@ -242,6 +245,7 @@ import Testing
             let read = connection.receive()
             let limit = Promise.value([UInt8]())
             #expect(race(read, limit).settledValue == [])
+            try network.loop.turn(.poll)
             #expect(read.error as? PromiseError == .cancelled && !network.loop.isAlive)
             try peer.send("hello")
             #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))

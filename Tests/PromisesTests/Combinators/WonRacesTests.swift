@@ -1,0 +1,62 @@
+import Reactor
+import Testing
+
+@testable import Promises
+
+/// Combinators that have settled when they are made do nothing to their sources inside the call: the caller may still
+/// attach handlers to them, as with a combinator that settles later.
+@Suite struct WonRacesTests {
+    @Test func aHandlerOnTheNextLineKeepsALoserGoing() throws {
+        try inLoop { loop throws in
+            let slow = after(.seconds(1)).map { 2 }.asPromise()
+            let winner = race(slow, .value(1))
+            var seen: Int?
+            slow.done { seen = $0 }.orFail()
+            #expect(winner.settledValue == 1)
+            try loop.run()
+            #expect(seen == 2)
+        }
+    }
+
+    @Test func oneThatNobodyWaitsForIsCancelledInTheNextTurn() throws {
+        try inLoop { loop throws in
+            let slow = after(.seconds(1)).map { 2 }.asPromise()
+            let winner = race(fulfilled: slow, .value(1))
+            #expect(winner.settledValue == 1 && slow.isPending)
+            try loop.turn(.poll)
+            #expect(slow.error as? PromiseError == .cancelled && !loop.isAlive)
+        }
+    }
+
+    @Test func theResultMayGoMeanwhile() throws {
+        try inLoop { loop throws in
+            let slow = after(.seconds(1)).map { 2 }.asPromise()
+            race(slow, .value(1)).ignoringErrors()
+            try loop.run()
+            #expect(slow.isRejected && loop.now.nanoseconds == 0)
+        }
+    }
+
+    @Test func aLoopThatEndsFirstCancelsNone() {
+        let lines = logged {
+            let (promise, resolver) = Promise<Int>.pending()
+            inLoop { _ in race(promise, .value(1)).ignoringErrors() }
+            #expect(promise.isPending)
+            resolver.fulfill(1)
+        }
+        #expect(lines.count == 1, "that handlers were left behind")
+    }
+
+    @Test func aWhenThatHasFailedAndATimeoutOfZero() throws {
+        try inLoop { loop throws in
+            let slow = after(.seconds(1)).map { 2 }.asPromise()
+            let all = when(fulfilled: [slow, Promise(error: Flaw(1))])
+            let limited = slow.timeout(.zero)
+            var seen: Int?
+            slow.done { seen = $0 }.orFail()
+            try loop.run()
+            #expect(all.flaw == Flaw(1) && limited.error as? PromiseError == .timedOut && seen == 2)
+            all.ignoringErrors()
+        }
+    }
+}
