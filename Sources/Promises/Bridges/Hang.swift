@@ -116,9 +116,10 @@ extension Core {
 /// Once it has come, nothing refers to it any more, and the next `hang` of the thread takes it again.
 // @unchecked: as for Core. The flags belong to the loop's thread.
 private final class WakeUp: Core, @unchecked Sendable {
-    // A waiter that only watches does not keep its loop by the count of those that wait; who settles posts to it. (A loop
-    // lets go of the one that it keeps when it ends.)
-    private let eventLoop: EventLoop
+    // A waiter that only watches does not keep its loop by the count of those that wait; the settling thread posts to it.
+    // (A loop releases the one that it keeps when it ends.) `nil` once the waiter has been withdrawn: its place may stay in
+    // the list for long, and a settling thread that cannot take it any more does not look at its loop.
+    @exclusivity(unchecked) private var eventLoop: EventLoop?
     @exclusivity(unchecked) private var isAwaited = true
     @exclusivity(unchecked) private var hasCome = false
 
@@ -147,7 +148,7 @@ private final class WakeUp: Core, @unchecked Sendable {
         // It is there as long as it has neither come nor been withdrawn.
         let wakeUp = wakeUp.takeUnretainedValue()
         wakeUp.isAwaited = false
-        wakeUp.withdraw()
+        if wakeUp.withdraw() { wakeUp.eventLoop = nil }
     }
 
     override func runAndRelease() {

@@ -41,16 +41,13 @@ extension Core {
     }
 
     func cancel(_ request: Request) {
-        // Not one inside the other: a chain may be a million long.
-        var source = cancelAlone(request)
-        while let next = source { source = next.cancelAlone(.unwanted) }
+        // A loop and not a recursion: a chain may be a million long.
+        var step = cancelAlone(request)
+        while let (core, request) = step { step = core.cancelAlone(request) }
     }
 
-    /// Cancels what its holder has given up, if nobody else waits for it. Any thread.
-    func cancelUnlessWanted() {
-        // If it has been linked, somebody's handler has returned it, and waits for it.
-        if root === self { cancel(.unwanted) }
-    }
+    /// Cancels a promise that its holder has given up, if no other handler waits for it. Any thread.
+    func cancelUnlessWanted() { cancel(.unwanted) }
 
     /// The same for one of several that are not wanted any more: on this thread one after the other, never one inside the
     /// other, since combinators nest.
@@ -58,28 +55,45 @@ extension Core {
         EventLoop.ofThisThread.runInline(.passRetained(CancelJob(self, .unwanted)))
     }
 
-    /// Answers what it was waiting for, if that is to be cancelled next.
-    private func cancelAlone(_ request: Request) -> Core? {
+    /// Returns the core to be cancelled next, with the request for it: the root, if this core has been linked; the source
+    /// that this core was waiting for.
+    private func cancelAlone(_ request: Request) -> (Core, Request)? {
+        let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed)
+        if seen & State.kindMask == State.link {
+            // A handler has returned this promise, and its own promise waits for it.
+            return request.isUnwanted ? nil : (root, .byLink(request.error))
+        }
         if role.contains(.madeByHand) {
             guard !request.isUnwanted || !isWanted else { return nil }
             let stopping = stopByHand(with: request.error)
-            guard case .stopped = stopping else { return stopping.source }
-            storeError(request.error ?? Self.cancellationError, placeOfMaking)
-            retain()
-            settle(State.rejected)
-            hasStopped()
-            return stopping.source
+            if case .stopped = stopping {
+                storeError(request.error ?? Self.cancellationError, placeOfMaking)
+                retain()
+                settle(Self.rejection(by: request))
+                hasStopped()
+            }
+            return stopping.source.map { ($0, .unwanted) }
         }
-        guard isOpen, let loop else { return nil }
+        guard seen == State.pending, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
             // While it ends, other threads discard what it would have run, and are the ones to settle that.
             if EventLoop.ofThisThread.hasEnded { return nil }
-            return cancelHere(request)
+            return cancelHere(request).map { ($0, .unwanted) }
         }
-        // While it is pending, the loop that it belongs to is still there.
-        let job = CancelJob(self, request)
-        EventLoop.post(job, toLoopAt: loop) { self.settled == nil && self.root === self }
-        return nil
+        // While it is pending, the loop that it belongs to is still there. The thread of that loop may link it between our
+        // looks at it; its root, which may be any thread's, is then tried in its place.
+        var isLinked = false
+        EventLoop.post(CancelJob(self, request), toLoopAt: loop) {
+            let seen = state.load(ordering: .acquiring)
+            isLinked = seen & State.kindMask == State.link
+            return seen & (State.kindMask | State.isClaimed) == State.pending
+        }
+        return isLinked ? (self, request) : nil
+    }
+
+    /// An unhandled cancellation is not reported. That it is one need not be found out when it dies.
+    private static func rejection(by request: Request) -> UInt {
+        request.error == nil ? State.rejected | State.isHandled : State.rejected
     }
 
     private func cancelHere(_ request: Request) -> Core? {
@@ -99,7 +113,7 @@ extension Core {
             if isOpen && settled == nil {
                 storeError(request.error ?? Self.cancellationError, nil)
                 retain()
-                settle(State.rejected)
+                settle(Self.rejection(by: request))
             }
             return source
         }
@@ -151,10 +165,10 @@ extension Core {
 
     /// Ends what would settle this core, on its own thread.
     func stop(with error: (any Error)? = nil) -> Stopping {
+        if isEndingCancelled { return .willEnd(nil) }
         let word = upstream.load(ordering: .acquiring)
         if word == 0 { return stopProducing() ? .stopped(nil) : .refused }
-        // Still counted: it is about to be told.
-        if word == Upstream.taken { return countsAsWaiting ? .willEnd(nil) : .stopped(nil) }
+        if word == Upstream.taken { return .stopped(nil) }
         // What must run in any case, unless it has already.
         let willRun = role.contains(.runsWhenCancelled) && !isForwarding
         // Held before we withdraw: from then on nobody keeps it for our sake.
@@ -166,7 +180,14 @@ extension Core {
         else {
             // It has settled, on another thread perhaps, and we are on our way to run.
             if willRun {
-                Core.release(upstream: upstream.exchange(Core.cancellation(error), ordering: .acquiring))
+                isEndingCancelled = true
+                let told = upstream.load(ordering: .acquiring)
+                if told & Upstream.hasNoOutcome == 0 {
+                    runAndReject(with: error)
+                } else {
+                    upstream.store(Core.cancellation(error), ordering: .relaxed)
+                    Core.release(upstream: told)
+                }
                 return .willEnd(nil)
             }
             dropOperation()
@@ -177,6 +198,7 @@ extension Core {
         let next = role.contains(.shielding) || cameByLink ? nil : source
         defer { source.noteWithdrawal() }
         if willRun {
+            isEndingCancelled = true
             EventLoop.ofThisThread.enqueue(CancelledRun(self, error))
             return .willEnd(next)
         }
@@ -209,18 +231,19 @@ extension Core {
     }
 
     /// Takes this waiter of this thread back. If its source has settled, nothing happens: it has run, or is about to.
-    ///
-    /// Whoever calls this must hold the core that the waiter was attached to.
-    func withdraw() {
+    /// The caller must hold the core that the waiter was attached to.
+    /// - Returns: whether it was taken back.
+    @discardableResult
+    func withdraw() -> Bool {
         let word = upstream.load(ordering: .acquiring)
         guard
             word & Upstream.mark == Upstream.waiting,
             upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
                 .exchanged
-        else { return }
+        else { return false }
         code(self, .drop)
-        let source = Self.core(word)
-        if source.mayLockWaiters { source.sweep() } else { source.noteWithdrawal() }
+        Self.core(word).noteWithdrawal()
+        return true
     }
 }
 
@@ -235,12 +258,7 @@ private final class CancelJob: Job {
         super.init()
     }
 
-    override func run() {
-        let root = core.root
-        if root === core { return core.cancel(request) }
-        // Linked since. The promise whose handler has returned it waits for it, so it is not unwanted.
-        if !request.isUnwanted { root.cancel(.byLink(request.error)) }
-    }
+    override func run() { core.cancel(request) }
 }
 
 /// Calls the body if the promise was cancelled; see `Resolver.onCancel`.

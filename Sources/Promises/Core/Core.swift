@@ -42,9 +42,20 @@ class Core: Job, @unchecked Sendable {
     @exclusivity(unchecked) final var countsAsWaiting = false
     /// Whether `Records` knows it. Set under the lock there; atomic since any thread may set it, and another be the last.
     final let isAnnotated = Atomic(false)
+    // Two flags in one byte: a further field would be one more store in the making of every promise.
+    @exclusivity(unchecked) private final var marks: UInt8 = 0
     /// Whether it waits here by way of a promise that was linked to the one whose list it stands in. Written before it is
     /// pushed there.
-    @exclusivity(unchecked) final var cameByLink = false
+    final var cameByLink: Bool {
+        get { marks & 1 != 0 }
+        set { marks = newValue ? marks | 1 : marks & ~1 }
+    }
+    /// Whether a cancellation has reached it that its operation is told of: it settles when the operation has ended, and
+    /// another cancellation adds nothing. Accessed on the loop's thread only.
+    @usableFromInline final var isEndingCancelled: Bool {
+        get { marks & 2 != 0 }
+        set { marks = newValue ? marks | 2 : marks & ~2 }
+    }
     /// How many waiters have been withdrawn and still stand in the list, and when to sweep it: see `Withdrawal`.
     final let withdrawals = Atomic<UInt32>(0)
 
@@ -70,10 +81,8 @@ class Core: Job, @unchecked Sendable {
         @usableFromInline static var inlineAtHome: Role { Role(rawValue: 1) }
         /// It waits without being told: it does not make a rejection a handled one.
         static var onlyWatching: Role { Role(rawValue: 2) }
-        /// Its waiting is no reason to go on with what it waits for.
+        /// Its waiting is no reason to go on with what it waits for. Only a `WatchingCore` has this.
         static var notListening: Role { Role(rawValue: 4) }
-        /// Both.
-        static var watching: Role { [.onlyWatching, .notListening] }
         /// It is a `hang`'s, runs nothing, and so has no place in the order of the others.
         static var onlyWaking: Role { Role(rawValue: 64) }
         /// What a promise that is settled with it as the only waiter must look at.

@@ -103,6 +103,6 @@ extension Core {
 }
 
 /// What a core keeps whose operation has run, and which waits to become as another.
-private struct Follower {
+struct Follower {
     let become: (Core, Core.Phase) -> Void
 }

@@ -114,27 +114,6 @@ extension Core {
         }
     }
 
-    /// Destroys the operation, if it has not been taken out, and lets go of the source, if it came.
-    func dropOperation() {
-        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
-        let mark = word & Upstream.mark
-        guard mark != Upstream.taken && mark != Upstream.adopted else { return }
-        dropWhatWaits()
-        if mark != Upstream.waiting { Self.release(upstream: word) }
-    }
-
-    /// Destroys what stands in the payload of a core that waits, or was about to run: its operation or, of one that has run
-    /// and forwards, the `Follower` in its place. Not for one that has been made to forward by what is linked to it: that has
-    /// adopted.
-    func dropWhatWaits() {
-        if isForwarding { dropFollower() } else { code(self, .drop) }
-    }
-
-    /// Lets go of a source that has come.
-    static func release(upstream word: UInt) {
-        Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).release()
-    }
-
     // MARK: How an operation ends. Each consumes the running reference to the core.
 
     /// Whether what an operation brings still counts: its promise may have been cancelled while it ran.

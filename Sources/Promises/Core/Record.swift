@@ -96,7 +96,13 @@ final class Record: @unchecked Sendable {
     }
 
     /// Under the lock.
-    func trace(depth: Int = 0) -> Trace? {
+    func trace() -> Trace? {
+        var roots = Roots()
+        return trace(&roots)
+    }
+
+    /// Under the lock, which has not been released since `roots` was made.
+    func trace(_ roots: inout Roots, depth: Int = 0) -> Trace? {
         guard step != nil else { return nil }
         var chain = chain
         var omitted = 0
@@ -107,7 +113,8 @@ final class Record: @unchecked Sendable {
         let steps = chain.map { record in
             let step = record.step!
             // Who has settled awaits nothing. (Promises that wait for each other would be told of without end.)
-            let awaited = depth < Self.deepest && record.isPending ? record.awaited?.trace(depth: depth + 1) : nil
+            let isAwaiting = depth < Self.deepest && record.awaited != nil && record.isPending(&roots)
+            let awaited = isAwaiting ? record.awaited?.trace(&roots, depth: depth + 1) : nil
             return Trace.Step(
                 operation: step.operation.text, origin: step.origin, name: record.name, awaited: awaited)
         }
@@ -116,12 +123,51 @@ final class Record: @unchecked Sendable {
 
     /// Whether the promise lives and is pending. Under the lock.
     var isPending: Bool {
+        var roots = Roots()
+        return isPending(&roots)
+    }
+
+    /// The same for one of several questions; under the lock, which has not been released since `roots` was made.
+    func isPending(_ roots: inout Roots) -> Bool {
         // It lives: to end it must take its record out, for which it needs the lock. It may be about to, so it is not
         // retained.
         guard let core else { return false }
-        let root = core._withUnsafeGuaranteedRef { $0.unmanagedRoot }
-        let kind = root._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
-        // A link: since we looked.
-        return kind == State.pending || kind == State.link
+        return roots.isPending(core)
+    }
+}
+
+/// Which cores were pending when a look at many of them came by; so that a chain of links, each of which leads to the next, is
+/// followed once and not from each of its cores anew.
+///
+/// The cores that are asked about have records, and their links own what they lead to: under the lock of `Records` none of
+/// them goes, and no address stands for two.
+struct Roots {
+    private var known: [UnsafeMutableRawPointer: Bool] = [:]
+    /// How many cores have been looked at. For tests.
+    private(set) var visited = 0
+
+    mutating func isPending(_ core: Unmanaged<Core>) -> Bool {
+        var path: [UnsafeMutableRawPointer] = []
+        var next = core
+        var isPending = true
+        while true {
+            let address = next.toOpaque()
+            if !known.isEmpty, let answer = known[address] {
+                isPending = answer
+                break
+            }
+            visited += 1
+            let seen = next._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) }
+            guard seen & State.kindMask == State.link else {
+                isPending = seen & State.kindMask == State.pending
+                // Most have no links, and are asked about once.
+                if !path.isEmpty { known[address] = isPending }
+                break
+            }
+            path.append(address)
+            next = .fromOpaque(UnsafeRawPointer(bitPattern: seen & State.pointerMask)!)
+        }
+        for address in path { known[address] = isPending }
+        return isPending
     }
 }

@@ -126,9 +126,15 @@ enum Records {
     /// The pending promises of a loop, in the order of their making.
     static func pending(ofLoop loop: Int) -> [Provenance] {
         withLock {
-            records.values.filter { $0.loop == loop && $0.isPending }.sorted { $0.ordinal < $1.ordinal }.map {
-                Provenance(name: $0.name, type: $0.typeName, origin: $0.placeOfMaking, trace: $0.trace())
-            }
+            // Promises that handlers have returned one after the other are links, which lead from each to the last. Each link
+            // is followed once.
+            var roots = Roots()
+            defer { EventLoop.nodesWereVisited(roots.visited) }
+            return records.values.filter { $0.loop == loop && $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }
+                .map {
+                    Provenance(
+                        name: $0.name, type: $0.typeName, origin: $0.placeOfMaking, trace: $0.trace(&roots))
+                }
         }
     }
 }

@@ -35,7 +35,7 @@ public struct Resolver<T> {
     /// `body` is held by the promise: if it holds what holds the resolver, as a query holds its callback, then nobody
     /// notices when all others have let go of it.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it where the loop is")
-    public func onCancel(_ body: @escaping () -> Void) { token.core.attach(Core(OnCancel(body), role: .watching)) }
+    public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body)) }
 
     /// Settles with a result, of whatever error type.
     ///

@@ -17,7 +17,8 @@ extension Core {
             newest = node._withUnsafeGuaranteedRef { $0.next }
             voids += 1
         }
-        let isWanted = Self.nodes(from: newest).contains { isListening(Self.core($0)) }
+        let isWanted = hasListener(from: newest)
+        EventLoop.nodesWereVisited(voids)
         if voids < 16 {
             unlockWaiters()
         } else {
@@ -81,9 +82,11 @@ extension Core {
         var last: Unmanaged<Job>?
         var gone: Unmanaged<Job>?
         var left = 0
+        var visited = 0
         var rest = first
         while let node = rest {
             rest = node._withUnsafeGuaranteedRef { $0.next }
+            visited += 1
             if isToGo(Self.core(node)) {
                 node._withUnsafeGuaranteedRef { $0.next = gone }
                 gone = node
@@ -91,8 +94,11 @@ extension Core {
                 if let last { last._withUnsafeGuaranteedRef { $0.next = node } } else { kept = node }
                 last = node
                 left += 1
+                // What it leads to may be gone.
+                Self.watcher(node)?._withUnsafeGuaranteedRef { $0.shortcut = .none }
             }
         }
+        EventLoop.nodesWereVisited(visited)
         last?._withUnsafeGuaranteedRef { $0.next = nil }
         withdrawals.store(Withdrawal.afterSweep(left), ordering: .relaxed)
         unlockWaiters(replacing: first, by: kept)
@@ -152,7 +158,7 @@ extension Core {
 
 /// How `Core.withdrawals` counts: places that are void in the low 24 bits, and above them the power of two, times 16,
 /// at which they are cleared away.
-private enum Withdrawal {
+enum Withdrawal {
     static func isSweepDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF >= 16 << (word >> 24) }
 
     /// The first time, so that it is asked for once.

@@ -102,7 +102,8 @@ final class DispatchedNode: Core, @unchecked Sendable {
         case .errors(let policy):
             // Taken out while it is looked at, or a cancellation might let go of the error.
             guard mark == Upstream.rejected, replace(word, by: Upstream.taken) else { return false }
-            defer { upstream.store(word, ordering: .releasing) }
+            // Back by an exchange: it publishes a reference, see "The life of a promise" in docs/architecture.md.
+            defer { _ = upstream.exchange(word, ordering: .acquiringAndReleasing) }
             return policy.catches(Core.core(word).error)
         }
     }
@@ -186,10 +187,8 @@ final class DispatchedNode: Core, @unchecked Sendable {
     /// The result has been claimed, to be cancelled; on any thread.
     func stop(for error: (any Error)?) -> Stopping {
         let willRun = role.contains(.runsWhenCancelled)
-        let word = willRun ? Core.cancellation(error, Upstream.cancelled) : Upstream.taken
-        guard let before = replace(by: word) else {
+        guard let before = willRun ? tellOfCancellation(error) : replace(by: Upstream.taken) else {
             // It runs, or is about to. What it brings comes too late.
-            if willRun { Core.release(upstream: word) }
             return .stopped(nil)
         }
         var next: Core?
@@ -197,12 +196,13 @@ final class DispatchedNode: Core, @unchecked Sendable {
         if wasWaiting, let source = source.take() {
             // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
             if !cameByLink { next = source }
-            withExtendedLifetime(source) { source.noteWithdrawal() }
-        } else {
+            // The list is that of the root. It stays the root as long as it has waiters, and belongs to the source.
+            withExtendedLifetime(source) { source.root.noteWithdrawal() }
+        } else if before & State.pointerMask != 0 {
             Core.release(upstream: before)
         }
         guard willRun else {
-            code(self, .drop)
+            dropWhatWaits()
             // (Others may be stopped by a job that comes to know of the cancellation, when the result is not its own.)
             if home != nil { result.isStopped(self) }
             return .stopped(next)
@@ -210,6 +210,49 @@ final class DispatchedNode: Core, @unchecked Sendable {
         // Its place in the list is still there, so it cannot stand in another one.
         if wasWaiting { EventLoop.ofThisThread.runInline(.passRetained(CancelledStart(self))) }
         return .willEnd(next)
+    }
+}
+
+extension DispatchedNode {
+    /// Puts the cancellation where the operation looks for what it is told. If the source has settled, the operation is
+    /// still told of that, and the cancellation is what the result comes to.
+    ///
+    /// Returns what was there before, with its reference, unless that belongs to the cancellation now; `nil`, and nothing is
+    /// done, if the operation has been taken out.
+    private func tellOfCancellation(_ error: (any Error)?) -> UInt? {
+        var seen = upstream.load(ordering: .acquiring)
+        while seen & Upstream.mark != Upstream.taken {
+            let mark = seen & Upstream.mark
+            let hasSettled = mark == Upstream.fulfilled || mark == Upstream.rejected
+            let late = hasSettled ? LateCancellation(error ?? Core.cancellationError, after: seen) : nil
+            let word =
+                late.map { UInt(bitPattern: Unmanaged.passRetained($0).toOpaque()) | Upstream.cancelled }
+                ?? Core.cancellation(error, Upstream.cancelled)
+            let (done, now) = upstream.compareExchange(
+                expected: seen, desired: word, ordering: .acquiringAndReleasing)
+            if done { return hasSettled ? mark : seen }
+            late?.sourceWord = 0
+            Core.release(upstream: word)
+            seen = now
+        }
+        return nil
+    }
+}
+
+/// The cancellation of a result whose node had already been told how its source has settled.
+// @unchecked Sendable: as Core. `sourceWord` is constant from the moment that another thread may see the object.
+final class LateCancellation: Core, @unchecked Sendable {
+    /// The word that the node had: the source, and how that has settled. Owned, or 0.
+    @exclusivity(unchecked) fileprivate(set) final var sourceWord: UInt
+
+    init(_ error: any Error, after sourceWord: UInt) {
+        self.sourceWord = sourceWord
+        super.init(state: State.rejected | State.isHandled, loop: nil) { _, _ in }
+        storeError(error, nil)
+    }
+
+    deinit {
+        if sourceWord != 0 { Core.release(upstream: sourceWord) }
     }
 }
 

@@ -40,11 +40,31 @@ extension DispatchedNode {
         Source(toldSource, isFulfilled: isToldOfValue)
     }
 
+    /// What the operation is told: its source, or the cancellation that has come in place of the source's outcome.
     @usableFromInline
-    var toldSource: Unmanaged<Core> { .fromOpaque(UnsafeRawPointer(bitPattern: told & State.pointerMask)!) }
+    var toldSource: Unmanaged<Core> { Self.core(ofWord: sourceWord) }
 
     @usableFromInline
-    var isToldOfValue: Bool { told & State.kindMask == State.fulfilled }
+    var isToldOfValue: Bool { sourceWord & State.kindMask == State.fulfilled }
+
+    /// Where the outcome is that an operation passes on which adds nothing: `toldSource`, or a cancellation that has come
+    /// after the source's outcome.
+    @usableFromInline
+    var outcomePassedOn: Unmanaged<Core> { Self.core(ofWord: told) }
+
+    @usableFromInline
+    var passesValueOn: Bool { told & State.kindMask == State.fulfilled }
+
+    private var sourceWord: UInt {
+        guard told & Upstream.mark == Upstream.cancelled, let late = Core.core(told) as? LateCancellation else {
+            return told
+        }
+        return late.sourceWord
+    }
+
+    private static func core(ofWord word: UInt) -> Unmanaged<Core> {
+        .fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
+    }
 
     /// Whether what it brings counts; if so, it must settle the result now.
     @usableFromInline
@@ -67,7 +87,7 @@ extension DispatchedNode {
     /// An error comes with its origin.
     @inlinable
     func bringSource<Value>(as type: Value.Type) {
-        if isToldOfValue { bring(source(of: Value.self).value) } else { bring(rejectedAs: toldSource) }
+        if passesValueOn { bring(source(of: Value.self).value) } else { bring(rejectedAs: outcomePassedOn) }
     }
 
     @usableFromInline

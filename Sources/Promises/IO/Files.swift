@@ -96,7 +96,9 @@ private final class Interruption: Sendable {
     private let address = Atomic<UInt>(0)
 
     func watch(_ core: Core) {
-        address.store(UInt(bitPattern: Unmanaged.passUnretained(core).toOpaque()), ordering: .releasing)
+        // An exchange and not a store: see "The life of a promise" in docs/architecture.md.
+        _ = address.exchange(
+            UInt(bitPattern: Unmanaged.passUnretained(core).toOpaque()), ordering: .acquiringAndReleasing)
     }
 
     func check() throws(PromiseError) {

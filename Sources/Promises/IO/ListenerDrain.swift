@@ -144,7 +144,7 @@ extension Connection {
 
     private func watch(_ answer: Core) {
         loop.assertOwner()
-        _ = answer.derive(AnswerEnds(answer: AnswerUnderWay(self)), role: .watching)
+        answer.watch(AnswerEnds(answer: AnswerUnderWay(self)))
     }
 }
 

@@ -8,6 +8,9 @@ extension Promise {
     /// upwards, as long as no other handler waits there. Handlers run as for any rejection, as jobs, never inside this
     /// call; note that `catch` and `recover` do not see cancellations unless their policy is `.allErrors`.
     ///
+    /// An operator of these whose source has settled by then is told of that outcome, and the cancellation is what becomes of
+    /// its promise. Cancelling twice is cancelling once.
+    ///
     /// What others wait for goes on for them. That holds too for a promise that a handler has returned: if others wait for
     /// it, the handlers of this promise are told that it was cancelled, and this promise itself then shows how the other
     /// ends.

@@ -39,6 +39,7 @@ struct EnsureThen<T>: Operation {
         // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
         // long a recursion through here is.
         let held = Core(Held<T>(source.core), role: .shielding)
+        if core.isEndingCancelled { held.isEndingCancelled = true }
         let cleanup = body().core
         cleanup.attach(held)
         if Tracing.isOn { Tracing.adopt(core, cleanup) }

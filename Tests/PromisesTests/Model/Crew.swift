@@ -56,6 +56,8 @@ struct ThreadLog {
     var trace: [Event] = []
     var states: [Int: String] = [:]
     var pipes: [PipeRecord] = []
+    /// Promises that were cancelled, and were pending when all threads had come to rest.
+    var ignoring: [Int] = []
     var unhandled: [Fault] = []
     var otherReports: [String] = []
     var waitingHandlers = 0
@@ -160,6 +162,11 @@ final class Crew: @unchecked Sendable {
             barrier.wait()
             seat.board = []
             execution.run(plan.script)
+            if seed % 2 == 0 {
+                comeToRest(loop, seed)
+                seat.log.ignoring = execution.pendingDespiteCancellation
+                barrier.wait()
+            }
             execution.letGoOfResolvers()
             comeToRest(loop, seed)
             seat.log.states = execution.states

@@ -163,6 +163,14 @@ final class Execution<M: Machine> {
         }
     }
 
+    /// The promises that have been cancelled, and are pending.
+    var pendingDespiteCancellation: [Int] {
+        trace.compactMap { event in
+            guard case .asked(let name) = event, let handle = promises[name] else { return nil }
+            return machine.peek(handle) == "pending" ? name : nil
+        }
+    }
+
     /// The state of every promise that is still held.
     var states: [Int: String] { promises.mapValues(machine.peek) }
 

@@ -24,9 +24,12 @@ final class ReferenceModel: Machine {
         /// Whether that is a `when` or `race`.
         var isGathering = false
         var wasCancelled = false
-        /// Its handler is told of a cancellation, and runs; by a job, which is under way.
+        /// Its handler runs in any case, also when it is cancelled.
         var cleansUp = false
-        var willBeTold = false
+        /// That has happened: another cancellation adds nothing.
+        var isEndingCancelled = false
+        /// Its handler was to run anyway, since the source had settled: it is told of that, and the promise is rejected then.
+        var isCancelledLate = false
         /// A cancellation does not go on from here.
         var isShielding = false
 
@@ -47,8 +50,6 @@ final class ReferenceModel: Machine {
         let cameByLink: Bool
         /// It has run, or was withdrawn.
         var isDone = false
-        /// It will be told of a cancellation instead of what was on its way.
-        var isCancelled = false
         /// The handler has run, and this waits for what it returned.
         var isFollowing = false
         /// With the promise that has settled.
@@ -75,6 +76,8 @@ final class ReferenceModel: Machine {
     private var jobs: [() -> Void] = []
     private var inlineJobs: [() -> Void] = []
     private var isInline = false
+    /// In the middle of whose settlement an inline job runs.
+    private var interrupted: Promise?
     private var all: [Promise] = []
     var onAbandoned: (Int) -> Void = { _ in }
 
@@ -120,7 +123,7 @@ final class ReferenceModel: Machine {
         let job = {
             if waiter.isDone { return }
             waiter.isDone = true
-            waiter.run(waiter.isCancelled ? self.cancelled : source)
+            waiter.run(source)
         }
         guard waiter.isInline else { return jobs.append(job) }
         inlineJobs.append(job)
@@ -132,12 +135,20 @@ final class ReferenceModel: Machine {
         precondition(promise.settlement == nil)
         promise.settlement = (outcome, origin)
         promise.isSettling = true
+        let outer = interrupted
+        if !isInline { interrupted = promise }
+        tellWaiters(of: promise)
+        interrupted = outer
+    }
+
+    private func tellWaiters(of promise: Promise) {
         while !promise.waiters.isEmpty { deliver(promise.waiters.removeFirst(), promise) }
         promise.isSettling = false
     }
 
     /// What a handler brings, if that still counts.
     private func finish(_ promise: Promise, _ outcome: Outcome, _ origin: Int? = nil) {
+        let outcome = promise.isCancelledLate ? .error(.cancelled) : outcome
         if promise.isOpen && promise.root.settlement == nil { settle(promise, outcome, origin) }
     }
 
@@ -193,21 +204,18 @@ final class ReferenceModel: Machine {
             return settle(promise, .error(.cancelled), promise.origin)
         }
         let producer = promise.producer ?? promise
-        if producer.willBeTold { return }
+        if producer.isEndingCancelled { return }
         var source: Promise?
         var isOver = true
         for waiter in producer.waits where !waiter.isDone {
             source = waiter.source
             if producer.cleansUp && !waiter.isFollowing {
                 isOver = false
-                waiter.isCancelled = true
+                producer.isEndingCancelled = true
+                producer.isCancelledLate = source == nil
                 guard source != nil else { continue }
                 waiter.isDone = true
-                producer.willBeTold = true
-                jobs.append {
-                    producer.willBeTold = false
-                    waiter.run(self.cancelled)
-                }
+                jobs.append { waiter.run(self.cancelled) }
             } else {
                 waiter.isDone = true
                 if producer.isGathering, let source, !waiter.cameByLink { cancelInTurn(source) }
@@ -246,7 +254,13 @@ final class ReferenceModel: Machine {
 
     func turn() {
         let wasInline = isInline
-        if wasInline { runInlineJobs() }
+        if wasInline {
+            if let promise = interrupted {
+                interrupted = nil
+                tellWaiters(of: promise)
+            }
+            runInlineJobs()
+        }
         while !jobs.isEmpty { jobs.removeFirst()() }
         isInline = wasInline
     }
@@ -307,11 +321,17 @@ final class ReferenceModel: Machine {
                 // The outcome is held until the cleanup has ended, whichever way.
                 let held = self.make()
                 held.isShielding = true
+                held.isEndingCancelled = child.isEndingCancelled && !child.isCancelledLate
                 let cleanup = if case .promise(let inner) = answer { inner } else { self.settled(.value(0), 0) }
                 let guarantee = self.attach(.map, to: cleanup) { _ in .value(0) }!
                 let end = self.attach(.guarantee, to: guarantee) { _ in .value(0) }!
                 held.waits = [self.wait(for: end) { _ in self.finish(held, as: source) }]
-                self.follow(child, held)
+                if child.isCancelledLate {
+                    child.waits = [self.wait(for: held) { _ in self.finish(child, .error(.cancelled)) }]
+                    child.waits[0].isFollowing = true
+                } else {
+                    self.follow(child, held)
+                }
             case (.get, .value): self.finish(child, as: source)
             case (_, .value(let number)): self.finish(child, .value(number))
             case (_, .failure(let number)): self.finish(child, .error(.flaw(number)))
@@ -349,7 +369,9 @@ final class ReferenceModel: Machine {
         }
         isComplete = true
         if combinator.isRace {
-            if result.settlement != nil { stopLosers(of: result) }
+            // By a job, so that the caller can still attach handlers to the losers.
+            let losers = result.waits.contains { !$0.isDone }
+            if result.settlement != nil && losers { jobs.append { self.stopLosers(of: result) } }
             return result
         }
         return attach(.map, to: result) { _ in .value(sum) }!

@@ -29,12 +29,16 @@ private struct Drafter {
     /// Many handlers for one promise, so that some are attached in the middle of its settlement.
     private let isBurst: Bool
     private let cancels: Bool
+    /// Many promises that are returned by handlers of their own thread, and that other threads cancel meanwhile.
+    private let isMeeting: Bool
 
     init(_ random: SplitMix64, _ threads: Int) {
         self.random = random
         self.threads = threads
         isBurst = self.random.once(in: 3)
-        cancels = self.random.once(in: 3)
+        let (meets, cancels) = (self.random.once(in: 3), self.random.once(in: 3))
+        isMeeting = meets && !isBurst
+        self.cancels = cancels || meets
     }
 
     mutating func plans() -> [ThreadPlan] {
@@ -52,7 +56,7 @@ private struct Drafter {
         let lower = shared
         lastName = thread * 1000
         let gates = 1 + random.below(isBurst ? 1 : 3)
-        let followers = random.below(isBurst ? 2 : 5)
+        let followers = isMeeting ? 8 : random.below(isBurst ? 2 : 5)
         let own = lastName + 1...lastName + gates + followers
         shared += own
         var steps: [Step] = []
@@ -66,7 +70,8 @@ private struct Drafter {
             let op = random.pick([Operator.then, .then, .then, .recoverAll, .recover, .map, .tap])
             var handler = Handler(reply: .value(name))
             if op.takesPromise {
-                handler.reply = .promise(random.pick(random.once(in: 3) ? shared : lower + own), otherwise: name)
+                let known = isMeeting ? Array(own) : random.once(in: 3) ? shared : lower + own
+                handler.reply = .promise(random.pick(known), otherwise: name)
             } else if random.once(in: 4) {
                 handler.reply = .failure(name)
             }
@@ -78,6 +83,13 @@ private struct Drafter {
     private mutating func step(depth: Int) -> Step {
         lastName += 1
         let name = lastName
+        if isMeeting && depth == 0 {
+            switch random.below(10) {
+            case ..<4: return Step(name: name, action: .cancel(random.pick(shared)))
+            case ..<6: return Step(name: name, action: .turn)
+            default: break
+            }
+        }
         switch random.below(100) {
         case ..<(isBurst ? 6 : 15): return Step(name: name, action: .settle(random.pick(resolvers), outcome(name)))
         case ..<20: return Step(name: name, action: .dropResolver(random.pick(resolvers)))

@@ -17,6 +17,7 @@ struct ThreadVerdict: CustomStringConvertible {
     private var made: Set<Int> = []
     private var cancelled = false
     private var stops: [Int: Int] = [:]
+    private var ignoring: Set<Int> = []
 
     init(_ plans: [ThreadPlan], _ logs: [ThreadLog]) {
         self.plans = plans
@@ -32,6 +33,7 @@ struct ThreadVerdict: CustomStringConvertible {
         judgeOffers()
         for name in sources.keys { judgeChild(name) }
         for name in gathered.keys { judgeGathered(name) }
+        judgeCancellations()
         judgeReports()
         for log in logs {
             if log.waitingHandlers != 0 { complain("\(log.waitingHandlers) handlers wait in the end") }
@@ -61,6 +63,7 @@ struct ThreadVerdict: CustomStringConvertible {
                 }
             }
             for (name, state) in log.states { learn(name, state, "a state") }
+            ignoring.formUnion(log.ignoring)
         }
         for (name, promise) in replies {
             if sources[name]!.op == .ensureThen { told.insert(promise) } else { adopted.insert(promise) }
@@ -140,6 +143,14 @@ struct ThreadVerdict: CustomStringConvertible {
                     complain("pipe \(pipe.name) of p\(pipe.source), which is \(outcome), saw something else")
                 }
             }
+        }
+    }
+
+    /// A cancellation takes effect: at the latest when all threads have come to rest. Unless a cleanup is waited for, or only
+    /// the handlers were told, since others wait for what the promise's handler has returned.
+    private mutating func judgeCancellations() {
+        for name in ignoring where sources[name]?.op != .ensureThen && !mayHaveTwoEnds(name) {
+            complain("p\(name) was cancelled, and goes on")
         }
     }
 

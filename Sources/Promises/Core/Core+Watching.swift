@@ -1,0 +1,69 @@
+import Reactor
+
+/// A waiter whose waiting is no reason to go on with what it waits for, such as `onCancel`, and that is not told of a
+/// rejection either.
+///
+/// A promise may have many of them, and each cancellation below the promise asks whether another waiter listens. So that
+/// not every one of these questions walks past all watchers, each watcher remembers where the walk has led from it.
+// @unchecked Sendable: as Core. `shortcut` is accessed only with the list's `isBusy` bit set, which one thread has at a time.
+final class WatchingCore: Core, @unchecked Sendable {
+    enum Shortcut {
+        /// Unknown, the next node is to be looked at.
+        case none
+        /// No node before this one listens. The node stands in the same list and is older than the watcher: those that are
+        /// removed without resetting the shortcuts are newer than all watchers. Not owned.
+        case to(Unmanaged<Job>)
+        /// No older node listens.
+        case end
+    }
+
+    @exclusivity(unchecked) final var shortcut = Shortcut.none
+
+    init<Op: Operation>(watching operation: Op) {
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: [.onlyWatching, .notListening]) {
+            Core.perform(Op.self, $0, $1)
+        }
+        store(operation)
+    }
+}
+
+extension Core {
+    /// Runs `operation` on this thread's loop once this core has settled, without being a reason to go on until then.
+    func watch<Op: Operation>(_ operation: Op) { attach(WatchingCore(watching: operation)) }
+
+    /// The node, if it is one that only watches. (`onlyWatching` alone is said of others too.)
+    static func watcher(_ node: Unmanaged<Job>) -> Unmanaged<WatchingCore>? {
+        core(node).role.contains(.notListening) ? .fromOpaque(node.toOpaque()) : nil
+    }
+
+    /// Whether a node of the locked list listens that is not newer than `first`.
+    ///
+    /// A void place or a watcher never listens again, so what a walk has passed can be skipped by the next one: each
+    /// watcher on the way is led to where this walk ends, as union-find compresses its paths. However many watchers and
+    /// cancellations there are, a walk then costs a logarithm, taken over all of them.
+    func hasListener(from first: Unmanaged<Job>?) -> Bool {
+        var visited = 0
+        var found = first
+        while let node = found, !isListening(Self.core(node)) {
+            visited += 1
+            found = Self.following(node)
+        }
+        let shortcut = found.map(WatchingCore.Shortcut.to) ?? .end
+        var passed = visited > 1 ? first : nil
+        while let node = passed, node.toOpaque() != found?.toOpaque() {
+            passed = Self.following(node)
+            Self.watcher(node)?._withUnsafeGuaranteedRef { $0.shortcut = shortcut }
+        }
+        EventLoop.nodesWereVisited(visited)
+        return found != nil
+    }
+
+    /// Where a walk goes on from a node that does not listen.
+    private static func following(_ node: Unmanaged<Job>) -> Unmanaged<Job>? {
+        switch watcher(node)?._withUnsafeGuaranteedRef({ $0.shortcut }) ?? .none {
+        case .none: node._withUnsafeGuaranteedRef { $0.next }
+        case .to(let older): older
+        case .end: nil
+        }
+    }
+}

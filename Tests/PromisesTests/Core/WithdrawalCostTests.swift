@@ -1,0 +1,140 @@
+import Glibc
+import Reactor
+import Testing
+
+@testable import Promises
+
+/// What is withdrawn by the thousand from one promise looks at a few waiters each time, however many there are.
+@Suite struct WithdrawalCostTests {
+    private static var count: Int { 2000 }
+
+    /// Expects that `body`, which withdraws `count` waiters, has looked at fewer than 40 for each.
+    private func expectFewVisits(_ loop: EventLoop, _ body: () throws -> Void) rethrows {
+        let before = loop.nodesVisited
+        try body()
+        #expect(loop.nodesVisited - before < 40 * Self.count)
+    }
+
+    @Test func tasksThatAreCancelled() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let promise = source.map { $0 }
+            let tasks = (0..<Self.count).map { _ in Task { try await promise.value } }
+            func waiting() -> [Unmanaged<Job>] {
+                Array(Core.nodes(from: Core.waiters(promise.core.state.load(ordering: .acquiring))))
+            }
+            while waiting().count < Self.count { sched_yield() }
+            expectFewVisits(loop) { for task in tasks.dropLast() { task.cancel() } }
+            #expect(promise.isPending)
+            resolver.fulfill(1)
+            try loop.run()
+        }
+    }
+
+    @Test func hangsWhoseTimeIsUp() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            for _ in 0..<Self.count { promise.done { _ in }.orFail() }
+            // Otherwise each hang would be logged.
+            let hold = loop.hold()
+            expectFewVisits(loop) {
+                for _ in 0..<Self.count { _ = try? hang(promise, timeout: .zero) }
+            }
+            hold.release()
+            resolver.fulfill(1)
+            try loop.run()
+        }
+    }
+
+    @Test func whatAHangLeavesKeepsNoLoop() {
+        let (promise, resolver) = Promise<Int>.pending()
+        weak var ended: EventLoop?
+        EventLoop.withLoop(clock: VirtualClock()) { loop in
+            ended = loop
+            let hold = loop.hold()
+            _ = try? hang(promise, timeout: .seconds(1))
+            hold.release()
+        }
+        #expect(ended == nil)
+        resolver.fulfill(1)
+    }
+
+    @Test(arguments: [false, true]) func handlersAmongManyOnCancels(newestFirst: Bool) throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var stops = 0
+            var handlers: [Promise<Int>] = []
+            promise.done { _ in }.ignoringErrors()
+            for _ in 0..<Self.count {
+                resolver.onCancel { stops += 1 }
+                handlers.append(promise.map { $0 })
+                resolver.onCancel { stops += 1 }
+            }
+            expectFewVisits(loop) {
+                for handler in newestFirst ? handlers.reversed() : handlers { handler.cancel() }
+            }
+            #expect(promise.isPending)
+            promise.cancel()
+            try loop.run()
+            #expect(stops == 2 * Self.count)
+        }
+    }
+
+    @Test func handlersThatComeAndGoAboveManyOnCancels() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            promise.done { _ in }.ignoringErrors()
+            for _ in 0..<Self.count { resolver.onCancel {} }
+            expectFewVisits(loop) {
+                for _ in 0..<Self.count / 2 {
+                    let pair = (promise.map { $0 }, promise.map { $0 })
+                    pair.1.cancel()
+                    pair.0.cancel()
+                }
+            }
+            #expect(promise.isPending)
+            resolver.fulfill(1)
+            try loop.run()
+        }
+    }
+
+    @Test func theLastListenerIsFoundToBeTheLast() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var stops = 0
+            var handlers: [Promise<Int>] = []
+            for _ in 0..<100 {
+                resolver.onCancel { stops += 1 }
+                handlers.append(promise.map { $0 })
+            }
+            for (number, handler) in handlers.enumerated().reversed() {
+                #expect(promise.isPending)
+                handler.cancel()
+                #expect(promise.isPending == (number > 0))
+            }
+            try loop.run()
+            #expect(stops == 100)
+        }
+    }
+
+    @Test func nestedAdoptionsAreFollowedOnceForAReport() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            var promises = [source.map { $0 }]
+            for number in 0..<Self.count {
+                let inner = promises[number]
+                promises.append(Promise.value(0).then { _ in inner }.named("\(number)"))
+            }
+            try loop.turn(.poll)
+            try loop.turn(.poll)
+            let end = promises[Self.count].core
+            #expect(promises[0].core.root === end)
+            var pending: [Provenance] = []
+            expectFewVisits(loop) { pending = EventLoop.pendingPromises }
+            #expect(pending.count == Self.count && pending.last?.name == "\(Self.count - 1)")
+            resolver.fulfill(1)
+            expect(promises[Self.count], gives: 1)
+            #expect(EventLoop.pendingPromises.isEmpty)
+        }
+    }
+}
