@@ -64,10 +64,8 @@ extension EventLoop {
             runInlineJobs()
             inlineJobs.resume()
         }
-        if discardedJobs.isRunning {
-            discardWaitingJobs()
-            discardedJobs.resume()
-        }
+        // (The turn may be long, so what is discarded in it does not wait for the `deinit`.)
+        discardWaitingJobs()
     }
 
     /// Whether anything waits on this loop that is not ready.

@@ -21,7 +21,7 @@ extension Core {
     @inline(never)
     func dropWhatWaits() {
         if isForwarding { return dropFollower() }
-        // A thread without a loop has none of its promises, and is at its end.
+        // A thread without a loop, which may be ending, is not given one for this.
         guard let loop = clinux_get_current_loop() else { return code(self, .drop) }
         Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { loop in
             if loop.isDiscarding {

@@ -36,26 +36,27 @@ class Core: Job, @unchecked Sendable {
     /// What the node waits for, and how far that has come: see `Upstream`.
     @usableFromInline final let upstream = Atomic<UInt>(0)
     final let role: Role
-    /// Whether it, or a core that is linked to it, waits to become as its source, without a link. Of the loop's thread.
-    @exclusivity(unchecked) final var isForwarding = false
+    // Two flags in one byte: a further field would be one more store in the making of every promise. Accessed only on the
+    // loop's thread.
+    @exclusivity(unchecked) private final var ownMarks: UInt8 = 0
+    /// Whether it, or a core that is linked to it, waits to become as its source, without a link.
+    final var isForwarding: Bool {
+        get { ownMarks & 1 != 0 }
+        set { ownMarks = newValue ? ownMarks | 1 : ownMarks & ~1 }
+    }
+    /// Whether a cancellation has reached it that its operation is told of: it settles when the operation has ended, and
+    /// another cancellation adds nothing.
+    @usableFromInline final var isEndingCancelled: Bool {
+        get { ownMarks & 2 != 0 }
+        set { ownMarks = newValue ? ownMarks | 2 : ownMarks & ~2 }
+    }
     /// Whether the loop counts it among the handlers that wait on it. Of the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
     /// Whether `Records` knows it. Set under the lock there; atomic since any thread may set it, and another be the last.
     final let isAnnotated = Atomic(false)
-    // Two flags in one byte: a further field would be one more store in the making of every promise.
-    @exclusivity(unchecked) private final var marks: UInt8 = 0
     /// Whether it waits here by way of a promise that was linked to the one whose list it stands in. Written before it is
     /// pushed there.
-    final var cameByLink: Bool {
-        get { marks & 1 != 0 }
-        set { marks = newValue ? marks | 1 : marks & ~1 }
-    }
-    /// Whether a cancellation has reached it that its operation is told of: it settles when the operation has ended, and
-    /// another cancellation adds nothing. Accessed on the loop's thread only.
-    @usableFromInline final var isEndingCancelled: Bool {
-        get { marks & 2 != 0 }
-        set { marks = newValue ? marks | 2 : marks & ~2 }
-    }
+    @exclusivity(unchecked) final var cameByLink = false
     /// How many waiters have been withdrawn and still stand in the list, and when to sweep it: see `Withdrawal`.
     final let withdrawals = Atomic<UInt32>(0)
 

@@ -71,13 +71,16 @@ extension Core {
             if send(node, outcome) { delivery.pointee.isHeard() }
             return
         }
-        // Its own thread may be withdrawing it.
+        // Another thread may be withdrawing it; or takes it over at once, with the reference to us.
+        retain()
         let isStillThere = node._withUnsafeGuaranteedRef {
             unsafeDowncast($0, to: Core.self).upstream
                 .compareExchange(expected: address, desired: outcome, ordering: .acquiringAndReleasing).exchanged
         }
-        guard isStillThere else { return node.release() }
-        retain()
+        guard isStillThere else {
+            node.release()
+            return Unmanaged.passUnretained(self).release()
+        }
         // Noted before it runs: its handler may complete the delivery.
         if !isWatching { delivery.pointee.isHeard() }
         here._withUnsafeGuaranteedRef { $0.runInline(node, interrupting: delivery, complete: Delivery.completion) }
