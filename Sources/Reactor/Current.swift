@@ -84,7 +84,7 @@ extension EventLoop {
         let loop = isMainThread ? mainLoop.loop : EventLoop()
         loop.settleOnThisThread(endsWithIt: !isMainThread)
         loop.expectToBeDriven(isMain: isMainThread)
-        if isMainThread { watchMainLoop() }
+        watchEndOfProcess()
         return loop
     }
 
@@ -135,4 +135,7 @@ extension EventLoop {
         let loop = EventLoop()
     }
     private static let mainLoop = MainLoop()
+
+    /// The main thread's loop, for that thread.
+    static var mainLoopOfProcess: EventLoop { mainLoop.loop }
 }

@@ -9,14 +9,16 @@ extension EventLoop {
         hasEnded = true
         if isParked { unpark() }
         mailbox.close(into: &ready)
+        let unattendedPlaces = unattendedPlaces
         let undelivered = letGoOfEverything() + waitingHandlers
         spareJob.take()?.release()
-        endUnattended(withHandlers: undelivered > 0)
+        endUnattended(undelivered > 0 ? unattendedPlaces : [])
         if undelivered > 0 { LoopReport.send(.undelivered(undelivered)) }
         let door = door.take()
         door?.ended.open()
         // Who has learned of the end may have settled what was waited for here. It has been counted.
         _ = letGoOfEverything()
+        hasReleasedAll = true
         awaitOwedWakes()
         if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
         poller.close(kernel)
@@ -80,6 +82,7 @@ extension EventLoop {
 
     private func closeSignals() {
         while let last = signals.handlers.last { _ = signals.remove(last.id) }
+        _ = signals.forgetArrived()
         guard let door = signals.door else { return }
         signals.door = nil
         kernel.close(SignalTable.close(door))

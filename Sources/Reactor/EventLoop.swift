@@ -84,8 +84,12 @@ public final class EventLoop {
     let dispatchedJobs = Atomic<Int>(0)
     /// Whether a job is on its way here that only says that such work has ended.
     let isNudged = Atomic(false)
+    /// How many milliseconds a virtual clock's loop really waits, where it does; below zero forever.
+    @exclusivity(unchecked) var realLimit: CInt = -1
     /// Whom the job of a pool works for that this thread is at.
     @exclusivity(unchecked) var patron: Remote?
+    /// See `isClosed`.
+    @exclusivity(unchecked) var hasReleasedAll = false
     // Until the loop ends. It holds the loop in turn.
     var door: Remote?
     /// Opened when nothing of the loop's end is left to do.
@@ -221,7 +225,7 @@ public final class EventLoop {
             switch wait {
             case .wait: break
             case .poll: mayBlock = false
-            case .upTo(let duration): limit = now.advanced(by: duration).nanoseconds
+            case .upTo(let duration): limit = deadline(after: duration).nanoseconds
             }
             try poll(mayBlock: mayBlock, limit)
         }
@@ -264,7 +268,22 @@ public final class EventLoop {
         throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
     }
 
+    /// Whether the end has released everything, so that nothing would ever release what is added now.
+    var isClosed: Bool { hasEnded && hasReleasedAll }
+
     var isBeingDriven: Bool { depthOfTurns > 0 }
+
+    /// Whether this is called in a handler, or in what else a turn does.
+    package var isInsideHandler: Bool { isBeingDriven }
+
+    /// A turn that waits for other threads, for `limit` at most by the real clock, although the loop's may be virtual. For a
+    /// loop that has no timer.
+    package func turn(forRealAtMost limit: Duration) throws(SystemError) {
+        guard clock.isVirtual else { return try turn(.upTo(limit)) }
+        realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
+        defer { realLimit = -1 }
+        try turn(.wait)
+    }
 
     /// Runs `body` as if in a turn.
     func whileDriven<Value>(_ body: () -> Value) -> Value {
@@ -326,8 +345,12 @@ public final class EventLoop {
     private var isCurrentOne: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
 
     /// Whether the calling thread may use the loop, which it must know to be there: it is the loop's own, and the loop has
-    /// not ended. (Who is not asks nothing that the owner could be changing.)
-    package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded && isAttended }
+    /// not ended. (Any other thread reads nothing that the owner could be changing.) It is the thread that counts, and not
+    /// whether a turn is under way: a timer may be cancelled between turns, too.
+    package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded }
+
+    /// The same, and the thread drives its loop, as far as is known.
+    package var isDrivenHere: Bool { isUsableHere && isAttended }
 
     /// In debug builds: this is the thread that the loop belongs to, if it has not ended.
     package func assertOwner(_ call: StaticString = #function) {

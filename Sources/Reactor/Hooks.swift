@@ -14,7 +14,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, hooks.add(body, Origin(file, line), to: .before))
+        return Hook(self, isClosed ? 0 : hooks.add(body, Origin(file, line), to: .before))
     }
 
     /// Calls `body` whenever this loop has waited, before it looks what has happened: before timers, events and jobs. See
@@ -24,7 +24,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, hooks.add(body, Origin(file, line), to: .after))
+        return Hook(self, isClosed ? 0 : hooks.add(body, Origin(file, line), to: .after))
     }
 
     /// A hook that has been added. Letting go of it does not end it; `cancel()` does.
@@ -48,10 +48,14 @@ extension EventLoop {
     /// Answers whether the loop may still wait.
     func callHooksBeforeWaiting() -> Bool {
         let wasAlive = isAlive
+        // A stop that was requested before is for a `run()` around this turn, or for the next one: a `hang`, or a turn that is
+        // called directly, waits all the same, hooks or not.
+        let wasStopped = stopRequested
         callHooks(hooks.before)
         // A hook that has taken away the last reason to stay alive would otherwise be waited after for ever. (Who turns a
         // loop by hand that is not alive at all wants it to wait for others.)
-        return ready.isEmpty && mailbox.isEmpty && !poller.hasUndelivered && !stopRequested && (isAlive || !wasAlive)
+        return ready.isEmpty && mailbox.isEmpty && !poller.hasUndelivered && (!stopRequested || wasStopped)
+            && (isAlive || !wasAlive)
     }
 
     func callHooksAfterWaiting() { callHooks(hooks.after) }

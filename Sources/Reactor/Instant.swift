@@ -13,9 +13,21 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     /// A moment that never comes.
     public static var distantFuture: LoopInstant { LoopInstant(nanoseconds: .max) }
 
-    /// The moment `duration` later; saturates.
+    /// The last moment that a clock reaches.
+    static var last: LoopInstant { LoopInstant(nanoseconds: .max - 1) }
+
+    /// The moment `duration` later; saturates. The result is `distantFuture` only where this moment or the duration is
+    /// endless itself; other sums that overflow are the last moment before it.
     public func advanced(by duration: Duration) -> LoopInstant {
-        LoopInstant(nanoseconds: nanoseconds.addingSaturating(duration.clampedNanoseconds))
+        let delay = duration.clampedNanoseconds
+        let (sum, overflow) = nanoseconds.addingReportingOverflow(delay)
+        return overflow ? saturated(delay) : LoopInstant(nanoseconds: sum)
+    }
+
+    @inline(never)
+    private func saturated(_ delay: Int64) -> LoopInstant {
+        if delay < 0 { return LoopInstant(nanoseconds: .min) }
+        return delay == .max || self == .distantFuture ? .distantFuture : .last
     }
 
     /// How long from this moment to `other`, negative if `other` is earlier.

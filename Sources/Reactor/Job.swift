@@ -66,6 +66,12 @@ open class Job {
     /// Whether a loop that ends before the job has run reports it.
     open var isReportedUndelivered: Bool { true }
 
+    /// Whether the loop counts it among its `waitingHandlers` already.
+    open var isCountedAsWaiting: Bool { false }
+
+    /// Whether what it stands for is still to come. Any thread, while the job cannot end.
+    open var isStillWaiting: Bool { true }
+
     /// Gives up the reference that the queue held, without running: the loop has ended. Override it to learn of that;
     /// an override must call this one.
     open func discardAndRelease() { Unmanaged.passUnretained(self).release() }
@@ -108,13 +114,13 @@ package struct ReadyQueue: ~Copyable {
     /// How many there are. They are counted one by one.
     package var count: Int { Job.count(from: head) }
 
-    /// How many of them are reported if they never run; likewise.
+    /// How many of them are reported if they never run, beside those that the loop counts as handlers that wait.
     var countOfReported: Int {
         var count = 0
         var next = head
         while let job = next {
             job._withUnsafeGuaranteedRef {
-                if $0.isReportedUndelivered { count += 1 }
+                if $0.isReportedUndelivered && !$0.isCountedAsWaiting { count += 1 }
                 next = $0.next
             }
         }

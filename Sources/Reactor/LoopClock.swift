@@ -35,12 +35,14 @@ public final class VirtualClock {
     public private(set) var now: LoopInstant
 
     /// A clock that starts at `start`.
-    public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = start }
+    public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = min(start, .last) }
 
     /// Moves the clock on by `duration`. Timers that have become due fire in the loop's next turn. A negative duration
     /// does nothing: time does not go back.
     public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
 
-    /// Moves the clock on to `moment`, if that is later than now.
-    public func advance(to moment: LoopInstant) { now = max(now, moment) }
+    /// Moves the clock on to `moment`, if that is later than now. The last moment it reaches is a nanosecond before
+    /// `distantFuture`, which is "never": a time-out that begins there is due at once, and a timer for `distantFuture` does
+    /// not fire.
+    public func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
 }

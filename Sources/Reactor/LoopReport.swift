@@ -19,24 +19,7 @@ package enum LoopReport: Sendable {
     /// A descriptor was closed while it was watched; where the watch was made, if that is known. The first of a loop.
     case staleWatch(CInt, Origin?)
 
-    package static let handler = Mutex(
-        Handler { report in
-            switch report {
-            case .undelivered(let count):
-                LoopReport.print("an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")")
-            case .slowHandler(let handler, _): LoopReport.print(handler.description)
-            case .taskOfEndedLoop:
-                LoopReport.print("a task ran on a thread of its own, since its event loop has ended")
-            case .unattended(let origin):
-                LoopReport.print("what was begun at \(origin) waits on a thread whose event loop nobody drives")
-            case .loopFailed(let name, let error):
-                LoopReport.print("the event loop \"\(name)\" ended, since it could not go on: \(error)")
-            case .watchPaused(let error): LoopReport.print("cannot watch a descriptor for now: \(error)")
-            case .staleWatch(let fd, let origin):
-                LoopReport.print(
-                    "descriptor \(fd) was closed while it was watched\(origin.map { " at \($0)" } ?? "")")
-            }
-        })
+    package static let handler = Mutex(Handler { LoopReport.print($0.description) })
 
     /// A struct, because a closure that is read from a generic place by itself leaves one that is wrapped once more.
     package struct Handler: Sendable {
@@ -52,4 +35,26 @@ package enum LoopReport: Sendable {
     }
 
     static func send(_ report: LoopReport) { handler.withLock { $0 }.call(report) }
+}
+
+extension LoopReport: CustomStringConvertible {
+    /// One line for people; the layer above uses the same words.
+    package var description: String {
+        switch self {
+        case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
+        case .slowHandler(let handler, _): handler.description
+        case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
+        case .unattended(let origin):
+            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
+                + "with on:, await the promise, or drive this loop by run() or hang(), in an async main by driveAsyncMain()"
+        case .watchPaused(let error): Self.describe(watchPaused: error)
+        case .staleWatch(let descriptor, let origin):
+            "descriptor \(descriptor) was closed while it was watched\(origin.map { " at \($0)" } ?? ""); cancel the watch first"
+        case .loopFailed(let name, let error): "the event loop \"\(name)\" ended, since it could not go on: \(error)"
+        }
+    }
+
+    package static func describe(watchPaused error: any Error) -> String {
+        "cannot watch a descriptor for now: \(error)"
+    }
 }

@@ -12,11 +12,14 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
+    /// Whether the place is known. That of a property, such as `firstValue`, is not, and has no file and line 0.
+    public var isKnown: Bool { line != 0 }
+
     /// The file as `Module/File.swift`.
     public var file: String { name.text }
 
     /// `Module/File.swift:12`
-    public var description: String { "\(file):\(line)" }
+    public var description: String { isKnown ? "\(file):\(line)" : "an unknown line" }
 }
 
 /// A `StaticString` in one word.

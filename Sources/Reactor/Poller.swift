@@ -264,6 +264,9 @@ package struct Poller: ~Copyable {
         return nil
     }
 
+    /// Keeps the event that `next` has just given, to be given once more.
+    mutating func deliverAgain() { undelivered = undelivered.lowerBound - 1..<undelivered.upperBound }
+
     /// What has come is wanted no more. With the last of it the slot's reference to the handler goes to the caller.
     mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
         count(index, -1)

@@ -8,14 +8,15 @@ extension EventLoop {
     private static var timeBudget: Int64 { 2_000_000 }
 
     /// Runs `body` on this loop after all jobs that are ready already: in this turn if one is under way, otherwise in
-    /// the next.
+    /// the next. Once the loop has ended, `body` is released uncalled.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         enqueue(job(body, file, line))
     }
 
-    /// The same for a job object. It must not stand in a queue already.
+    /// The same for a job object. It must not stand in a queue already. Once the loop has ended, the job is discarded.
     package func enqueue(_ job: Job) {
         assertOwner()
+        if isClosed { return discard(.passRetained(job)) }
         ready.append(.passRetained(job))
     }
 
@@ -46,8 +47,7 @@ extension EventLoop {
     /// The first part of a turn alone: ready jobs, within the budget of a turn.
     package func runReadyJobs() {
         assertOwner()
-        if unattended != nil && !isBeingDriven { forgetUnattended() }
-        runThoseReady()
+        whileDriven { runThoseReady() }
     }
 
     func runThoseReady() {

@@ -55,12 +55,10 @@ extension EventLoop {
         /// - Returns: false if the loop has ended.
         @discardableResult
         public func stop() -> Bool {
-            // The loop object is only used once the job runs, on the loop's thread.
-            nonisolated(unsafe) let loop = loop
-            return submit {
-                loop.isStopping = self.isSpawned
-                loop.stop()
-            }
+            let job = Unmanaged<Job>.passRetained(StopJob(loop, forGood: isSpawned))
+            guard !loop.post(job) else { return true }
+            job.release()
+            return false
         }
 
         /// Blocks the calling thread until the loop has ended, with all that it held; a loop of `EventLoop.spawn` ends after
@@ -107,4 +105,25 @@ extension EventLoop {
 
     // Held while a loop is used by somebody who does not own it, and while one goes.
     static let ends = Mutex(())
+}
+
+/// A request of another thread to stop.
+private final class StopJob: Job {
+    // The loop holds it in turn, until it runs it or ends. Touched on the loop's thread only.
+    private let loop: EventLoop
+    private let isForGood: Bool
+
+    init(_ loop: EventLoop, forGood: Bool) {
+        self.loop = loop
+        isForGood = forGood
+        super.init()
+    }
+
+    override func run() {
+        loop.isStopping = isForGood
+        loop.stop()
+    }
+
+    // It is no handler, and what it asks for has happened.
+    override var isReportedUndelivered: Bool { false }
 }

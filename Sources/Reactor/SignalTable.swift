@@ -14,6 +14,9 @@ struct LoopSignals {
 
     private(set) var handlers: [Handler] = []
     private var lastID = 0
+    /// Watches whose signal has come and which have not been called yet, in the order of their calls.
+    private var arrived: [Handler] = []
+    private var nextArrived = 0
     var door: SignalDoor?
 
     var hasReferenced: Bool { handlers.contains { $0.isReferenced } }
@@ -45,10 +48,34 @@ struct LoopSignals {
         handlers[index].isReferenced = isReferenced
     }
 
-    /// The handlers of what has come since the last time.
-    func takePending() -> [Handler] {
+    /// Whether a watch is still to be called for what has come.
+    var hasArrived: Bool { nextArrived < arrived.count }
+
+    /// The next watch to call, and whether there may be more. One by one, and kept here meanwhile: a turn inside the handler
+    /// delivers the rest.
+    mutating func takeNext() -> Handler? {
         let pending = door?.pending.exchange(0, ordering: .acquiring) ?? 0
-        return pending == 0 ? [] : handlers.filter { pending & SignalTable.bit($0.signal) != 0 }
+        if pending != 0 { arrived += handlers.filter { pending & SignalTable.bit($0.signal) != 0 } }
+        while hasArrived {
+            let next = arrived[nextArrived]
+            nextArrived += 1
+            if nextArrived == arrived.count {
+                arrived = []
+                nextArrived = 0
+            }
+            // A handler before it may have cancelled it.
+            if contains(next.id) { return next }
+        }
+        return nil
+    }
+
+    /// Forgets what has come; for the caller to release.
+    mutating func forgetArrived() -> [Handler] {
+        defer {
+            arrived = []
+            nextArrived = 0
+        }
+        return arrived
     }
 }
 

@@ -31,14 +31,36 @@ extension EventLoop {
     /// must not overtake those that its own batch is firing.
     package func startTimer(at deadline: Instant, _ job: Job) -> Timer {
         assertOwner()
+        if isClosed { return timerOfEndedLoop(job) }
         return Timer(self, timers.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
     }
 
     package func startTimer(after delay: Duration, repeats: Bool = false, _ job: Job) -> Timer {
         assertOwner()
+        if isClosed { return timerOfEndedLoop(job) }
         let delay = max(delay.clampedNanoseconds, repeats ? 1 : 0)
-        let deadline = now.nanoseconds.addingSaturating(delay)
+        let deadline = deadline(after: delay)
         return Timer(self, timers.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
+    }
+
+    /// The moment `delay` from now, for a timer. "Never" is for a delay that is endless itself: a sum that overflows is the
+    /// last moment that a clock reaches.
+    package func deadline(after delay: Duration) -> Instant {
+        let nanoseconds = delay.clampedNanoseconds
+        return Instant(nanoseconds: deadline(after: nanoseconds))
+    }
+
+    @inline(__always)
+    private func deadline(after nanoseconds: Int64) -> Int64 {
+        let sum = now.nanoseconds.addingSaturating(nanoseconds)
+        return sum == .max && nanoseconds < .max ? Instant.last.nanoseconds : sum
+    }
+
+    /// Releases the job of a timer that is started when nothing would ever release it.
+    @inline(never)
+    private func timerOfEndedLoop(_ job: Job) -> Timer {
+        discard(.passRetained(job))
+        return Timer(self, .max)
     }
 
     /// A timer that has been started. Letting go of it does not end it; `cancel()` does.

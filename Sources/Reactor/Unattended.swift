@@ -2,9 +2,10 @@ import CLinux
 import Glibc
 import Synchronization
 
-// Handlers that nobody will run, since nobody drives the loop of their thread: attached in a synchronous function that an
-// async one has called, on a thread of Swift's pool; or on a thread that ends. Whether a thread drives its loop shows
-// afterwards only. So the places are taken down, and forgotten when the loop is driven.
+// Handlers that never run, since the loop of their thread is never driven: attached in a synchronous function that an async one
+// has called, on a thread of Swift's pool; on a thread of Dispatch's; or on a thread that ends. Whether a thread drives its loop
+// shows only afterwards. So what is begun there is noted, and forgotten when the loop is driven; and what is over by the time of
+// a report is left out of it.
 //
 // That costs the thread concerned a call in each operator outside a turn, and a slower turn; it costs other threads nothing.
 // A thread of the program's own stops paying when it drives its loop for the first time: from then on it is taken to know what
@@ -16,7 +17,9 @@ extension EventLoop {
         let unattended = Unattended(isMain: isMain)
         self.unattended = unattended
         Self.noteHandlersIfNeeded()
-        if isMain { Self.unattendedMain.withLock { $0 = unattended } }
+        // The jobs of a pool are looked after when each has ended.
+        if unattended.isOfPool { return }
+        Self.unattendedThreads.withLock { $0[unattended.number] = unattended }
     }
 
     /// Lets the operators of this thread note where they attach, if its current loop may never be driven, and is not being
@@ -55,58 +58,83 @@ extension EventLoop {
     private func stopWatching() {
         guard let unattended = unattended.take() else { return }
         Self.noteHandlersIfNeeded()
-        if unattended.isMain { Self.unattendedMain.withLock { $0 = nil } }
+        Self.unattendedThreads.withLock { _ = $0.removeValue(forKey: unattended.number) }
     }
 
-    /// That of the main thread's loop until it is driven, for who ends the process on another thread.
-    private static let unattendedMain = Guarded<Unattended?>(nil)
+    /// Those of all threads that are there, for the end of the process.
+    private static let unattendedThreads = Guarded<[Int: Unattended]>([:])
 
-    /// Whether somebody drives this loop, or it is not known to be one that nobody may.
+    /// Whether the thread drives this loop, or is not known to be one that may not.
     var isAttended: Bool { isBeingDriven || unattended?.isMain ?? true }
 
-    /// Where handlers have been attached that may wait in vain.
-    package var unattendedPlaces: [Origin] { unattended?.noted ?? [] }
+    /// Where what still waits here in vain was begun, as far as is known.
+    package var unattendedPlaces: [Origin] { unattended?.places ?? [] }
 
-    /// The layer above has attached a handler here, or begun something that this loop is to bring. Called only
-    /// while this thread notes that, or promises are traced.
-    package func handlerWasAttached(_ origin: Origin) {
+    /// The layer above has begun something here that this loop is to deliver. Called only while this thread notes that, or
+    /// promises are traced.
+    package func note(_ origin: Origin) {
         if let unattended, !isBeingDriven { unattended.note(origin) }
     }
 
-    /// The loop has ended, with handlers that waited or without.
-    func endUnattended(withHandlers: Bool) {
-        if withHandlers { unattended?.reportAll() }
+    /// The same for a handler, or a promise of the loop's: it is reported only if it is still waiting then.
+    /// - Returns: whether `job` must call `leaveUnattendedWork` before it is taken apart.
+    package func note(_ job: Job, _ origin: Origin) -> Bool {
+        guard let unattended, !isBeingDriven else { return false }
+        unattended.note(job, origin)
+        return true
+    }
+
+    /// The loop has ended, and left these behind.
+    func endUnattended(_ places: [Origin]) {
+        for place in places { Unattended.report(place) }
         unattended?.forgetPlaces()
         stopWatching()
     }
 
-    /// The main thread's loop, when the process ends: if it has never been driven, somebody has forgotten to.
-    static func watchMainLoop() {
-        atexit {
-            // An async `main` leaves the main thread for others, one of which calls exit.
-            EventLoop.unattendedMain.withLock { $0 }?.reportAll()
-            guard clinux_gettid() == getpid() else { return }
-            let loop = EventLoop.ofThisThread
-            let left = loop.counters.turns == 0 ? loop.waitingHandlers + loop.ready.countOfReported : 0
-            if left > 0 && !loop.isForked { LoopReport.send(.undelivered(left)) }
-        }
+    /// Looks at the threads that are there when the process ends: what has been begun on them and never driven will not happen.
+    static func watchEndOfProcess() { _ = endOfProcess }
+
+    private static let endOfProcess: Void = {
+        generationOfProcess.store(Fork.generation, ordering: .relaxed)
+        atexit { EventLoop.reportUnattended() }
+    }()
+
+    private static let generationOfProcess = Atomic<CInt>(0)
+
+    /// The process ends, on this thread.
+    static func reportUnattended() {
+        // A forked child has no other threads, and locks that one of them may have held.
+        guard Fork.generation == generationOfProcess.load(ordering: .relaxed) else { return }
+        let threads = unattendedThreads.withLock { $0.values.sorted { $0.number < $1.number } }
+        for thread in threads { thread.reportAll() }
+        // An async `main` leaves the main thread to others, one of which calls exit.
+        guard clinux_gettid() == getpid(), threads.contains(where: \.isMain) else { return }
+        let left = mainLoopOfProcess.undeliveredCount
+        if left > 0 { LoopReport.send(.undelivered(left)) }
+    }
+
+    /// How many handlers and jobs would be left undelivered if the loop ended now.
+    package var undeliveredCount: Int {
+        takeMail()
+        return waitingHandlers + ready.countOfReported
     }
 }
 
-/// The places of handlers that wait for somebody to drive their loop.
+/// What is known of a thread that may never drive its loop.
 package final class Unattended: Sendable {
     let isMain: Bool
     /// Whether its thread is a `ThreadPool`'s.
     let isOfPool = PoolThreads.isWorker
-    private struct Places {
-        var all: [Origin] = []
-        /// How often they have been forgotten.
-        var generation = 0
-        /// Whether a task looks after them.
-        var isWatched = false
-    }
-    private let places = Guarded(Places())
-    private static var most: Int { 64 }
+    let number: Int
+    /// How often it has been driven since something was noted.
+    private let generation = Atomic<Int>(0)
+    private let hasNotes = Atomic(false)
+    /// Whether a task looks after it.
+    private let isWatched = Atomic(false)
+    /// Places without a job that says whether it still waits.
+    private let standing = Guarded<Set<Origin>>([])
+
+    private static let numbers = Atomic<Int>(0)
 
     /// How long a task may leave its thread's loop alone before that is reported. A synchronous test attaches its handlers and
     /// hangs a moment later, on a thread of Swift's pool too.
@@ -115,19 +143,34 @@ package final class Unattended: Sendable {
     /// Those that have been reported: once each.
     private static let reported = Guarded<Set<Origin>>([])
 
-    init(isMain: Bool) { self.isMain = isMain }
+    init(isMain: Bool) {
+        self.isMain = isMain
+        number = Self.numbers.add(1, ordering: .relaxed).newValue
+    }
 
-    var noted: [Origin] { places.withLock { $0.all } }
+    /// What has been begun since the loop was driven last, and still waits.
+    var places: [Origin] {
+        guard hasNotes.load(ordering: .acquiring) else { return [] }
+        let waiting = UnattendedWork.places(ofThread: number, generation: generation.load(ordering: .relaxed))
+        return waiting + standing.withLock { $0.subtracting(waiting) }
+    }
 
     func note(_ origin: Origin) {
-        let (isNew, generation, isWatched) = places.withLock { places in
-            if places.all.contains(origin) || places.all.count == Self.most { return (false, 0, true) }
-            places.all.append(origin)
-            return (true, places.generation, places.isWatched)
-        }
-        guard isNew && !isWatched, withUnsafeCurrentTask(body: { $0 != nil }) else { return }
-        places.withLock { $0.isWatched = true }
-        // A thread of Swift's pool may live on for ever, so its end is not waited for.
+        standing.withLock { _ = $0.insert(origin) }
+        noted()
+    }
+
+    func note(_ job: Job, _ origin: Origin) {
+        UnattendedWork.insert(job, origin, thread: number, generation: generation.load(ordering: .relaxed))
+        noted()
+    }
+
+    private func noted() {
+        hasNotes.store(true, ordering: .releasing)
+        guard !isWatched.load(ordering: .relaxed), withUnsafeCurrentTask(body: { $0 != nil }) else { return }
+        guard !isWatched.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        let generation = generation.load(ordering: .relaxed)
+        // A thread of Swift's pool may live on forever, so its end is not waited for.
         Task.detached { await self.watch(since: generation) }
     }
 
@@ -136,35 +179,28 @@ package final class Unattended: Sendable {
         var generation = generation
         while true {
             try? await Task.sleep(for: .nanoseconds(Self.patience.load(ordering: .relaxed)))
-            let (places, now, isEnd) = places.withLock { places in
-                let isEnd = places.all.isEmpty || places.generation == generation
-                if isEnd { places.isWatched = false }
-                return (places.all, places.generation, isEnd)
+            let now = self.generation.load(ordering: .relaxed)
+            if hasNotes.load(ordering: .acquiring) && now != generation {
+                // Driven meanwhile, and more has been begun since.
+                generation = now
+                continue
             }
-            // Driven meanwhile, or nothing has been begun since.
-            if now == generation { for place in places { Self.report(place) } }
-            if isEnd { return }
-            generation = now
+            // What is noted from here on has a task of its own.
+            isWatched.store(false, ordering: .releasing)
+            return reportAll()
         }
     }
 
+    /// The loop is driven. On its thread.
     func forgetPlaces() {
-        places.withLock { places in
-            if places.all.isEmpty { return }
-            places.all.removeAll(keepingCapacity: true)
-            places.generation += 1
-        }
+        guard hasNotes.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        generation.add(1, ordering: .relaxed)
+        standing.withLock { $0 = [] }
     }
 
-    func reportAll() {
-        let places = places.withLock { places in
-            defer { places.all = [] }
-            return places.all
-        }
-        for place in places { Self.report(place) }
-    }
+    func reportAll() { for place in places { Self.report(place) } }
 
-    private static func report(_ origin: Origin) {
+    static func report(_ origin: Origin) {
         if reported.withLock({ $0.insert(origin).inserted }) { LoopReport.send(.unattended(origin)) }
     }
 }

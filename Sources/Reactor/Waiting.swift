@@ -99,7 +99,7 @@ extension EventLoop {
         if !hasWaker { try openWaker() }
         guard park() else { return false }
         defer { unpark() }
-        try fetch(-1)
+        try fetch(realLimit)
         return true
     }
 
@@ -144,10 +144,9 @@ extension EventLoop {
                     handler.descriptorIsReady(ready)
                 }
             case .loop(.signals):
-                // A handler before it may have cancelled one.
-                for handler in signals.takePending() where signals.contains(handler.id) {
-                    call(.signal, handler.origin) { handler.body() }
-                }
+                guard let handler = signals.takeNext() else { break }
+                if signals.hasArrived { poller.deliverAgain() }
+                call(.signal, handler.origin) { handler.body() }
             // Its coming ended the wait, and that was all, unless it stands for another event.
             case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
             case .loop(.timer): armedDeadline = .max

@@ -87,6 +87,28 @@ import Testing
         hold.release()
     }
 
+    @Test func whatIsHandedToItAfterwardsIsReleasedAtOnce() {
+        let fate = Fate()
+        weak var ended: EventLoop?
+        do {
+            let loop = EventLoop.withLoop { $0 }
+            ended = loop
+            // Each would hold the loop that holds it.
+            loop.enqueue(fate.bound { withExtendedLifetime(loop) {} })
+            let timers = [
+                loop.schedule(after: .seconds(1), fate.bound { withExtendedLifetime(loop) {} }),
+                loop.schedule(at: .distantFuture, fate.bound { withExtendedLifetime(loop) {} }),
+                loop.schedule(every: .seconds(1), fate.bound { withExtendedLifetime(loop) {} }),
+            ]
+            loop.beforeWaiting(fate.bound { withExtendedLifetime(loop) {} })
+            loop.afterWaiting(fate.bound { withExtendedLifetime(loop) {} }).cancel()
+            #expect(fate.living == 0)
+            #expect(timers.allSatisfy { !$0.isPending })
+            #expect(timers.allSatisfy { !$0.cancel() })
+        }
+        #expect(ended == nil)
+    }
+
     @Test func itCannotBeDrivenAnyMore() {
         let loop = EventLoop.withLoop { $0 }
         #expect(throws: SystemError(.epollWait, EBADF)) { try loop.turn(.poll) }
@@ -128,6 +150,13 @@ import Testing
                 }
             }
             #expect(reports == [7907])
+        }
+    }
+
+    @Test func aStopThatComesTooLateIsNoHandler() async {
+        await #expect(processExitsWith: .success) {
+            let reports = ReportOfTheEnd.reports { EventLoop.withLoop { loop in _ = loop.remote.stop() } }
+            #expect(reports == [])
         }
     }
 

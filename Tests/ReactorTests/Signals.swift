@@ -204,6 +204,24 @@ extension ProcessWide {
             }
         }
 
+        @Test func aTurnInAHandlerDeliversTheOtherSignalsThatHaveCome() throws {
+            try withLoop { loop in
+                var log: [String] = []
+                let first = try loop.onSignal(SIGUSR1) {
+                    log.append("first begins")
+                    for _ in 0..<10 where !log.contains("second") { try! loop.turn(.poll) }
+                    log.append("first ends")
+                }
+                let second = try loop.onSignal(SIGUSR2) { log.append("second") }
+                let again = try loop.onSignal(SIGUSR1) { log.append("again") }
+                raise(SIGUSR1)
+                raise(SIGUSR2)
+                try loop.turn(.wait)
+                #expect(log == ["first begins", "second", "again", "first ends"])
+                for watch in [first, second, again] { watch.cancel() }
+            }
+        }
+
         @Test func anUnreferencedWatchDoesNotKeepTheLoop() throws {
             try withLoop { loop in
                 let watch = try loop.onSignal(SIGUSR1) {}

@@ -36,6 +36,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [Int64.max, Int64.max - 1, Int64.max - 5]) func atTheEndOfTimeTimersAreDueStill(start: Int64)
+        throws
+    {
+        let real = Syscalls()
+        var calls = real
+        calls.epollWait = { epoll, events, count, timeout in
+            if timeout < 0 { Issue.record("it waits for ever") }
+            return real.epollWait(epoll, events, count, 0)
+        }
+        try EventLoop.withLoop(clock: clock, syscalls: calls) { loop in
+            clock.advance(to: LoopInstant(nanoseconds: start))
+            #expect(loop.now < .distantFuture)
+            var fires = 0
+            loop.schedule(after: .seconds(1)) { fires += 1 }
+            loop.schedule(every: .seconds(1)) { fires += 1 }.unref()
+            loop.schedule(at: .distantFuture) { Issue.record("never") }.unref()
+            for _ in 0..<10 where fires < 2 { try loop.turn(.wait) }
+            #expect(fires == 2)
+            try loop.turn(.upTo(.seconds(1)))
+            #expect(VirtualClock(start: .distantFuture).now < .distantFuture)
+        }
+    }
+
     @Test func aTurnThatPollsOrHasWorkDoesNotMoveTime() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             loop.schedule(after: .seconds(1)) {}

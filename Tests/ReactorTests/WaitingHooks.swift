@@ -179,6 +179,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func afterAStopAnExplicitTurnWaitsInSpiteOfAHook(isVirtual: Bool) throws {
+        try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
+            var hook: EventLoop.Hook?
+            var calls = 0
+            hook = loop.beforeWaiting {
+                calls += 1
+                if calls == 1000 { hook?.cancel() }
+            }
+            var fired = false
+            loop.schedule(after: .milliseconds(1)) { fired = true }
+            loop.stop()
+            while !fired { try loop.turn(.wait) }
+            #expect(calls < 10)
+            hook?.cancel()
+        }
+    }
+
     @Test func aHookKeepsNoLoopAliveAndGoesWithIt() throws {
         let fate = Fate()
         try EventLoop.withLoop { loop in

@@ -7,8 +7,11 @@ import Reactor
 /// the outer handler goes on afterwards. There is no blocking that does not drive the loop, so a promise that this loop
 /// is to settle is never starved by waiting for it.
 ///
-/// If nothing on the loop can settle it any more, and no dispatcher has a handler of this thread, that is logged once, as
-/// `LogEvent.hangCannotEnd`, and `hang` goes on waiting for other threads. With a time-out it is logged when the time is up.
+/// Two things are logged, each once for a line of code, and `hang` goes on waiting:
+/// - `LogEvent.hangDeadlock`, at once: the promise is settled by a handler further down this thread's stack, which cannot
+///   return before `hang` does.
+/// - `LogEvent.hangCannotEnd`: for a second nothing on the loop could have settled the promise, and no dispatcher had a
+///   handler of this thread, so only another thread can. With a time-out it is logged when the time is up.
 ///
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
 /// - Throws: the promise's error; `PromiseError.timedOut`; `.loopEnded` if this loop is being stopped for good, see
@@ -90,24 +93,25 @@ extension Core {
         defer { loop._withUnsafeGuaranteedRef { WakeUp.giveBack(wakeUp, to: $0) } }
         let timer = timeout.map { limit in loop._withUnsafeGuaranteedRef { $0.schedule(after: limit) {} } }
         defer { timer?.cancel() }
-        var hasWarned = false
+        if loop._withUnsafeGuaranteedRef({ $0.isInsideHandler }) && isHeldUpByThisStack { reportDeadlock(what, caller) }
+        var watch = HangWatch()
         while true {
             if let settled { return settled }
+            let isStuck = watch.isWatching && !loop._withUnsafeGuaranteedRef { $0.canWakeItself }
             // With a time-out it is said when the time is up, and the timer, which is ours, has gone.
-            if !hasWarned && !loop._withUnsafeGuaranteedRef({ $0.canWakeItself }) {
-                hasWarned = true
-                warn(what, caller)
+            if isStuck && watch.isOver(isTimedOut: timer != nil) {
+                reportStuck(what, caller)
                 continue
             }
             if let timer, !timer.isPending { throw PromiseError.timedOut }
             if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.isToStop }) { throw PromiseError.loopEnded }
-            try loop._withUnsafeGuaranteedRef { try $0.turn(.wait) }
+            if isStuck {
+                try loop._withUnsafeGuaranteedRef { try $0.turn(forRealAtMost: watch.remaining) }
+            } else {
+                watch.restart()
+                try loop._withUnsafeGuaranteedRef { try $0.turn(.wait) }
+            }
         }
-    }
-
-    @inline(never)
-    private func warn(_ what: () -> String, _ caller: Origin) {
-        conf.log(.hangCannotEnd(provenance(type: what(), origin: root.placeOfMaking), at: caller))
     }
 }
 

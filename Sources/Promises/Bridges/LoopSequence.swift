@@ -40,7 +40,7 @@ public struct LoopSequence<Element>: AsyncSequence {
         ///   thread than the loop's.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             if isOver { return nil }
-            guard source.loop.isUsableHere else {
+            guard source.loop.isDrivenHere else {
                 throw PromiseError.badInput(
                     "\(source.name) was asked for its next element on a thread that is not its loop's; iterate in an "
                         + "actor whose executor is the loop's remote, or in EventLoop.run { … }")

@@ -185,6 +185,20 @@ final class Gathering: Gatherer, @unchecked Sendable {
         lose()
     }
 
+    override func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {
+        // One of those that are all needed; or each of those that race.
+        var areAllHeldUp = rule.isRace
+        var hasSources = false
+        for index in 0..<count {
+            guard case .waiting(let node) = slots[index] else { continue }
+            hasSources = true
+            let isHeldUp = node._withUnsafeGuaranteedRef { $0.isHeldUp(here, &limit) }
+            if isHeldUp && !rule.isRace { return true }
+            areAllHeldUp = areAllHeldUp && isHeldUp
+        }
+        return hasSources && areAllHeldUp
+    }
+
     /// Cancels what it waits for, as far as nobody else does.
     override func stopProducing() -> Bool {
         for index in 0..<count {

@@ -259,6 +259,9 @@ private final class CancelJob: Job {
     }
 
     override func run() { core.cancel(request) }
+
+    // It is no handler; those that it would have cancelled are reported themselves.
+    override var isReportedUndelivered: Bool { false }
 }
 
 /// Calls the body if the promise was cancelled; see `Resolver.onCancel`.
@@ -288,6 +291,9 @@ private final class CancelledRun: Job {
         self.error = error
         super.init()
     }
+
+    // Reported as the handler that the core is.
+    override var isCountedAsWaiting: Bool { core.countsAsWaiting }
 
     override func run() {
         core.upstream.store(Core.cancellation(error), ordering: .relaxed)

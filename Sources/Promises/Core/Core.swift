@@ -52,8 +52,13 @@ class Core: Job, @unchecked Sendable {
     }
     /// Whether the loop counts it among the handlers that wait on it. Of the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
-    /// Whether `Records` knows it. Set under the lock there; atomic since any thread may set it, and another be the last.
-    final let isAnnotated = Atomic(false)
+    /// Which tables beside the cores know it: `isRecorded`, `isNoted`. Atomic since any thread may set it, and another be the
+    /// last.
+    final let annotations = Atomic<UInt8>(0)
+    /// `Records` knows it. Set under the lock there.
+    static var isRecorded: UInt8 { 1 }
+    /// Its thread may never drive its loop, so the place is noted; see `EventLoop.note`.
+    static var isNoted: UInt8 { 2 }
     /// Whether it waits here by way of a promise that was linked to the one whose list it stands in. Written before it is
     /// pushed there.
     @exclusivity(unchecked) final var cameByLink = false
@@ -86,6 +91,8 @@ class Core: Job, @unchecked Sendable {
         static var notListening: Role { Role(rawValue: 4) }
         /// It is a `hang`'s, runs nothing, and so has no place in the order of the others.
         static var onlyWaking: Role { Role(rawValue: 64) }
+        /// A timer cancels it if its source takes too long.
+        @usableFromInline static var hasDeadline: Role { Role(rawValue: 128) }
         /// What a promise that is settled with it as the only waiter must look at.
         static var unusual: Role { [.inlineAtHome, .onlyWatching] }
         /// Its operation is told of a cancellation and not destroyed by it: it cleans up.
@@ -186,7 +193,11 @@ class Core: Job, @unchecked Sendable {
     /// made by hand. False if that cannot be done, or somebody was faster; if true, the right to settle is the caller's.
     func stopProducing() -> Bool { false }
 
-    /// The same for a promise made by hand that may wait for something, on any thread; see `Stopping`.
+    /// Whether what settles this promise, which has no source, waits for handlers that run further down this thread's stack;
+    /// see `isHeldUp`.
+    func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool { false }
+
+    /// `stopProducing` for a promise made by hand that may wait for something, on any thread; see `Stopping`.
     func stopByHand(with error: (any Error)?) -> Stopping { stopProducing() ? .stopped(nil) : .refused }
 
     /// `stopByHand` has stopped it, and it has settled.
@@ -211,10 +222,27 @@ class Core: Job, @unchecked Sendable {
     }
 
     override var isReportedUndelivered: Bool { !role.contains(.onlyWatching) }
+    override var isCountedAsWaiting: Bool { countsAsWaiting }
+
+    /// It is pending, and is not one of those that stay so forever. Under a lock that its end would need, since it may be
+    /// about to end: so it is not retained.
+    override var isStillWaiting: Bool {
+        isPendingAtRoot && unmanagedRoot.toOpaque() != Unmanaged.passUnretained(Core.never).toOpaque()
+    }
+
+    /// Whether it is pending, for who does not own it; see `isStillWaiting`.
+    final var isPendingAtRoot: Bool {
+        let root = unmanagedRoot
+        let kind = root._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
+        // A link: made since.
+        return kind == State.pending || kind == State.link
+    }
 
     // Asked only while handlers are measured.
     override var kind: HandlerKind { .promiseHandler }
-    override var startedAt: Origin? { Records.record(of: self)?.step?.origin }
+    override var startedAt: Origin? {
+        Records.record(of: self)?.step.flatMap { $0.origin.isKnown ? $0.origin : nil }
+    }
     override var subject: (any AnyObject & Sendable)? { Records.record(of: self) }
 
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
@@ -241,11 +269,11 @@ class Core: Job, @unchecked Sendable {
     final func retain() { _ = Unmanaged.passUnretained(self).retain() }
 
     deinit {
-        let isAnnotated = isAnnotated.load(ordering: .relaxed)
+        let isAnnotated = annotations.load(ordering: .relaxed) != 0
         // A plain value leaves nothing to do; not even a call.
         let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isTrivial)
         if seen == State.fulfilled | State.isTrivial && !isAnnotated { return }
-        if isAnnotated { endWithRecord() } else { end() }
+        if isAnnotated { endAnnotated() } else { end() }
     }
 }
 

@@ -41,8 +41,9 @@ extension Core {
     /// Called by the producer, while it still holds the core.
     func producerIsGone(_ error: @autoclosure () -> PromiseError = .ofNobody) {
         guard isOpen else { return }
-        if conf.abandoned == .log { return forsake() }
-        storeError(error(), nil)
+        let error = error()
+        if error.staysPending { return forsake() }
+        storeError(error, nil)
         retain()
         settle(State.rejected)
     }
@@ -57,7 +58,7 @@ extension Core {
             if seen & State.isBusy != 0 {
                 sched_yield()
             } else if let waiter = Self.waiters(seen) {
-                if exchange(seen, seen & ~State.pointerMask) { deliver(waiter, Upstream.forsaken) }
+                if exchange(seen, seen & ~State.pointerMask) { deliverList(waiter, Upstream.forsaken) }
             } else {
                 let never = Unmanaged.passRetained(Core.never)
                 if exchange(seen, UInt(bitPattern: never.toOpaque()) | State.link) { return }

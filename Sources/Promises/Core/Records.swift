@@ -4,7 +4,7 @@ import Reactor
 /// The records of all promises that have one, by the address of their core. A table beside the cores, so that a promise
 /// without name and trace pays nothing for those that have them.
 ///
-/// A core whose `isAnnotated` is set takes its record out before it ends, so a core that is found here may be looked
+/// A core whose `annotations` say so takes its record out before it ends, so a core that is found here may be looked
 /// at under the lock. Nothing foreign runs under the lock.
 enum Records {
     // nonisolated(unsafe): touched under `lock` only, and so never twice at a time.
@@ -27,8 +27,12 @@ enum Records {
 
     private static func address(_ core: Core) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(core).toOpaque() }
 
+    static func isRecorded(_ core: Core) -> Bool {
+        core.annotations.load(ordering: .relaxed) & Core.isRecorded != 0
+    }
+
     private static func record(_ core: Core) -> Record? {
-        core.isAnnotated.load(ordering: .relaxed) ? records[address(core)] : nil
+        isRecorded(core) ? records[address(core)] : nil
     }
 
     private static func insert(
@@ -42,7 +46,7 @@ enum Records {
             record.name = old.name
             old.leave()
         }
-        core.isAnnotated.store(true, ordering: .relaxed)
+        core.annotations.bitwiseOr(Core.isRecorded, ordering: .relaxed)
         return record
     }
 
@@ -101,14 +105,14 @@ enum Records {
 
     /// What is known of `core`, which the caller holds.
     static func record(of core: Core) -> Record? {
-        guard core.isAnnotated.load(ordering: .relaxed) else { return nil }
+        guard isRecorded(core) else { return nil }
         // Or the report would find nobody who knows what a record is.
         _ = conf
         return withLock { record(core) }
     }
 
     static func provenance(_ core: Core, type: String?, origin: Origin?) -> Provenance {
-        guard core.isAnnotated.load(ordering: .relaxed) else { return Provenance(type: type, origin: origin) }
+        guard isRecorded(core) else { return Provenance(type: type, origin: origin) }
         return withLock {
             let record = record(core)
             return Provenance(
@@ -140,9 +144,12 @@ enum Records {
 }
 
 extension Core {
-    /// The end of a core that `Records` knows. Out of line, for the sake of those that it does not know.
+    /// The end of a core that `Records` knows, or whose place has been noted. Out of line, for the sake of all others.
     @inline(never)
-    func endWithRecord() { end(Records.remove(self)) }
+    func endAnnotated() {
+        if annotations.load(ordering: .relaxed) & Core.isNoted != 0 { leaveUnattendedWork() }
+        end(Records.isRecorded(self) ? Records.remove(self) : nil)
+    }
 
     /// What is known of this promise. Any thread.
     func provenance(type: String? = nil, origin: Origin?) -> Provenance {

@@ -118,6 +118,7 @@ final class ResolverToken: Sendable {
         // Mostly it has settled; finding that out retains nothing.
         guard Unmanaged.passUnretained(core)._withUnsafeGuaranteedRef({ $0.claim() }) else { return }
         Reports.abandoned(core)
-        if conf.abandoned == .log { core.forsake() } else { core.reject(PromiseError.ofNobody) }
+        let error = PromiseError.ofNobody
+        if error.staysPending { core.forsake() } else { core.reject(error) }
     }
 }

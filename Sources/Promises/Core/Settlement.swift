@@ -238,16 +238,21 @@ extension Core {
     }
 
     /// Sends these on their way, oldest first, each with a reference to this core.
-    func deliver(_ first: Unmanaged<Job>?, _ mark: UInt) {
+    func deliverList(_ first: Unmanaged<Job>?, _ mark: UInt) {
         var oldest = Job.reversed(first)
         while let node = oldest {
             oldest = node._withUnsafeGuaranteedRef { $0.next }
-            retain()
-            guard !Self.deliver(node, from: address, address | mark) else { continue }
-            // It was withdrawn, and only its place was still taken.
-            node.release()
-            Unmanaged.passUnretained(self).release()
+            deliver(node, mark)
         }
+    }
+
+    @inline(__always)
+    private func deliver(_ node: Unmanaged<Job>, _ mark: UInt) {
+        retain()
+        if Self.deliver(node, from: address, address | mark) { return }
+        // It was withdrawn, and only its place was still taken.
+        node.release()
+        Unmanaged.passUnretained(self).release()
     }
 
     /// Sends a waiter on its way that waits for the core at `source`, with `word` as what it is told; a reference comes

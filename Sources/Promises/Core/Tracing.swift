@@ -24,7 +24,9 @@ enum Tracing {
         // What is dispatched has its handler elsewhere, and what is made by hand needs no loop.
         guard core.loop == EventLoop.addressOfThisThread, !(core is DispatchedResult) else { return }
         if source == nil && (core.role.contains(.madeByHand) || core.settled != nil) { return }
-        EventLoop.ofThisThread.handlerWasAttached(origin)
+        // A property does not know its caller, but perhaps the line that made what it was called on.
+        let place = origin.isKnown ? origin : source?.placeOfMaking ?? origin
+        if EventLoop.ofThisThread.note(core, place) { core.annotations.bitwiseOr(Core.isNoted, ordering: .relaxed) }
     }
 
     @usableFromInline @inline(never)

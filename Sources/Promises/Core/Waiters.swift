@@ -181,4 +181,7 @@ private final class SweepJob: Job {
     }
 
     override func run() { core.sweep() }
+
+    // The list goes with its core.
+    override var isReportedUndelivered: Bool { false }
 }

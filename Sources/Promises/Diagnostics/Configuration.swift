@@ -77,7 +77,8 @@ public final class Configuration: Sendable {
 public enum AbandonPolicy: UInt8, Sendable {
     /// It is logged, and rejected with `PromiseError.abandoned`. A guarantee can only be logged. The default.
     case reject
-    /// It is logged, and stays pending for ever, as in PromiseKit. What waits for it is let go, a `timeout` among it.
+    /// It is logged, and stays pending forever, as in PromiseKit. What waits for it is released, a `timeout` among it. What
+    /// was to be settled by a loop that has ended is rejected with `PromiseError.loopEnded` all the same.
     case log
     /// The program traps, naming the line that made the promise.
     case trap

@@ -13,9 +13,13 @@ public enum LogEvent: Sendable {
     case cauterized(any Error, Provenance)
     /// A loop ended, with its thread or its scope, while so many handlers still waited to run on it; they never will.
     case undeliveredHandlers(Int)
-    /// `hang` waits for a promise, and nothing on this thread's loop could ever settle it: no job, no timer, no
-    /// descriptor, no signal. Only another thread still can. What it waits for, and the line of the `hang`.
+    /// `hang` waits for a promise, and for a second nothing on this thread's loop could have settled it: no job, no timer, no
+    /// descriptor, no signal. Only another thread still can. What it waits for, and the line of the `hang`; once a line.
     case hangCannotEnd(Provenance, at: Origin)
+    /// `hang` was called in a handler, directly or not, and waits for a promise that only this handler settles, or another one
+    /// that hangs further down the stack: it cannot return before the hang does. What it waits for, and the line of the `hang`;
+    /// once a line.
+    case hangDeadlock(Provenance, at: Origin)
     /// A listener cannot accept and pauses, 100 ms at a time: descriptors or memory have run out, or the kernel refused 64
     /// connections in a row. Once an episode, which ends when a connection is accepted.
     case acceptPaused(any Error)
@@ -54,19 +58,18 @@ extension LogEvent: CustomStringConvertible {
         case .cauterized(let error, let promise):
             "cauterized: \(error)\(promise.ofRejection)"
         case .undeliveredHandlers(let count):
-            "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
+            LoopReport.undelivered(count).description
         case .hangCannotEnd(let promise, let origin):
             "hang at \(origin) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
+        case .hangDeadlock(let promise, let origin):
+            "hang at \(origin) waits for \(promise), which is settled by a handler that cannot return before the hang does"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
-        case .watchPaused(let error):
-            "cannot watch a descriptor for now: \(error)"
-        case .staleWatch(let descriptor, let origin):
-            "descriptor \(descriptor) was closed while it was watched\(origin.map { " at \($0)" } ?? ""); cancel the watch first"
-        case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
+        case .watchPaused(let error): LoopReport.describe(watchPaused: error)
+        case .staleWatch(let descriptor, let origin): LoopReport.staleWatch(descriptor, origin).description
+        case .taskOfEndedLoop: LoopReport.taskOfEndedLoop.description
         case .unattendedHandler(let origin):
-            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
-                + "with on:, await the promise, or drive this loop by run() or hang(), in an async main by driveAsyncMain()"
+            LoopReport.unattended(origin).description
         case .awaitCannotEnd(let promise, let error):
             "a task waits for \(promise), and never goes on: \(error)"
         case .loopFailed(let name, let error):

@@ -35,6 +35,11 @@ public enum PromiseError: Error, Sendable {
     /// What it comes to if nobody is left who could settle a promise.
     static var ofNobody: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
 
+    /// Whether `conf.abandoned` says that what would be rejected so stays pending. The end of a loop is no abandonment.
+    var staysPending: Bool {
+        if case .abandoned = self { conf.abandoned == .log } else { false }
+    }
+
     /// What it comes to if all of several were rejected.
     @usableFromInline
     static func ofNone(_ errors: [any Error]) -> PromiseError {

@@ -39,6 +39,7 @@ extension Trace.Step: CustomStringConvertible {
 
     fileprivate func text(isNamed: Bool) -> String {
         let name = isNamed ? name.map { " \"\($0)\"" } : nil
-        return "\(operation) at \(origin)" + (name ?? "") + (awaited.map { " [awaits: \($0)]" } ?? "")
+        let place = origin.isKnown ? " at \(origin)" : ""
+        return operation + place + (name ?? "") + (awaited.map { " [awaits: \($0)]" } ?? "")
     }
 }

@@ -118,14 +118,15 @@ final class DispatchedResult: Core, @unchecked Sendable {
     func endUnrun(_ source: Unmanaged<Core>, _ error: (any Error)?) {
         if let error, case .byError = failure { return end(rejectedWith: error) }
         Reports.abandoned(self)
+        let outcome = PromiseError.ofNobody
         if case .beforeAnEnd = failure {
             source._withUnsafeGuaranteedRef { Reports.unhandled($0.error, $0.provenance(origin: $0.origin)) }
             store(())
             end(State.fulfilled | Core.flags(Void.self))
-        } else if conf.abandoned == .log {
+        } else if outcome.staysPending {
             endForsaken()
         } else {
-            end(rejectedWith: PromiseError.ofNobody)
+            end(rejectedWith: outcome)
         }
     }
 

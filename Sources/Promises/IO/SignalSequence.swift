@@ -15,7 +15,7 @@ public func signals(
     _ signals: CInt..., file: StaticString = #fileID, line: UInt = #line
 ) throws(SystemError) -> LoopSequence<CInt> {
     let loop = EventLoop.ofThisThread
-    loop.handlerWasAttached(Origin(file, line))
+    loop.note(Origin(file, line))
     let feed = SignalFeed("signals", on: loop)
     for signal in signals { try feed.watch(signal) }
     return LoopSequence(feed)

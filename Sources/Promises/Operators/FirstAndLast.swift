@@ -8,7 +8,7 @@ extension Thenable where T: Sequence {
     )
     @inlinable @inline(__always)
     public var firstValue: Promise<T.Element> {
-        map("firstValue", { try PromiseError.present($0.first { _ in true }) }, #fileID, #line)
+        map("firstValue", { try PromiseError.present($0.first { _ in true }) }, "", 0)
     }
 
     /// The first element that `body` accepts; if there is none, rejects with `PromiseError.emptySequence`. An error that
@@ -30,7 +30,7 @@ extension Thenable where T: BidirectionalCollection {
         message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
-    public var lastValue: Promise<T.Element> { map("lastValue", { try PromiseError.present($0.last) }, #fileID, #line) }
+    public var lastValue: Promise<T.Element> { map("lastValue", { try PromiseError.present($0.last) }, "", 0) }
 
     /// The last element that `body` accepts, sought from the end; if there is none, rejects with
     /// `PromiseError.emptySequence`. An error that `body` throws rejects.
@@ -51,7 +51,7 @@ extension Guarantee where T: Sequence {
         message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
-    public var firstValue: Guarantee<T.Element?> { map("firstValue", { $0.first { _ in true } }, #fileID, #line) }
+    public var firstValue: Guarantee<T.Element?> { map("firstValue", { $0.first { _ in true } }, "", 0) }
 
     /// The first element that `body` accepts, or nil.
     @available(
@@ -71,7 +71,7 @@ extension Guarantee where T: BidirectionalCollection {
         message: "no loop runs the handler in an async function; use on:, or await value"
     )
     @inlinable @inline(__always)
-    public var lastValue: Guarantee<T.Element?> { map("lastValue", { $0.last }, #fileID, #line) }
+    public var lastValue: Guarantee<T.Element?> { map("lastValue", { $0.last }, "", 0) }
 
     /// The last element that `body` accepts, sought from the end, or nil.
     @available(

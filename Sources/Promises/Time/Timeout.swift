@@ -41,7 +41,7 @@ extension Thenable {
         _ deadline: LoopDeadline, _ error: any Error, _ file: StaticString, _ line: UInt
     ) -> Promise<T> {
         let source = asPromise().core
-        let child = source.derive(Timeout<T>(deadline))
+        let child = source.derive(Timeout<T>(deadline), role: .hasDeadline)
         deadline.start(child, error)
         return Promise(child.traced("timeout", after: source, Promise<T>.self, file, line))
     }
@@ -68,7 +68,7 @@ final class LoopDeadline {
     private var timer: EventLoop.Timer?
 
     @usableFromInline
-    init(after delay: Duration) { moment = loop.now.advanced(by: delay) }
+    init(after delay: Duration) { moment = loop.deadline(after: delay) }
 
     @usableFromInline
     init(at moment: EventLoop.Instant) { self.moment = moment }
@@ -84,7 +84,7 @@ final class LoopDeadline {
     }
 
     deinit {
-        // Another thread is here only when the loop is ending, and lets go of its timers itself.
+        // Any other thread is here only when the loop is ending, and releases its timers itself.
         if loop.isUsableHere { timer?.cancel() }
     }
 }

@@ -46,6 +46,7 @@ private struct Maybe: CancellableError {
             .abandoned(Provenance(origin: origin)), .abandoned(Provenance()),
             .unhandledRejection(Flaw(1), Provenance(origin: origin)), .unhandledRejection(Flaw(1), Provenance()),
             .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd(Provenance(), at: origin),
+            .hangDeadlock(Provenance(), at: origin),
             .acceptPaused(Flaw(2)), .awaitCannotEnd(Provenance(origin: origin), PromiseError.loopEnded),
         ]
         #expect(

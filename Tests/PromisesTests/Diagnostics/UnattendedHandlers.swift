@@ -148,6 +148,115 @@ import Testing
         #expect(seen.value == [true, false, false, false])
     }
 
+    /// The lines below `line` that a thread notes which does `body` and drives nothing.
+    private func notedLines(below line: UInt, _ body: @escaping @Sendable () -> Void) -> [UInt] {
+        let lines = Shared<[UInt]>([])
+        Strand.run {
+            let loop = EventLoop.current
+            body()
+            let places = loop.unattendedPlaces.filter { $0.file.hasSuffix("/UnattendedHandlers.swift") }
+            let noted = places.map { UInt($0.line) - line }
+            lines.change { $0 = noted }
+            while loop.isReady { try? loop.turn(.poll) }
+        }
+        return lines.value
+    }
+
+    @Test func whatIsOverIsForgotten() {
+        let (promise, resolver) = Promise<Int>.pending()
+        let held = Shared<[Promise<Int>]>([])
+        let line: UInt = #line
+        let noted = notedLines(below: line) {
+            after(.seconds(3600)).cancel()
+            let mapped = promise.map { $0 + 1 }
+            mapped.cancel()
+            let all = when(fulfilled: Promise.value(1), Promise.value(2))
+            // Released by its promise's end.
+            Promise<Int>.pending().promise.done { _ in }.ignoringErrors()
+            let waits = promise.map { $0 + 2 }
+            held.change { $0 = [mapped, waits] }
+            withExtendedLifetime((all, mapped)) {}
+        }
+        // The seventh line hands its rejection on by jobs, which wait still.
+        #expect(noted.filter { $0 != 7 } == [8])
+        withExtendedLifetime(resolver) {}
+    }
+
+    @Test func whatRunsBeforeTheFirstTurnOfAHangIsNoted() {
+        let line: UInt = #line
+        let noted = notedLines(below: line) {
+            let (never, resolver) = Promise<Int>.pending()
+            expect(
+                Promise.value(1).then { value -> Promise<Int> in
+                    never.map { $0 }.ignoringErrors()
+                    return .value(value)
+                }, gives: 1)
+            withExtendedLifetime(resolver) {}
+        }
+        #expect(noted == [])
+    }
+
+    @Test func aPropertyIsReportedAtTheLineOfItsPromise() {
+        let line: UInt = #line
+        let noted = notedLines(below: line) {
+            let (promise, resolver) = Promise<[Int]>.pending()
+            let (first, last) = (promise.firstValue, promise.lastValue)
+            withExtendedLifetime((first, last, resolver)) {}
+        }
+        #expect(noted == [2])
+    }
+
+    @Test func aCancellationThatALoopLeavesBehindIsNoHandler() {
+        let lines = logged {
+            EventLoop.withLoop { _ in
+                let timer = after(.seconds(3600))
+                Strand.run { timer.cancel() }
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func aReadyHandlerIsCountedOnce() {
+        inLoop { loop in
+            let mapped = Promise.value(1).map { $0 + 1 }
+            #expect(loop.undeliveredCount == 1)
+            let (promise, resolver) = Promise<Int>.pending()
+            let waiting = promise.map { $0 }
+            #expect(loop.undeliveredCount == 2)
+            loop.enqueue {}
+            #expect(loop.undeliveredCount == 3)
+            _ = try? loop.turn(.poll)
+            waiting.cancel()
+            #expect(loop.undeliveredCount == 0)
+            withExtendedLifetime((mapped, resolver)) {}
+        }
+    }
+
+    @Test func theEndOfTheProcessReportsLivingThreadsInTheWordsOfTheLog() async throws {
+        let result = try await #require(
+            processExitsWith: .success, observing: [\.standardErrorContent]
+        ) {
+            // `conf` is not touched.
+            let attached = Gate()
+            _ = Strand {
+                let (promise, resolver) = Promise<Int>.pending()
+                let kept = promise.map { $0 + 1 }
+                after(.seconds(3600)).cancel()
+                attached.open()
+                Gate().wait()
+                withExtendedLifetime((kept, resolver)) {}
+            }
+            attached.wait()
+            // Unlike the end of an exit test, it runs what atexit(3) was given.
+            exit(0)
+        }
+        let lines = String(decoding: result.standardErrorContent, as: UTF8.self).split(separator: "\n")
+            .filter { $0.hasPrefix("swift-reactor: ") }
+        let line = UInt(#line) - 19
+        let event = LogEvent.unattendedHandler(at: Origin(#fileID, line))
+        #expect(lines.map(String.init) == ["swift-reactor: \(event)"])
+    }
+
     @Test func notOnALoopThatIsDriven() throws {
         let worker = try EventLoop.spawn()
         let places = Shared(-1)

@@ -1,0 +1,56 @@
+import Glibc
+
+/// What has been begun on threads whose loop may never be driven, by the address of its job, until the job ends.
+///
+/// A job that is found here may be looked at under the lock of its shard: before it is taken apart it takes itself out. So no
+/// reference is taken, and nothing ends on another thread than it would otherwise. Nothing foreign runs under the lock.
+enum UnattendedWork {
+    private struct Entry {
+        /// The number of the `Unattended` of its thread, and its generation.
+        let thread: Int
+        let generation: Int
+        let origin: Origin
+    }
+
+    /// Several, each with a lock, so that threads which attach many handlers seldom wait for one another.
+    private static let shards = (0..<16).map { _ in Guarded<[UnsafeMutableRawPointer: Entry]>([:]) }
+
+    private static func shard(of job: UnsafeMutableRawPointer) -> Guarded<[UnsafeMutableRawPointer: Entry]> {
+        // The lowest bits of addresses are all equal.
+        let address = UInt(bitPattern: job)
+        return shards[Int((address >> 4 ^ address >> 9) & 15)]
+    }
+
+    private static func address(_ job: Job) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(job).toOpaque() }
+
+    static func insert(_ job: Job, _ origin: Origin, thread: Int, generation: Int) {
+        let entry = Entry(thread: thread, generation: generation, origin: origin)
+        let job = address(job)
+        shard(of: job).withLock { $0[job] = entry }
+    }
+
+    static func remove(_ job: Job) {
+        let job = address(job)
+        shard(of: job).withLock { _ = $0.removeValue(forKey: job) }
+    }
+
+    /// Where what still waits on a thread has been begun since it was driven last, each place once, in the order of the lines.
+    static func places(ofThread thread: Int, generation: Int) -> [Origin] {
+        var places: Set<Origin> = []
+        for shard in shards {
+            shard.withLock { entries in
+                for (job, entry) in entries where entry.thread == thread && entry.generation == generation {
+                    if places.contains(entry.origin) { continue }
+                    let isPending = Unmanaged<Job>.fromOpaque(job)._withUnsafeGuaranteedRef { $0.isStillWaiting }
+                    if isPending { places.insert(entry.origin) }
+                }
+            }
+        }
+        return places.sorted { ($0.file, $0.line) < ($1.file, $1.line) }
+    }
+}
+
+extension Job {
+    /// The job, which has been noted by `EventLoop.note`, is about to be taken apart.
+    package func leaveUnattendedWork() { UnattendedWork.remove(self) }
+}

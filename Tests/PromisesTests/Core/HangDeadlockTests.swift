@@ -1,0 +1,161 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What a `hang` says when it cannot end, and that it does not say so of what can.
+@Suite(.serialized) struct HangDeadlockTests {
+    /// Hangs on `promise` in vain, with a timer on the loop that could wake it, and answers what was logged.
+    private func logOfHanging(_ body: (EventLoop) throws -> Void) rethrows -> [String] {
+        try logged { try inLoop(body) }
+    }
+
+    @Test func aHandlerThatHangsOnItsOwnPromiseIsReportedAlthoughTimersAreLeft() throws {
+        let lines = try logOfHanging { loop throws in
+            loop.schedule(every: .seconds(60)) {}.unref()
+            var own: Promise<Int>?
+            var failure: (any Error)?
+            own = after(.seconds(1)).asPromise().map { () throws -> Int in
+                do { return try hang(own!, timeout: .seconds(3600)) } catch { failure = error }
+                return 7
+            }
+            expect(own!, gives: 7)
+            #expect(failure as? PromiseError == .timedOut)
+        }
+        #expect(lines.count == 1)
+        #expect(lines.first?.contains("cannot return before the hang does") == true)
+    }
+
+    @Test func alsoWhereItHangsOnWhatFollows() throws {
+        let lines = try logOfHanging { loop throws in
+            var last: Promise<Int>?
+            let first = after(.seconds(1)).asPromise().map { () -> Int in
+                _ = try? hang(last!, timeout: .seconds(3600))
+                return 7
+            }
+            last = first.then { value in after(.seconds(1)).map { value } }.map { $0 + 1 }
+            expect(last!, gives: 8)
+        }
+        #expect(lines.count == 1)
+        #expect(lines.first?.contains("cannot return before the hang does") == true)
+    }
+
+    @Test func alsoWhereAllOfAWhenAreNeeded() throws {
+        let lines = try logOfHanging { loop throws in
+            var all: Promise<[Int]>?
+            let first = after(.seconds(1)).asPromise().map { () -> Int in
+                _ = try? hang(all!, timeout: .seconds(3600))
+                return 7
+            }
+            all = when(fulfilled: [first, after(.seconds(5)).map { 1 }.asPromise()])
+            expect(all!, gives: [7, 1])
+        }
+        #expect(lines.count == 1)
+    }
+
+    @Test func notWhereTheHandlerWaitsForAnother() throws {
+        let lines = try logOfHanging { loop throws in
+            let other = after(.seconds(2)).asPromise().then { after(.seconds(1)).map { 3 } }
+            let own = after(.seconds(1)).asPromise().map { try hang(other.map { $0 + 1 }) }
+            expect(own, gives: 4)
+        }
+        #expect(lines == [])
+    }
+
+    @Test func notWhereARaceHasAnotherWinner() throws {
+        let lines = try logOfHanging { loop throws in
+            var fastest: Promise<Int>?
+            let first = after(.seconds(1)).asPromise().map { () throws -> Int in try hang(fastest!) + 1 }
+            fastest = race(first, after(.seconds(5)).map { 1 }.asPromise())
+            expect(first, gives: 2)
+        }
+        #expect(lines == [])
+    }
+
+    @Test func notWhereATimeOutEndsIt() throws {
+        let lines = try logOfHanging { loop throws in
+            var limited: Promise<Int>?
+            let own = after(.seconds(1)).asPromise().map { () -> Int in
+                #expect(throws: PromiseError.timedOut) { try hang(limited!) }
+                return 7
+            }
+            // It cancels what it waits for, which runs.
+            limited = own.map { $0 }.timeout(.seconds(5))
+            expect(limited!, failsWith: PromiseError.timedOut)
+        }
+        #expect(lines == [])
+    }
+
+    @Test func aHangGoesOnAfterAStopInSpiteOfAHook() throws {
+        try inLoop { loop throws in
+            var calls = 0
+            var hook: EventLoop.Hook?
+            hook = loop.beforeWaiting {
+                calls += 1
+                if calls == 1000 { hook?.cancel() }
+            }
+            loop.stop()
+            hang(after(.seconds(1)))
+            #expect(calls < 10)
+            hook?.cancel()
+        }
+    }
+
+    @Test func aPipeThatHangsOnWhatItAttachesToItsPromiseEnds() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let values = Shared<[Int]>([])
+            promise.pipe { _ in
+                let value = (try? hang(promise.map { $0 + 1 }, timeout: .seconds(60))) ?? -1
+                values.change { $0.append(value) }
+            }
+            let other = promise.map { $0 }
+            resolver.fulfill(1)
+            expect(other, gives: 1)
+            #expect(values.value == [2])
+        }
+    }
+
+    @Test func aPipeThatHangsOnAHandlerAttachedAfterItEnds() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let mapped = Shared<[Promise<Int>]>([])
+            let values = Shared<[Int]>([])
+            promise.pipe { _ in
+                let value = (try? hang(mapped.value[0], timeout: .seconds(60))) ?? -1
+                values.change { $0.append(value) }
+            }
+            let late = promise.map { $0 + 1 }
+            mapped.change { $0 = [late] }
+            resolver.fulfill(1)
+            expect(late, gives: 2)
+            #expect(values.value == [2])
+        }
+    }
+
+    @Test func whatAnotherThreadSettlesSoonIsNotReported() throws {
+        let lines = try logged {
+            try EventLoop.withLoop { _ throws in
+                for round in 0..<20 {
+                    let (promise, resolver) = Promise<Int>.pending()
+                    let strand = Strand { resolver.fulfill(round) }
+                    #expect(try hang(promise) == round)
+                    strand.join()
+                }
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test func norInVirtualTime() throws {
+        let lines = try logged {
+            try inLoop { _ throws in
+                let (promise, resolver) = Promise<Int>.pending()
+                let strand = Strand { resolver.fulfill(1) }
+                #expect(try hang(promise) == 1)
+                strand.join()
+            }
+        }
+        #expect(lines == [])
+    }
+}

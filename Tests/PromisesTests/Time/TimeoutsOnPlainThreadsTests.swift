@@ -1,0 +1,46 @@
+import Promises
+import Reactor
+import Testing
+
+/// Time-outs on threads that own a loop and drive it only now and then.
+@Suite struct TimeoutsOnPlainThreadsTests {
+    @Test func aSettledPromiseLeavesNoTimer() {
+        let hasTimer = Shared<Bool?>(nil)
+        Strand.run {
+            expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
+            let after = EventLoop.current.nextDeadline != nil
+            hasTimer.change { $0 = after }
+        }
+        #expect(hasTimer.value == false)
+    }
+
+    @Test func aCancellationOutsideATurnLeavesNoTimer() {
+        let hasTimer = Shared<Bool?>(nil)
+        Strand.run {
+            let limited = endless().timeout(.seconds(3600))
+            limited.cancel()
+            let after = EventLoop.current.nextDeadline != nil
+            hasTimer.change { $0 = after }
+        }
+        #expect(hasTimer.value == false)
+    }
+
+    @Test func aThreadOfSwiftsPoolKeepsNoTimerEither() async {
+        let hasTimer = await Task.detached {
+            @Sendable func wait() -> Bool {
+                EventLoop.withLoop { loop in
+                    expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
+                    return loop.isAlive
+                }
+            }
+            @Sendable func waitOnItsOwnLoop() -> Int {
+                let before = EventLoop.current.whatKeepsItAlive.timers
+                expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
+                return EventLoop.current.whatKeepsItAlive.timers - before
+            }
+            return (wait(), waitOnItsOwnLoop())
+        }.value
+        #expect(hasTimer.0 == false)
+        #expect(hasTimer.1 == 0)
+    }
+}
