@@ -1,7 +1,51 @@
 #include "CLinux.h"
+#include <poll.h>
+#include <sys/stat.h>
 
 _Thread_local void *clinux_current_loop = 0;
 unsigned clinux_tracing = 0;
 _Thread_local unsigned clinux_notes_handlers = 0;
 int clinux_fork_count = 0;
 void (*clinux_while_async_main_waits)(void) = 0;
+
+_Thread_local uintptr_t clinux_stack_end = 0, clinux_stack_reserve = 0;
+
+// pthread_getattr_np(3); hidden without _GNU_SOURCE.
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
+
+void clinux_find_stack(void) {
+    // Not known: nothing is ever too low.
+    clinux_stack_end = 0;
+    clinux_stack_reserve = 1;
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    void *end = 0;
+    size_t size = 0;
+    if (pthread_attr_getstack(&attributes, &end, &size) == 0 && size > 0) {
+        clinux_stack_end = (uintptr_t)end;
+        clinux_stack_reserve = size / 4 < 256 << 10 ? size / 4 : 256 << 10;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+ssize_t clinux_write_at_once(int fd, const void *bytes, size_t count) {
+    ssize_t result = send(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (result >= 0 || errno != ENOTSOCK) return result;
+    struct iovec piece = {.iov_base = (void *)bytes, .iov_len = count};
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
+        // RWF_NOWAIT, which pipes know since Linux 6.5: between poll and write another process may take the room.
+        do result = clinux_writev_with_flags(fd, &piece, 1, 8);
+        while (result < 0 && errno == EINTR);
+        if (result >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE)) return result;
+    }
+    // A terminal that is stopped has no room either; a file always has.
+    struct pollfd entry = {.fd = fd, .events = POLLOUT};
+    int ready;
+    do ready = poll(&entry, 1, 0);
+    while (ready < 0 && errno == EINTR);
+    if (ready != 1 || !(entry.revents & POLLOUT)) return -1;
+    do result = clinux_writev_without_signal(fd, &piece, 1);
+    while (result < 0 && errno == EINTR);
+    return result;
+}

@@ -8,9 +8,10 @@ import Synchronization
 /// `run()`, `run(until:)` or `turn(_:)`, and used by its own thread: it is not `Sendable`, and `remote` is its door for
 /// all others. Its descriptors are opened when they are first needed; jobs alone need none.
 ///
-/// One turn: jobs that are ready; then descriptors are asked, waiting only if there was nothing to do; then due
-/// timers; then the events that came; then the jobs that all of these made ready. Within a turn jobs run in the
-/// order in which they were queued, timers in the order of their deadlines, events in the kernel's order.
+/// One turn: jobs that are ready; then descriptors are asked, waiting only if there was nothing to do; then the events
+/// that came; then the timers that were due when descriptors were asked; then the jobs that all of these made ready.
+/// Within a turn jobs run in the order in which they were queued, timers in the order of their deadlines, events in
+/// the kernel's order.
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
     // checks for these fields cost a quarter of the instructions of a promise's hop, and as much of a turn.
@@ -26,6 +27,8 @@ public final class EventLoop {
     @exclusivity(unchecked) var timers = TimerQueue()
     let forkGeneration = Fork.generation
     @exclusivity(unchecked) private var depthOfTurns = 0
+    /// See `drainReady`.
+    @exclusivity(unchecked) var hasLongJobs = false
     /// Whether the time of handlers is taken.
     @exclusivity(unchecked) var isTiming = false
     /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
@@ -76,8 +79,6 @@ public final class EventLoop {
     /// `pendingPromises`. For tests: what is done by the thousand must not look at thousands each time.
     @exclusivity(unchecked) package var nodesVisited = 0
     @exclusivity(unchecked) var meter = HandlerMeter()
-    /// See `turnTime`.
-    @exclusivity(unchecked) @usableFromInline var timeOfTurn = Instant(nanoseconds: 0)
     /// The same as `isTiming` for other threads, which so know whether to remember where a job comes from.
     let keepsOrigins = Atomic(false)
     /// Handlers that dispatchers have; see `Remote.beginDispatchedJob`.
@@ -153,7 +154,8 @@ public final class EventLoop {
     /// the outer one would.
     ///
     /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
-    ///   that made the loop (`EPERM` of `epoll_wait`).
+    ///   that made the loop (`EPERM` of `epoll_wait`); inside a handler also when less than 256 KiB of the thread's stack,
+    ///   or a quarter of it if that is less, remains (`ELOOP`).
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
         while !stopRequested && !isStopping && (isAlive || runLateMainActorJobs()) { try turn(isAlive ? .wait : .poll) }
@@ -216,9 +218,9 @@ public final class EventLoop {
         let worked = drain() || hasWorked
         if let early { noteTurn(since: early) }
         if poller.hasUndelivered {
-            // A nested turn first delivers what the outer one has fetched; before its timers, which would come after that in
-            // the outer one too and may ask what has arrived.
-            deliverEvents()
+            // A nested turn first delivers what the outer one has fetched. What has arrived since then is asked for before
+            // any timer fires.
+            poller.expectMore()
         } else {
             var mayBlock = !worked && ready.isEmpty
             var limit = Int64.max
@@ -230,8 +232,12 @@ public final class EventLoop {
             try poll(mayBlock: mayBlock, limit)
         }
         let began = isMeasured ? now.nanoseconds : nil
-        if !timers.isEmpty { fireTimers() }
-        if poller.hasUndelivered { deliverEvents() }
+        // Taken before the events: a timer that becomes due while they are delivered waits until the kernel has been asked
+        // once more. What has arrived by then may be what the timer is to wait for no longer.
+        let due = timers.isEmpty ? nil : dueTimers()
+        let hasEvents = poller.hasUndelivered
+        if hasEvents { deliverEvents() }
+        if let due { try fire(due, afterEvents: hasEvents) }
         takeMail()
         _ = drain()
         if let began { noteTurn(since: began) }
@@ -260,6 +266,7 @@ public final class EventLoop {
     @inline(__always)
     func checkWhetherItCanTurn() throws(SystemError) {
         if isForked || hasEnded { try refuseTurn() }
+        if depthOfTurns > 0 { try checkStack() }
     }
 
     @inline(never)
@@ -268,6 +275,15 @@ public final class EventLoop {
         throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
     }
 
+    /// For a turn, or ready jobs, inside a handler: each level takes stack, and how many there are may depend on peers, as
+    /// where a server's handlers hang. Too deep is an error while there is still stack to handle it.
+    @inline(never)
+    package func checkStack() throws(SystemError) {
+        guard clinux_stack_is_low() else { return }
+        let detail =
+            "the loop is driven inside too many of its own handlers, \(depthOfTurns) turns deep: the stack is nearly used"
+        throw SystemError(.epollWait, ELOOP, detail: detail)
+    }
     /// Whether the end has released everything, so that nothing would ever release what is added now.
     var isClosed: Bool { hasEnded && hasReleasedAll }
 

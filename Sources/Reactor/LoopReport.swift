@@ -19,7 +19,36 @@ package enum LoopReport: Sendable {
     /// A descriptor was closed while it was watched; where the watch was made, if that is known. The first of a loop.
     case staleWatch(CInt, Origin?)
 
-    package static let handler = Mutex(Handler { LoopReport.print($0.description) })
+    package static let handler = Mutex(
+        Handler { report in
+            if limited.admit(report.key) { LoopReport.print(report.description) }
+        })
+
+    /// For programs that do without the layer above, which has a limit of its own.
+    private static let limited: LimitedReports<Key> = {
+        atexit { LoopReport.limited.tellAll() }
+        return LimitedReports { key, count in
+            let name = key.map { " of \($0.name)\($0.origin.map { " at \($0)" } ?? "")" } ?? ""
+            LoopReport.print("\(count) more report\(count == 1 ? "" : "s")\(name) left out")
+        }
+    }()
+
+    private struct Key: Hashable {
+        let name: String
+        var origin: Origin?
+    }
+
+    private var key: Key {
+        switch self {
+        case .undelivered: Key(name: "undelivered handlers")
+        case .slowHandler(let handler, _): Key(name: "slow handlers", origin: handler.origin)
+        case .taskOfEndedLoop: Key(name: "tasks of ended loops")
+        case .unattended(let origin): Key(name: "loops that are not driven", origin: origin)
+        case .loopFailed: Key(name: "loops that failed")
+        case .watchPaused: Key(name: "descriptors that cannot be watched for now")
+        case .staleWatch(_, let origin): Key(name: "descriptors closed while watched", origin: origin)
+        }
+    }
 
     /// A struct, because a closure that is read from a generic place by itself leaves one that is wrapped once more.
     package struct Handler: Sendable {
@@ -28,11 +57,8 @@ package enum LoopReport: Sendable {
         package init(_ call: @escaping @Sendable (LoopReport) -> Void) { self.call = call }
     }
 
-    /// One line on standard error, in one write(2) so that the lines of several threads do not mix.
-    package static func print(_ message: String) {
-        var line = "swift-reactor: \(message)\n"
-        line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
-    }
+    /// One line on standard error, which is never waited for.
+    package static func print(_ message: String) { LineWriter.standardError.write("swift-reactor: \(message)") }
 
     static func send(_ report: LoopReport) { handler.withLock { $0 }.call(report) }
 }

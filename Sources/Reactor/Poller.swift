@@ -69,6 +69,7 @@ package struct Poller: ~Copyable {
         case mainActor = 0xFFFF_FFFF_0000_0003
     }
 
+    /// How many events one call reports at the most.
     static var capacity: Int { 256 }
     /// How many events have been fetched and not been delivered: a nested turn delivers them before it fetches more.
     private var undelivered: Range<Int> = 0..<0
@@ -89,6 +90,10 @@ package struct Poller: ~Copyable {
     /// A number that the kernel goes on reporting for a registration which is not in the table; −1 without one. Set when
     /// `next` returns `.loop(.mailbox)`: events of handlers need not ask for it.
     var provenStray: CInt = -1
+    /// Whether the kernel may have more events than the last `fetch` has brought.
+    private(set) var mayHaveMore = false
+    /// Whether a signal has interrupted the last `fetch`, so that it says nothing about the descriptors.
+    private(set) var wasInterrupted = false
 
     package init() {}
 
@@ -222,13 +227,25 @@ package struct Poller: ~Copyable {
     /// Asks the kernel; waits for so many milliseconds, or for ever if they are below zero. Nothing may be undelivered.
     package mutating func fetch(_ milliseconds: CInt, _ kernel: Kernel) throws(SystemError) -> Int {
         let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
-        if count == -Int(EINTR) { return 0 }
-        if count < 0 { _ = try count.orThrow(.epollWait) }
+        mayHaveMore = count == Self.capacity
+        wasInterrupted = false
+        if count < 0 { return try noteFailure(count) }
         // A wake-up that comes alone has done its work by coming.
         let isLoneWakeUp = count == 1 && events![0].data.u64 == Source.mailbox.rawValue
         undelivered = 0..<(isLoneWakeUp ? 0 : count)
         return count
     }
+
+    @inline(never)
+    private mutating func noteFailure(_ result: Int) throws(SystemError) -> Int {
+        guard result == -Int(EINTR) else { return try result.orThrow(.epollWait) }
+        mayHaveMore = true
+        wasInterrupted = true
+        return 0
+    }
+
+    /// What has been fetched was so a while ago.
+    mutating func expectMore() { mayHaveMore = true }
 
     package enum Delivery {
         case loop(Source)

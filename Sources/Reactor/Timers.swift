@@ -105,21 +105,50 @@ extension EventLoop {
 // MARK: In a turn
 
 extension EventLoop {
-    /// The loop's time when it last looked for due timers: exact enough for the idle time of connections, which is
-    /// itself watched by timers, and free.
-    @inlinable
-    package var turnTime: Instant {
-        @inline(__always) get { timeOfTurn }
+    /// Which timers a turn fires: those that were due, and had been started, when it had asked the kernel.
+    struct DueTimers {
+        let moment: Int64
+        let horizon: UInt64
     }
 
-    func fireTimers() {
-        guard !timers.isEmpty else { return }
-        timeOfTurn = self.now
-        let now = timeOfTurn.nanoseconds
+    /// The timers that are due, `nil` if none is.
+    @inline(__always)
+    func dueTimers() -> DueTimers? {
+        let now = now.nanoseconds
         if armedDeadline <= now { armedDeadline = .max }
-        if isTiming { meter.started = now }
-        let horizon = timers.horizon
-        while let job = timers.popDue(now, startedBefore: horizon) {
+        guard let next = timers.nextDeadline, next <= now else { return nil }
+        return DueTimers(moment: now, horizon: timers.horizon)
+    }
+
+    /// How long due timers wait for input that was there before them, in nanoseconds: handlers of it may take long.
+    private static var mostDelay: Int64 { 50_000_000 }
+
+    /// Fires what is due, after the events that have been delivered in this turn. A deadline must not win against an answer
+    /// that the loop has not looked at: what the events have made ready runs first, and where the kernel may have more than it
+    /// has reported, since one call reports 256 events and a signal may interrupt it, it is asked for the rest. That is done
+    /// as often as it takes for all descriptors, and no longer than 50 ms.
+    @inline(never)
+    func fire(_ due: DueTimers, afterEvents hasDelivered: Bool) throws(SystemError) {
+        var hasDelivered = hasDelivered
+        var rounds = 0
+        let most = poller.waiting / Poller.capacity + 1
+        while true {
+            if hasDelivered {
+                takeMail()
+                _ = drain()
+            }
+            if !poller.mayHaveMore || poller.descriptor < 0 || stopRequested || isStopping { break }
+            if rounds > most { break }
+            if rounds > 0 && clock.now.nanoseconds - due.moment > Self.mostDelay { break }
+            rounds += 1
+            try fetch(0)
+            // Twice in succession: the next turn asks again before it fires.
+            if poller.wasInterrupted { return }
+            hasDelivered = poller.hasUndelivered
+            deliverEvents()
+        }
+        if isTiming { beginTiming() }
+        while let job = timers.popDue(due.moment, startedBefore: due.horizon) {
             counters.timersFired += 1
             if isTiming { call(.timer, job.startedAt, job.subject) { job.run() } } else { job.run() }
         }

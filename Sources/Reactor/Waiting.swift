@@ -81,6 +81,8 @@ extension EventLoop {
     /// that other threads work for: what they do takes no virtual time.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try fetch(0) }
+        // What has arrived is not known, and it takes no time.
+        if poller.wasInterrupted { return false }
         // Before the mailbox, as in `isAlive`.
         var awaitsOutsideWork = awaitsOutsideWork
         guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return false }
@@ -103,7 +105,7 @@ extension EventLoop {
         return true
     }
 
-    private func fetch(_ milliseconds: CInt) throws(SystemError) {
+    func fetch(_ milliseconds: CInt) throws(SystemError) {
         counters.events += try poller.fetch(milliseconds, kernel)
     }
 

@@ -45,7 +45,7 @@ import Testing
             loop.enqueue { order.append("job") }
             put(into: pipe.far)
             try loop.turn(.wait)
-            #expect(order == ["job", "timer", "event", "job of the timer", "job of the event"])
+            #expect(order == ["job", "event", "job of the event", "timer", "job of the timer"])
             watch.cancel()
         }
     }
@@ -98,6 +98,48 @@ import Testing
             #expect(done == 1000)
             #expect(doneAtTimer! < 200)
         }
+    }
+
+    @Test func jobsThatAreLongFromTheFirstDelayTimersByAFew() throws {
+        try EventLoop.withLoop(clock: clock) { loop in
+            var done = 0
+            var lateness: [Duration] = []
+            for time in stride(from: 1, to: 2_000, by: 100) {
+                let due = EventLoop.Instant(nanoseconds: Int64(time) * 1_000_000)
+                loop.schedule(at: due) { lateness.append(due.duration(to: loop.now)) }
+            }
+            for _ in 0..<1000 {
+                loop.enqueue {
+                    done += 1
+                    clock.advance(by: .milliseconds(5))
+                }
+            }
+            try loop.run()
+            #expect(done == 1000)
+            // Before anything is known of the jobs it takes eight; then one a look.
+            #expect(lateness.max()! <= .milliseconds(40))
+            #expect(lateness.dropFirst(2).max()! <= .milliseconds(10))
+        }
+    }
+
+    @Test func quickJobsReadTheClockRarely() throws {
+        try EventLoop.withLoop { loop in
+            loop.enqueue { spin(for: .milliseconds(3)) }
+            for _ in 0..<5000 { loop.enqueue {} }
+            var turns = 0
+            while loop.isReady {
+                try loop.turn(.poll)
+                turns += 1
+            }
+            // A long one does not make the others give way.
+            #expect(turns <= 8)
+        }
+    }
+
+    /// Holds the thread.
+    private func spin(for duration: Duration) {
+        let end = EventLoop.current.now.advanced(by: duration)
+        while EventLoop.current.now < end {}
     }
 
     @Test func theOrderSurvivesTheBudget() throws {

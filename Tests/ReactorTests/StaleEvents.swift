@@ -125,14 +125,19 @@ import Testing
         }
     }
 
-    @Test func aTimerOfTheSameTurnMayCancelAWatchWhoseEventHasCome() throws {
+    @Test func anEventMayCancelATimerThatIsDueInTheSameTurn() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             let pipe = Ends.pipe()
-            let watch = try loop.watch(pipe.near, for: .reading) { _ in Issue.record("cancelled") }
-            loop.schedule(after: .zero) { watch.cancel() }
+            let timer = loop.schedule(after: .zero) { Issue.record("cancelled") }
+            var watch: EventLoop.Watch?
+            watch = try loop.watch(pipe.near, for: .reading) { _ in
+                timer.cancel()
+                watch?.cancel()
+            }
             put(into: pipe.far)
             try loop.run()
             #expect(loop.metrics.events == 1)
+            #expect(loop.metrics.turns == 1)
         }
     }
 

@@ -49,14 +49,15 @@ static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_
 // writev(2) which raises no SIGPIPE: the signal is blocked on this thread for the call, and one that the call has made
 // pending is taken out again. One that was pending before, which it can only be if it was blocked already, stays. Nothing
 // that other threads could see is changed.
-static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *pieces, int count) {
+// With flags above zero it is pwritev2(2), of Linux 4.6, by its number.
+static inline ssize_t clinux_writev_with_flags(int fd, const struct iovec *pieces, int count, int flags) {
     sigset_t broken_pipe, before, pending;
     sigemptyset(&broken_pipe);
     sigaddset(&broken_pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
     int was_blocked = sigismember(&before, SIGPIPE);
     int was_pending = was_blocked && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
-    ssize_t result = writev(fd, pieces, count);
+    ssize_t result = flags ? syscall(SYS_pwritev2, fd, pieces, (long)count, -1L, -1L, flags) : writev(fd, pieces, count);
     int error = errno;
     if (result < 0 && error == EPIPE && !was_pending) {
         struct timespec none = {0, 0};
@@ -66,6 +67,13 @@ static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *p
     errno = error;
     return result;
 }
+static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *pieces, int count) {
+    return clinux_writev_with_flags(fd, pieces, count, 0);
+}
+
+// A short line to whatever standard error is, without waiting, raising SIGPIPE, or changing the descriptor's flags, which it
+// shares with others. -1 if it would have to wait.
+ssize_t clinux_write_at_once(int fd, const void *bytes, size_t count);
 
 // How many cores this process may run on, as sched_getaffinity(2) has it; 1 if the kernel does not say. The system call
 // by itself: the functions of the C library are hidden likewise.
@@ -121,6 +129,17 @@ extern _Thread_local void *clinux_current_loop __attribute__((tls_model("initial
 
 static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
 static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
+
+// Where the calling thread's stack ends, and how much of it is to remain; zero before they are asked for.
+extern _Thread_local uintptr_t clinux_stack_end, clinux_stack_reserve;
+void clinux_find_stack(void);
+
+// Whether less of the stack remains than 256 KiB, or than a quarter of it if that is less. The frame's own address, since
+// a sanitizer may keep variables elsewhere. False on a stack that is not the thread's, as that of a signal handler.
+static inline _Bool clinux_stack_is_low(void) {
+    if (clinux_stack_reserve == 0) clinux_find_stack();
+    return (uintptr_t)__builtin_frame_address(0) - clinux_stack_end < clinux_stack_reserve;
+}
 
 // Whether operators are recorded: `clinux_tracing`, on all threads, since promises are traced; `clinux_notes_handlers`, on the
 // calling thread, since its loop may never be driven. Every operator asks for both, so that must be two loads and one branch in

@@ -15,7 +15,8 @@ import Reactor
 ///
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
 /// - Throws: the promise's error; `PromiseError.timedOut`; `.loopEnded` if this loop is being stopped for good, see
-///   `EventLoop.spawn`; `SystemError` if the loop cannot open its descriptors.
+///   `EventLoop.spawn`; `SystemError` if the loop cannot open its descriptors, and with `ELOOP` if `hang` is called inside
+///   so many handlers that call it too that the thread's stack is nearly used.
 @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
 @inlinable
 @discardableResult
@@ -34,7 +35,7 @@ public func hang<T>(
 
 /// Drives this thread's loop until `guarantee` is fulfilled; see the form for promises.
 ///
-/// Traps if the loop cannot open its descriptors, or the guarantee is abandoned or cancelled, or the other loop that it depends
+/// Traps if the loop cannot open its descriptors, or the stack is nearly used, or the guarantee is abandoned or cancelled, or the other loop that it depends
 /// on has ended, since it has no error to say so with. For the same reason it goes on when this loop is being stopped: wait for
 /// `asPromise()` where that matters.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
@@ -83,6 +84,7 @@ extension Core {
     ) throws -> (core: Unmanaged<Core>, kind: UInt) {
         // This thread's loop is there as long as the thread is in here.
         let loop = EventLoop.unmanagedOfThisThread
+        try loop._withUnsafeGuaranteedRef { try $0.checkStack() }
         // What this thread's own handlers settle needs no waiting and no waking.
         loop._withUnsafeGuaranteedRef { $0.runReadyJobs() }
         if let settled { return settled }

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import Reactor
 import Synchronization
 
@@ -19,7 +20,12 @@ public final class Configuration: Sendable {
         init(_ call: @escaping @Sendable (LogEvent) -> Void) { self.call = call }
     }
 
+    private let limited = LimitedReports<LogKey> { key, count in
+        conf.logHandler(.suppressed(count, key?.kind, at: key?.origin))
+    }
+
     init() {
+        atexit { conf.limited.tellAll() }
         let handler = LoopReport.Handler { report in
             switch report {
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))
@@ -55,8 +61,24 @@ public final class Configuration: Sendable {
         set { clinux_set_tracing(newValue) }
     }
 
-    /// Receives what the library has to report; by default one line on standard error each. Called on whichever
-    /// thread it happens on, and must be quick.
+    /// How many events of a kind and a source line reach the log handler in a stretch of time; ten in a second unless set,
+    /// and `nil` for all. It holds for every handler, since many events are caused by peers, and whoever handles them
+    /// does so on a loop's thread.
+    ///
+    /// Nothing is lost silently: of the events that did not pass the handler is given a `LogEvent.suppressed`, which says how
+    /// many they were; when the period is over and the next event of that kind and line comes, or a little later on a thread of
+    /// the library's, or when the process ends by exit(3). Events with errors of different types, or different codes of the
+    /// kernel, count apart.
+    public var logLimit: LogLimit? {
+        get { limited.limit.map { LogLimit($0) } }
+        set { limited.limit = newValue?.reportLimit }
+    }
+
+    /// Receives what the library has to report, within `logLimit`. Called on whichever thread it happens on, and must be
+    /// quick.
+    ///
+    /// By default each event is one line on standard error, which never waits: a line that standard error does not take at
+    /// once, because it is a full pipe that no process reads, is dropped, and the next that it takes says how many were.
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 }.call }
         set {
@@ -70,7 +92,9 @@ public final class Configuration: Sendable {
         }
     }
 
-    func log(_ event: LogEvent) { logHandler(event) }
+    func log(_ event: LogEvent) {
+        if limited.admit(event.key) { logHandler(event) }
+    }
 }
 
 /// See `Configuration.abandoned`.

@@ -45,6 +45,40 @@ public enum LogEvent: Sendable {
     case awaitCannotEnd(Provenance, any Error)
     /// A loop of `EventLoop.spawn` ended, and its thread with it, since it could not wait for anything any more. Its name.
     case loopFailed(String, any Error)
+    /// Events that `Configuration.logLimit` has kept from the handler: how many, of which kind, and of which line if that
+    /// is known. Kind and line are `nil` for those of so many lines that they are not kept apart.
+    case suppressed(Int, Kind?, at: Origin?)
+
+    /// What an event is about.
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// The kind of the event of the same name.
+        case abandoned, unhandledRejection, cauterized, undeliveredHandlers, hangCannotEnd, hangDeadlock
+        /// The kind of the event of the same name.
+        case acceptPaused, watchPaused, staleWatch, slowHandler, taskOfEndedLoop, unattendedHandler, awaitCannotEnd
+        /// The kind of the event of the same name.
+        case loopFailed, suppressed
+    }
+
+    /// What this event is about.
+    public var kind: Kind {
+        switch self {
+        case .abandoned: .abandoned
+        case .unhandledRejection: .unhandledRejection
+        case .cauterized: .cauterized
+        case .undeliveredHandlers: .undeliveredHandlers
+        case .hangCannotEnd: .hangCannotEnd
+        case .hangDeadlock: .hangDeadlock
+        case .acceptPaused: .acceptPaused
+        case .watchPaused: .watchPaused
+        case .staleWatch: .staleWatch
+        case .slowHandler: .slowHandler
+        case .taskOfEndedLoop: .taskOfEndedLoop
+        case .unattendedHandler: .unattendedHandler
+        case .awaitCannotEnd: .awaitCannotEnd
+        case .loopFailed: .loopFailed
+        case .suppressed: .suppressed
+        }
+    }
 }
 
 extension LogEvent: CustomStringConvertible {
@@ -74,6 +108,9 @@ extension LogEvent: CustomStringConvertible {
             "a task waits for \(promise), and never goes on: \(error)"
         case .loopFailed(let name, let error):
             "the event loop \"\(name)\" ended, since it could not go on: \(error)"
+        case .suppressed(let count, let kind, let origin):
+            "\(count) more event\(count == 1 ? "" : "s")\(kind.map { " of the kind \($0)" } ?? " of other kinds and lines")"
+                + "\(origin.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") left out, by the limit of conf.logLimit"
         case .slowHandler(let handler, let promise):
             "\(handler)\(promise.map { ": that of \($0)" } ?? "")"
         }

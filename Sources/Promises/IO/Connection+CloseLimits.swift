@@ -41,7 +41,8 @@ extension Connection {
     }
 
     private func checkClose() {
-        // Timers fire before events are delivered: what the peer did in time may still wait in the kernel.
+        // What the peer did in time may still wait in the kernel, when the loop was held or more descriptors are ready than
+        // it has looked at.
         if phase == .flushing { flush() }
         if phase == .lingering { discardInput() }
         guard phase.hasDescriptor, let rare else { return }

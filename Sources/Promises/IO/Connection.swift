@@ -53,7 +53,8 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var bitsOfLastRead: UInt8 = 0
     /// How many answers `busy` was told of that have not settled.
     @exclusivity(unchecked) var answersUnderWay: Int32 = 0
-    @exclusivity(unchecked) var lastActivity = EventLoop.Instant(nanoseconds: 0)
+    /// `notWatched` where there is no idle time-out.
+    @exclusivity(unchecked) var lastActivity = Connection.notWatched
     /// The turn of the loop in which bytes were last sent at once.
     @exclusivity(unchecked) var turnOfLastSend = -1
     /// Bytes that have been read so far.

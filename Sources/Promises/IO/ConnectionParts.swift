@@ -46,8 +46,8 @@ extension Connection {
 
         var idleTimeout: Duration?
         var idleTimer: EventLoop.Timer?
-        // The bytes that had gone through when the idle time-out first seemed to be due.
-        var idleCheck: Int?
+        /// The idle time-out was due once, and has been put off for what was ready then.
+        var seemsIdle = false
 
         var writeQueueLimit = Connection.defaultWriteQueueLimit
         var watermarks = Connection.defaultWatermarks

@@ -61,7 +61,7 @@ extension Connection {
 
     @inline(__always)
     func noteReceived(_ count: Int) {
-        lastActivity = loop.turnTime
+        noteActivity()
         bytesReceived += count
     }
 

@@ -6,11 +6,19 @@ import Reactor
 extension Connection {
     static var defaultWriteQueueLimit: Int { 4 << 20 }
 
-    /// How many bytes of writes may wait for the kernel; a write that finds as many waiting is rejected with `ENOBUFS`.
-    /// Whoever waits for each write before the next never comes near it. 4 MiB; a single write may be larger.
+    /// How much memory writes that wait for the kernel may take, in bytes; a write that finds as much taken is rejected
+    /// with `ENOBUFS`. Code that waits for each write before the next never comes near it. 4 MiB; a single write may be
+    /// larger.
+    ///
+    /// Each write that waits counts with its bytes and 192 more, for its promise and its place in the queue; an empty one
+    /// too. So 4 MiB are 4 MiB of large writes, and 21,700 writes of one byte.
     public var writeQueueLimit: Int {
         get { rare?.writeQueueLimit ?? Self.defaultWriteQueueLimit }
-        set { rarities.writeQueueLimit = newValue }
+        set {
+            rarities.writeQueueLimit = newValue
+            noteCongestion()
+            relieve()
+        }
     }
 
     /// A small write that follows one of the same turn waits for the jobs that are ready, and leaves with those that
@@ -119,7 +127,7 @@ extension Connection {
     @inline(__always)
     private func didSend(_ count: Int) {
         bytesSent += count
-        lastActivity = loop.turnTime
+        noteActivity()
     }
 
     @inline(__always)
@@ -135,17 +143,19 @@ extension Connection {
         return SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    private var isFull: Bool { outgoing.map { $0.count >= writeQueueLimit } ?? false }
+    var isFull: Bool { outgoing.map { $0.weight >= writeQueueLimit } ?? false }
 
     private func refuseAsFull() -> Promise<Void> {
-        let detail = "\(queuedBytes) bytes are waiting, the limit is \(writeQueueLimit)"
+        let (bytes, writes, weight) = outgoing.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
+        let detail =
+            "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
         return Promise(error: SystemError(writeCall, ENOBUFS, detail: detail))
     }
 
     /// A write stands in the queue.
     private func queued(_ core: WritePromise, _ queue: WriteQueue) -> Promise<Void> {
         outgoing = queue
-        noteCongestion(queue.count)
+        noteCongestion()
         updateInterest()
         return Promise(core)
     }

@@ -8,12 +8,15 @@ extension Connection {
     /// Between which lengths of the queue, in bytes, `isWritable` changes: it goes when `high` is reached, and comes
     /// back when the queue has sunk to `low`. 32 KiB and 64 KiB. A high mark below one counts as one, and the low one
     /// is at least zero and below the high one.
+    ///
+    /// These are the bytes of the writes alone. Where they are so small that `writeQueueLimit`, which counts what a write
+    /// takes beside them, is reached first, `isWritable` goes at that limit and comes back at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
         get { rare?.watermarks ?? Self.defaultWatermarks }
         set {
             let high = max(newValue.high, 1)
             rarities.watermarks = (low: min(max(newValue.low, 0), high - 1), high: high)
-            noteCongestion(queuedBytes)
+            noteCongestion()
             relieve()
         }
     }
@@ -48,14 +51,15 @@ extension Connection {
         return Guarantee(core)
     }
 
-    func noteCongestion(_ count: Int) {
-        if !isCongested && count >= writeWatermarks.high { isCongested = true }
+    func noteCongestion() {
+        if !isCongested && (queuedBytes >= writeWatermarks.high || isFull) { isCongested = true }
     }
 
     /// Tells who waits that there is room, if that is so. The last thing that a flush does: who is told may write
     /// again.
     func relieve() {
         guard isCongested, queuedBytes <= writeWatermarks.low else { return }
+        if let outgoing, outgoing.weight > writeQueueLimit / 2 { return }
         isCongested = false
         guard let core = rare?.writable else { return }
         rare?.writable = nil

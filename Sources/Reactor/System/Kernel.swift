@@ -111,6 +111,8 @@ package final class Kernel {
     }
     package func pidfdOpen(_ process: pid_t) -> Int { retrying(.pidfdOpen) { table.pidfdOpen(process) } }
     package func pipe(_ ends: UnsafeMutablePointer<CInt>) -> Int { retrying(.pipe) { table.pipe(ends) } }
+    /// Above zero: the descriptor is ready for some of `events`, or has an error.
+    package func poll(_ fd: CInt, _ events: Int16) -> Int { retrying(.poll) { table.poll(fd, events) } }
     package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.read) { table.read(fd, buffer, count) }
     }

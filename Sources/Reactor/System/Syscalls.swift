@@ -57,6 +57,11 @@ package struct Syscalls {
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         result(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)))
     }
+    /// What of `events` one descriptor is ready for, without waiting.
+    package var poll: (CInt, _ events: Int16) -> Int = {
+        var entry = pollfd(fd: $0, events: $1, revents: 0)
+        return result(Glibc.poll(&entry, 1, 0))
+    }
     package var read: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(Glibc.read($0, $1, $2)) }
     package var receive: (CInt, UnsafeMutableRawPointer, Int) -> Int = { result(recv($0, $1, $2, 0)) }
     package var receiveMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {

@@ -3,7 +3,7 @@
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait
     case eventCreate, eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill
-    case linkStatus, listen, lock, open, pidfdOpen, pipe, read, receive, receiveMessages, rename, send, sendMessages
+    case linkStatus, listen, lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send, sendMessages
     case sendVector, setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate
     case timerCreate, timerSet, unlink, waitid, write, writeVector
 
@@ -33,6 +33,7 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .open: "open"
         case .pidfdOpen: "pidfd_open"
         case .pipe: "pipe2"
+        case .poll: "poll"
         case .read: "read"
         case .receive: "recv"
         case .rename: "rename"

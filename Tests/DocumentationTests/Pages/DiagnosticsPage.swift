@@ -3,9 +3,17 @@
 import Promises
 import Reactor
 
-// docs/diagnostics.md: Names
+// docs/diagnostics.md: How many
 extension Snippets {
     static func diagnostics1() throws {
+        conf.logLimit = LogLimit(burst: 100, period: .seconds(60))
+        conf.logLimit = nil                                    // all: in a test that counts
+    }
+}
+
+// docs/diagnostics.md: Names
+extension Snippets {
+    static func diagnostics2() throws {
         let login = request("/login").map(Session.init).named("login")
         _ = login
     }
@@ -13,7 +21,7 @@ extension Snippets {
 
 // docs/diagnostics.md: Traces
 extension Snippets {
-    static func diagnostics2() throws {
+    static func diagnostics3() throws {
         conf.trace = true
     }
 }
@@ -27,28 +35,28 @@ extension Promise {
 
 // docs/diagnostics.md: What is pending
 extension Snippets {
-    static func diagnostics4() throws {
+    static func diagnostics5() throws {
         print(EventLoop.pendingPromisesReport)
     }
 }
 
 // docs/diagnostics.md: Slow handlers
 extension Snippets {
-    static func diagnostics5() throws {
+    static func diagnostics6() throws {
         EventLoop.current.slowHandlerThreshold = .milliseconds(20)
     }
 }
 
 // docs/diagnostics.md: Why it does not end
 extension Snippets {
-    static func diagnostics6() throws {
+    static func diagnostics7() throws {
         print(EventLoop.current.whatKeepsItAlive)
     }
 }
 
 // docs/diagnostics.md: To your own logger
 extension Snippets {
-    static func diagnostics7() throws {
+    static func diagnostics8() throws {
         conf.logHandler = { event in
             switch event {
             case .unhandledRejection(let error, let promise):

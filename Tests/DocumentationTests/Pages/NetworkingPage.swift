@@ -283,7 +283,7 @@ extension Snippets {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
-            socket.send(reply, to: origin.address).catch { error in logger.warning("\(error)") }
+            socket.send(reply, to: origin.address).cauterize()
         }
         let peer = socket.localAddress!
         let asker = try DatagramSocket.connect(to: peer)

@@ -16,6 +16,7 @@ import Testing
     // The address sanitizer moves locals off the stack.
     @Test(.disabled(if: isSanitized)) func theThousandthEventTakesNoMoreStackThanTheSecond() async {
         await #expect(processExitsWith: .success) {
+            conf.logLimit = nil
             let stack = Shared<[UInt]>([])
             conf.logHandler = { _ in
                 var local = 0

@@ -33,6 +33,8 @@ final class LogRecorder: Sendable {
     private static let all = Shared<[LogRecorder]>([])
 
     private static let install: Void = {
+        // Tests count.
+        conf.logLimit = nil
         let before = conf.logHandler
         conf.logHandler = { event in
             let takers = all.value.filter { $0.claims(event) }

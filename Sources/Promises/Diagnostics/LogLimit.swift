@@ -1,0 +1,64 @@
+import Reactor
+
+/// How many log events pass to the handler: so many of a kind and a source line in each period. See
+/// `Configuration.logLimit`.
+public struct LogLimit: Hashable, Sendable {
+    /// How many events pass in a period; at least one.
+    public var burst: Int
+    /// How long a period is, on the monotonic clock, from the first event that passes. At least a nanosecond.
+    public var period: Duration
+
+    /// A limit of `burst` events in each `period`.
+    public init(burst: Int, period: Duration) {
+        self.burst = max(burst, 1)
+        self.period = max(period, .nanoseconds(1))
+    }
+
+    /// Ten in a second.
+    public static var standard: LogLimit { LogLimit(burst: 10, period: .seconds(1)) }
+
+    init(_ limit: ReportLimit) {
+        self.init(burst: limit.burst, period: .nanoseconds(limit.period))
+    }
+
+    var reportLimit: ReportLimit { ReportLimit(burst: burst, period: period.clampedNanoseconds) }
+}
+
+/// Which events are counted together for the limit: those of a kind and of a line, with errors of the same type and, if they
+/// are the kernel's, the same code.
+struct LogKey: Hashable, Sendable {
+    let kind: LogEvent.Kind
+    let origin: Origin?
+    private let errorType: ObjectIdentifier?
+    private let errorCode: CInt?
+
+    init(_ kind: LogEvent.Kind, at origin: Origin? = nil, _ error: (any Error)? = nil) {
+        self.kind = kind
+        self.origin = origin
+        errorType = error.map { ObjectIdentifier(type(of: $0)) }
+        errorCode = (error as? SystemError)?.code
+    }
+}
+
+extension LogEvent {
+    var key: LogKey {
+        switch self {
+        case .abandoned(let promise): LogKey(kind, at: promise.line)
+        case .unhandledRejection(let error, let promise), .cauterized(let error, let promise),
+            .awaitCannotEnd(let promise, let error):
+            LogKey(kind, at: promise.line, error)
+        case .hangCannotEnd(_, let origin), .hangDeadlock(_, let origin), .unattendedHandler(let origin):
+            LogKey(kind, at: origin)
+        case .staleWatch(_, let origin): LogKey(kind, at: origin)
+        case .acceptPaused(let error), .watchPaused(let error), .loopFailed(_, let error): LogKey(kind, at: nil, error)
+        case .slowHandler(let handler, _): LogKey(kind, at: handler.origin)
+        case .undeliveredHandlers, .taskOfEndedLoop: LogKey(kind)
+        case .suppressed(_, let kind, let origin): LogKey(kind ?? .suppressed, at: origin)
+        }
+    }
+}
+
+extension Provenance {
+    /// The line that is most telling: of the last step of the trace, or of the making.
+    fileprivate var line: Origin? { trace?.steps.last?.origin ?? origin }
+}

@@ -1,0 +1,99 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Handlers that hang inside each other until the stack is nearly used. In processes of their own: without the limit they
+/// end with a fault.
+@Suite struct NestedHangTests {
+    /// The code of the error that the innermost call was refused with.
+    private static func refusal(of error: any Error) -> CInt? { (error as? SystemError)?.code }
+
+    @Test func aRepeatingTimerWhoseCallbackHangsIsRefusedAtLast() async {
+        await #expect(processExitsWith: .success) {
+            try EventLoop.withLoop(clock: VirtualClock()) { loop in
+                let (never, resolver) = Promise<Void>.pending()
+                var code: CInt?
+                var depth = 0
+                let timer = loop.schedule(every: .milliseconds(1)) {
+                    if code != nil { return }
+                    depth += 1
+                    do { try hang(never) } catch {
+                        code = NestedHangTests.refusal(of: error)
+                        resolver.fulfill(())
+                    }
+                }
+                try hang(never)
+                timer.cancel()
+                precondition(code == ELOOP && depth > 50, "\(code ?? 0) after \(depth)")
+                // Not deeply inside anything, it may turn again.
+                hang(after(.seconds(1)))
+            }
+        }
+    }
+
+    @Test func hangsOfReadyJobsAreRefusedAtLast() async {
+        await #expect(processExitsWith: .success) {
+            try EventLoop.withLoop(clock: VirtualClock()) { loop in
+                let (never, resolver) = Promise<Void>.pending()
+                var codes: Set<CInt> = []
+                for _ in 0..<100_000 {
+                    loop.enqueue {
+                        if !codes.isEmpty { return }
+                        do { try hang(never) } catch {
+                            codes.insert(NestedHangTests.refusal(of: error) ?? 0)
+                            resolver.fulfill(())
+                        }
+                    }
+                }
+                try hang(never)
+                precondition(codes == [ELOOP], "\(codes)")
+            }
+        }
+    }
+
+    @Test func runAndTurnAreRefusedTooAndWithLittleStack() async {
+        await #expect(processExitsWith: .success) {
+            let codes = elsewhereWithStack(of: 512 << 10) {
+                EventLoop.withLoop(clock: VirtualClock()) { loop in
+                    var codes: [CInt] = []
+                    func descend(_ depth: Int) {
+                        if !codes.isEmpty { return }
+                        loop.schedule(after: .milliseconds(1)) { descend(depth + 1) }
+                        do throws(SystemError) {
+                            if depth.isMultiple(of: 2) { try loop.run() } else { try loop.turn() }
+                        } catch { codes.append(error.code) }
+                    }
+                    descend(0)
+                    return codes
+                }
+            }
+            precondition(codes == [ELOOP], "\(codes)")
+        }
+    }
+}
+
+/// What `body` returns on a thread with a stack of that size, in bytes.
+private func elsewhereWithStack<Value: Sendable>(of size: Int, _ body: @escaping @Sendable () -> Value) -> Value {
+    let result = Shared<Value?>(nil)
+    let run = Unmanaged.passRetained(Body { result.change { $0 = body() } })
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    pthread_attr_setstacksize(&attributes, size)
+    var thread = pthread_t()
+    let failure = pthread_create(
+        &thread, &attributes,
+        { address in
+            Unmanaged<Body>.fromOpaque(address!).takeRetainedValue().call()
+            return nil
+        }, run.toOpaque())
+    precondition(failure == 0)
+    pthread_join(thread, nil)
+    return result.value!
+}
+
+private final class Body: Sendable {
+    let call: @Sendable () -> Void
+
+    init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+}
