@@ -20,6 +20,13 @@ enum Repository {
         try text(of: path).split(separator: "\n", omittingEmptySubsequences: false)
     }
 
+    /// The files of a folder, and of those in it.
+    static func filesBelow(_ folder: String) throws -> [String] {
+        try files(in: folder).flatMap { path in
+            path.split(separator: "/").last!.contains(".") ? [path] : try filesBelow(path)
+        }
+    }
+
     /// The files of a folder, by their paths from the root.
     static func files(in folder: String) throws -> [String] {
         let directory = try #require(opendir("\(root)/\(folder)"), "\(folder) cannot be opened")

@@ -80,7 +80,7 @@ extension Core {
 private enum HangReports {
     static var longestSearch: Int { 1000 }
 
-    private static let reported = Mutex<Set<Origin>>([])
+    private static let reported = Guarded<Set<Origin>>([])
 
     static func isFirst(of caller: Origin) -> Bool { reported.withLock { $0.insert(caller).inserted } }
 }

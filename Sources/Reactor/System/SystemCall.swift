@@ -3,7 +3,8 @@
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait
     case eventCreate, eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill
-    case linkStatus, listen, lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send, sendMessages
+    case linkStatus, listen, lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send
+    case sendMessages
     case sendVector, setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate
     case timerCreate, timerSet, unlink, waitid, write, writeVector
 

@@ -59,6 +59,8 @@ private struct Maybe: CancellableError {
                 "an event loop ended with 2 undelivered handlers",
                 "hang at Module/File.swift:12 waits for a promise, and nothing on this loop can settle it; "
                     + "only another thread still can",
+                "hang at Module/File.swift:12 waits for a promise, which is settled by a handler that cannot return before "
+                    + "the hang does",
                 "cannot accept connections for now: Flaw(number: 2)",
                 "a task waits for the promise made at Module/File.swift:12, and never goes on: \(PromiseError.loopEnded)",
             ])
