@@ -45,11 +45,12 @@ package struct FileWork: Sendable {
     }
 
     /// Asks the allocator for as much before an array does, which would end the process where it is refused: a sparse file
-    /// may be larger than any memory. Small sizes are not asked for.
+    /// may be larger than any memory. Small sizes are not asked for, and neither is half a tebibyte or more: no array of that is of use, and
+    /// the sanitizers' allocators end the process where they are asked for it.
     private func checkMemory(for count: Int) throws(SystemError) {
         if count <= 1 << 24 { return }
         // With room for the array's header.
-        guard count < .max - 64, let probe = malloc(count + 64) else {
+        guard count < 1 << 39, let probe = malloc(count + 64) else {
             throw SystemError(.read, ENOMEM, detail: "\(path): \(count) bytes")
         }
         free(probe)
