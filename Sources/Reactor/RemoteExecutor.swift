@@ -46,6 +46,8 @@ final class LoopActorExecutor: SerialExecutor {
 
     func isSameExclusiveExecutionContext(other: LoopActorExecutor) -> Bool { loop === other.loop }
 
+    func isExecutor(of other: EventLoop) -> Bool { loop === other }
+
     func checkIsolated() {
         precondition(loop.isCurrent, "this is not the thread of the event loop that the actor lives on")
     }
