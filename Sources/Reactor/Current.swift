@@ -13,7 +13,8 @@ extension EventLoop {
     public static var main: Remote { mainLoop.loop.remote }
 
     /// Runs `body` with a fresh loop as this thread's `current`, and ends that loop afterwards: what is still ready or
-    /// waits on it is let go, unrun, and reported through the log handler.
+    /// waits on it is let go, unrun, and reported through the log handler. What handlers captured that wait for promises of
+    /// other threads is released on this thread: when the loop around is next driven, or ends.
     ///
     /// This is how a test gets a loop to itself, and a virtual clock.
     @discardableResult
@@ -33,11 +34,12 @@ extension EventLoop {
 
     private static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
         Fork.watch()
-        let outer = clinux_get_current_loop()
+        var outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
         loop.owner = pthread_self()
         noteHandlersIfNeeded()
         defer {
+            outer = loop.nameHeir(outer)
             loop.close()
             clinux_set_current_loop(outer)
             noteHandlersIfNeeded()

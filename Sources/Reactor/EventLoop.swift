@@ -109,6 +109,8 @@ public final class EventLoop {
     var owner = pthread_self()
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
     let orphans = Atomic<Int>(0)
+    /// The loop around this one, which releases what handlers leave behind: see `nameHeir`.
+    let heir = AtomicLazyReference<Remote>()
     /// Whether a job of Swift's has been reported that came after the end.
     let hasReportedTask = Atomic(false)
     @exclusivity(unchecked) var buffer: UnsafeMutableRawBufferPointer?

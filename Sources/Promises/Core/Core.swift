@@ -247,11 +247,28 @@ class Core: Job, @unchecked Sendable {
 
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
+        if let loop { leaveOperation(toThreadOf: loop) }
         dropOperation()
         producerIsGone(.loopEnded)
         let loop = countsAsWaiting ? loop : nil
         super.discardAndRelease()
         if let loop { Self.handlerIsGone(fromLoopAt: loop) }
+    }
+
+    /// Hands the operation, and what its closure has captured, to the loop's thread to release, if this is another one and
+    /// that one goes on after the loop. Those who wait for this core's result are told here, at once.
+    private func leaveOperation(toThreadOf loop: UnsafeMutableRawPointer) {
+        // The loop object is there: it outlives every handler that waits on it.
+        let eventLoop = Unmanaged<EventLoop>.fromOpaque(loop)
+        guard eventLoop._withUnsafeGuaranteedRef({ $0.isInheritedElsewhere }), !isForwarding else { return }
+        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
+        let mark = word & Upstream.mark
+        guard mark != Upstream.taken && mark != Upstream.adopted else { return }
+        // It stands in no list, waits for nothing, and drops its operation when it goes.
+        let carrier = Core(state: State.pending, loop: nil, code: code)
+        carrier.movePayload(from: self)
+        if mark != Upstream.waiting { Self.release(upstream: word) }
+        eventLoop._withUnsafeGuaranteedRef { $0.releaseOnOwnThread(carrier) }
     }
 
     /// A handler that waited on that loop will not run.
