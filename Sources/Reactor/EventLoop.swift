@@ -370,6 +370,14 @@ public final class EventLoop {
     /// The same, and the thread drives its loop, as far as is known.
     package var isDrivenHere: Bool { isUsableHere && isAttended }
 
+    /// In every build: traps unless this is the thread that the loop belongs to, or the loop has ended. For calls that are rare
+    /// beside what they cost anyway, by handles that the compiler lets a task take along: see docs/concurrency.md.
+    func requireOwner(_ call: StaticString = #function) {
+        precondition(
+            EventLoop.owns(self) || hasEnded,
+            "\(call) was called on another thread than the loop's own; use loop.remote there")
+    }
+
     /// In debug builds: this is the thread that the loop belongs to, if it has not ended.
     package func assertOwner(_ call: StaticString = #function) {
         assert(

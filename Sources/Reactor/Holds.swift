@@ -1,3 +1,5 @@
+import Synchronization
+
 extension EventLoop {
     /// Keeps the loop alive until it is released, for work that comes back from elsewhere: another thread, an
     /// async task. `whatKeepsItAlive` names the line of the call.
@@ -8,27 +10,28 @@ extension EventLoop {
         return Hold(self, lastHold)
     }
 
-    /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()`, on the loop's thread, or when the last reference to
-    /// it goes, on any.
-    public final class Hold {
-        private var loop: EventLoop?
+    /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()`, or when the last reference to it is released;
+    /// either may happen on any thread.
+    public final class Hold: Sendable {
+        // Sound: outside the loop's thread only its mailbox and its owner, both made for any thread, are touched; the
+        // list of holds is changed in `putInOrder`, on the loop's thread.
+        nonisolated(unsafe) private let loop: EventLoop
         // Not its address, which another may have by the time that the end of this one is known to the loop.
         private let id: Int
+        private let isReleased = Atomic(false)
 
         fileprivate init(_ loop: EventLoop, _ id: Int) {
             self.loop = loop
             self.id = id
         }
 
-        deinit {
-            loop?.putInOrder { [loop, id] in if let loop, !loop.hasEnded { loop.holds[id] = nil } }
-        }
+        deinit { release() }
 
-        /// Lets the loop end as far as this hold is concerned. Again: nothing happens.
+        /// Lets the loop end as far as this hold is concerned: at once on the loop's thread, and as a job of the loop
+        /// when called on another one. Again: nothing happens.
         public func release() {
-            loop?.assertOwner()
-            loop?.holds[id] = nil
-            loop = nil
+            if isReleased.exchange(true, ordering: .relaxed) { return }
+            loop.putInOrder { [loop, id] in if !loop.hasEnded { loop.holds[id] = nil } }
         }
     }
 }

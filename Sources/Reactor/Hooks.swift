@@ -38,7 +38,9 @@ extension EventLoop {
         }
 
         /// Ends the hook and releases its closure. Again: nothing happens.
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func cancel() {
+            loop.requireOwner()
             // Bound, so that the closure goes after the list is whole again.
             let removed = loop.hooks.remove(id)
             withExtendedLifetime(removed) {}

@@ -26,16 +26,25 @@ extension EventLoop {
 
         /// Ends the watch and releases its handler; with the last watch of a signal the previous action of the
         /// process is put back. A signal that is already on its way is not reported any more.
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func cancel() {
-            loop.assertOwner()
+            loop.requireOwner()
             _ = loop.signals.remove(id)
         }
 
         /// Lets the loop end although this watch stands.
-        public func unref() { loop.signals.setReferenced(id, false) }
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+        public func unref() {
+            loop.requireOwner()
+            loop.signals.setReferenced(id, false)
+        }
 
         /// Makes the watch keep the loop alive again.
-        public func ref() { loop.signals.setReferenced(id, true) }
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+        public func ref() {
+            loop.requireOwner()
+            loop.signals.setReferenced(id, true)
+        }
     }
 
     private func openSignalDoor() throws(SystemError) {

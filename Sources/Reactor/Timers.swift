@@ -75,9 +75,10 @@ extension EventLoop {
 
         /// Ends the timer and releases its closure at once. O(log n), no system call.
         /// - Returns: whether it was still to fire.
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func cancel() -> Bool {
-            loop.assertOwner()
+            loop.requireOwner()
             // Bound, so that the closure, and what it holds, goes after the queue is whole again.
             let job = loop.timers.remove(id)
             return job != nil
@@ -85,20 +86,32 @@ extension EventLoop {
 
         /// Moves the timer to another deadline, which costs no system call unless it becomes the earliest of all.
         /// - Returns: whether it was still to fire; if not, nothing has happened.
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func reschedule(at deadline: Instant) -> Bool {
-            loop.assertOwner()
+            loop.requireOwner()
             return loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
         }
 
         /// Whether it is still to fire.
-        public var isPending: Bool { loop.timers.contains(id) }
+        public var isPending: Bool {
+            loop.assertOwner()
+            return loop.timers.contains(id)
+        }
 
         /// Lets the loop end although this timer is still to fire.
-        public func unref() { loop.timers.setReferenced(id, false) }
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+        public func unref() {
+            loop.requireOwner()
+            loop.timers.setReferenced(id, false)
+        }
 
         /// Makes the timer keep the loop alive again.
-        public func ref() { loop.timers.setReferenced(id, true) }
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+        public func ref() {
+            loop.requireOwner()
+            loop.timers.setReferenced(id, true)
+        }
     }
 }
 

@@ -45,14 +45,26 @@ extension EventLoop {
 
         /// Ends the watch and releases its handler. No event that is already on its way is delivered any more. Again:
         /// nothing happens.
-        public func cancel() { group.remove(interest, generation) }
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+        public func cancel() {
+            group.requireOwner()
+            group.remove(interest, generation)
+        }
 
         /// Lets the loop end although this watch stands. Counts for the descriptor: both watches of one
         /// descriptor are unreferenced together.
-        public func unref() { group.setReferenced(false) }
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+        public func unref() {
+            group.requireOwner()
+            group.setReferenced(false)
+        }
 
         /// Makes the watch keep the loop alive again.
-        public func ref() { group.setReferenced(true) }
+        @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
+        public func ref() {
+            group.requireOwner()
+            group.setReferenced(true)
+        }
     }
 }
 
@@ -78,6 +90,8 @@ final class WatchGroup: ReadinessHandler {
         self.fd = fd
         self.loop = loop
     }
+
+    func requireOwner(_ call: StaticString = #function) { loop?.requireOwner(call) }
 
     private var all: Interest { interests.reduce(into: []) { $0.formUnion($1.interest) } }
 

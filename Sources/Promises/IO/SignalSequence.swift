@@ -50,15 +50,19 @@ private final class SignalFeed: LoopSource<CInt> {
         while arrived.isEmpty {
             let (promise, resolver) = Promise<Void>.pending()
             waiter = resolver
-            for watch in watches { watch.ref() }
+            keepLoopAlive()
             defer {
                 waiter = nil
-                for watch in watches { watch.unref() }
+                letLoopEnd()
             }
             try await promise.value
         }
         return arrived.removeFirst()
     }
+
+    // On the loop's thread, which the handles' own functions ask of async code.
+    private func keepLoopAlive() { for watch in watches { watch.ref() } }
+    private func letLoopEnd() { for watch in watches { watch.unref() } }
 
     /// Held by a watch's handler alone, so its end is that of the watch: of the loop, while somebody waits.
     private final class Source {

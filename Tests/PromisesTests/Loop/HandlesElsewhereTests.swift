@@ -1,0 +1,46 @@
+import Promises
+import Reactor
+import Testing
+
+/// What a loop hands out, used on another thread.
+@Suite struct HandlesElsewhereTests {
+    @Test func aHoldIsReleasedFromATask() throws {
+        try EventLoop.withLoop { loop throws in
+            let hold = loop.hold()
+            Task.detached { hold.release() }
+            try loop.run()
+            #expect(!loop.isAlive)
+            hold.release()
+        }
+    }
+
+    @Test func aHoldThatIsReleasedAfterTheLoopDoesNothing() throws {
+        let hold = EventLoop.withLoop { $0.hold() }
+        hold.release()
+    }
+
+    /// In release builds too.
+    @Test func aTimerThatIsCancelledOnAnotherThreadEndsTheProcess() async {
+        await #expect(processExitsWith: .failure) {
+            try EventLoop.withLoop { loop throws in
+                nonisolated(unsafe) let timer = loop.schedule(after: .seconds(3600)) {}
+                let worker = try EventLoop.spawn()
+                worker.submit { timer.cancel() }
+                worker.stop()
+                worker.join()
+            }
+        }
+    }
+
+    @Test func aHookThatIsCancelledOnAnotherThreadEndsTheProcess() async {
+        await #expect(processExitsWith: .failure) {
+            try EventLoop.withLoop { loop throws in
+                nonisolated(unsafe) let hook = loop.beforeWaiting {}
+                let worker = try EventLoop.spawn()
+                worker.submit { hook.cancel() }
+                worker.stop()
+                worker.join()
+            }
+        }
+    }
+}
