@@ -28,6 +28,13 @@ import Testing
         #expect(said.output == "")
     }
 
+    /// A compiler that says something here has learned to see one of the races, which then belongs to AcrossThreads.
+    @Test func racesThatTheCompilerDoesNotSeeCompileInSilence() throws {
+        let files = try Repository.files(in: "Tests/Fixtures/RacesUnseen/Sources/RacesUnseen")
+        let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "RacesUnseen")
+        #expect(said.output == "")
+    }
+
     /// The compiler looks for mistakes in stages, and does not begin the next before the last has found none. So what it
     /// has refused is taken out, and it is asked about the rest.
     @Test func codeAcrossThreadsDoesNotCompile() throws {

@@ -1,0 +1,60 @@
+import Promises
+import Reactor
+
+final class Cart {
+    var items: [String] = []
+}
+
+/// A handler and a task share an object that the function has made. The promise is `Sendable`, so the compiler does not
+/// count the handler among what has the object.
+func objectOfHandlerInTask(_ promise: Promise<String>) {
+    let cart = Cart()
+    promise.done { cart.items.append($0) }.cauterize()
+    Task { cart.items.append("task") }
+}
+
+/// A variable is an object too.
+func variableOfHandlerInTask(_ promise: Promise<Int>) {
+    var sum = 0
+    promise.done { sum += $0 }.cauterize()
+    Task { sum += 1 }
+}
+
+/// A promise of an object does not help: promise, handler and object go into the task together, and the loop still has the
+/// handler.
+func promiseOfObjectAndTask() {
+    let (promise, resolver) = Promise<Cart>.pending()
+    let cart = Cart()
+    promise.done { _ in cart.items.append("handler") }.cauterize()
+    resolver.fulfill(Cart())
+    Task { cart.items.append("task") }
+}
+
+/// Timers and jobs of a loop that the function has asked for itself.
+func objectOfTimerInTask() {
+    let cart = Cart()
+    EventLoop.current.schedule(after: .seconds(1)) { cart.items.append("timer") }
+    Task { cart.items.append("task") }
+}
+
+/// On the main actor a plain `Task` stays there, and a detached one does not.
+@MainActor func objectOfMainActorInDetachedTask(_ promise: Promise<String>) {
+    let cart = Cart()
+    promise.done { cart.items.append($0) }.cauterize()
+    Task.detached { cart.items.append("task") }
+}
+
+/// A synchronous function takes along what the handle's own functions refuse to an async one. It traps, in every build.
+func handleInSynchronousFunction() {
+    func stop(_ timer: EventLoop.Timer) { timer.cancel() }
+    let timer = EventLoop.current.schedule(after: .seconds(1)) {}
+    Task { stop(timer) }
+}
+
+/// An actor without an executor on a loop: the handler runs when something drives the loop of the pool's thread that the
+/// method happens to be on, if ever, and the actor may run elsewhere then.
+actor Till {
+    private var sum = 0
+
+    func count(_ promise: Promise<Int>) { promise.done { self.sum += $0 }.cauterize() }
+}
