@@ -117,7 +117,7 @@ def wait_until(condition, what, patience=PATIENCE):
         time.sleep(0.005)
 
 
-def let_anybody_trace():
+def allow_any_tracer():
     # Yama's ptrace_scope of 1 lets only ancestors attach, and strace is none of the server's: PR_SET_PTRACER, any.
     ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
 
@@ -131,7 +131,7 @@ class Server:
         command = [*trace, path, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", *options]
         with open(self.output, "wb") as output, open(self.errors, "wb") as errors:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, preexec_fn=let_anybody_trace)
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, preexec_fn=allow_any_tracer)
 
     def read(self, path):
         with open(path, errors="replace") as file:
@@ -194,7 +194,7 @@ class Tracer:
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         check(" attached" in line, f"strace: {line.strip()}")
-        # So that it never waits for somebody to read what it says of threads.
+        # strace reports threads on standard error, and must not block there.
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def detach(self):
@@ -472,7 +472,7 @@ KINDS = ["now and then", "every time", "two threads", "SIGTERM", "at the start"]
 
 
 def table(results):
-    """Markdown: a line for all errors of a call that have the same outcomes."""
+    """Markdown: a line for all errors of a call that have equal outcomes."""
     kinds = [kind for kind in KINDS if any(key[0] == kind for key in results)]
     yield "| Call | Error | " + " | ".join(kinds) + " |"
     yield "| --- | --- |" + " --- |" * len(kinds)
@@ -488,7 +488,7 @@ def why_not():
     """Why this machine does not let strace attach; nothing if it does."""
     if not shutil.which("strace"):
         return "there is no strace"
-    sleeper = subprocess.Popen(["sleep", "60"], preexec_fn=let_anybody_trace)
+    sleeper = subprocess.Popen(["sleep", "60"], preexec_fn=allow_any_tracer)
     try:
         probe = subprocess.Popen(
             ["strace", "-o", "/dev/null", "-e", "inject=kill:error=EPERM", "-p", str(sleeper.pid)],

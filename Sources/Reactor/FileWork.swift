@@ -77,8 +77,8 @@ package struct FileWork: Sendable {
     /// In a file of its own in the same folder, which takes the other's name when all of it is on the disk.
     package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
         let target = try statusOfTarget()
-        // Where a file is replaced, nobody but the owner may open the new one before it has the permissions of the old: who
-        // opens it in between reads on, whatever becomes of them. A new file has its own from the beginning.
+        // Where a file is replaced, only the owner may open the new one before it has the permissions of the old: a descriptor
+        // that was opened in between stays valid after them. A new file has its permissions from the beginning.
         let (fd, temporary) = try openTemporary(target == nil ? mode : 0o600)
         do {
             try closing(fd) {

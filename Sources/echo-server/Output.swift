@@ -15,7 +15,7 @@ enum Output {
     /// Ends the process after a line on standard error.
     static func fail(_ message: String, _ code: CInt) -> Never {
         write("echo-server: \(message)", to: STDERR_FILENO, waits: true)
-        // Not `exit`, which would report each handler that was attached before the failure as one that nobody runs.
+        // Not `exit`, which would report each handler that was attached before the failure as one that never runs.
         _exit(code)
     }
 

@@ -81,7 +81,7 @@ struct UnixFile {
     private let identity: FileIdentity?
     private let kernel: Kernel
 
-    /// Binds `socket`; `nil` if `address` is not a path. A socket file that nobody listens at any more is removed first, if
+    /// Binds `socket`; `nil` if `address` is not a path. A socket file without a listener is removed first, if
     /// the path is locked: it is what a dead process has left behind.
     static func bind(
         _ socket: Socket, to address: SocketAddress, mayReplace: Bool

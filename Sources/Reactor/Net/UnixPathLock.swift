@@ -3,7 +3,7 @@ import Glibc
 /// Keeps two servers that start at once from replacing each other's socket at a Unix path.
 ///
 /// A socket that is bound and does not listen yet cannot be told from one that a dead process has left behind, and there is
-/// no call that removes a file only if it is the one that was judged. So who takes a path holds a lock meanwhile: flock(2) on a
+/// no call that removes a file only if it is the one that was judged. So a process that takes a path holds a lock meanwhile: flock(2) on a
 /// file beside it, `.NAME.reactor-lock`, which is made for that moment and removed again. The kernel releases the lock of a
 /// process that dies; the empty file that it leaves is taken over by the next one.
 struct UnixPathLock {
@@ -35,7 +35,7 @@ struct UnixPathLock {
         throw SystemError(.bind, EADDRINUSE, detail: "\(address), which another process is taking at this moment")
     }
 
-    /// In the folder of the socket: whoever may make a socket there may make this too.
+    /// In the folder of the socket: a process that may make a socket there may make this file too.
     private static func lockPath(of path: String) -> String {
         let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
         return "\(path[..<name]).\(path[name...]).reactor-lock"
@@ -54,7 +54,7 @@ struct UnixPathLock {
     }
 
     func release() {
-        // First the file, as long as nobody else can hold its lock.
+        // First the file, while no other process can hold its lock.
         _ = kernel.unlink(path)
         kernel.close(fd)
     }

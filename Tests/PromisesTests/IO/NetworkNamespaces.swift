@@ -69,7 +69,7 @@ final class NetworkNamespaces {
     private func configure(
         _ device: String, _ address: String, peer: String, _ link: String
     ) throws(SystemError) {
-        // The kernel tells a socket of the same machine by it that there is no such neighbour.
+        // The kernel reports by it, to its own sockets, that there is no such neighbour.
         try ip("link set lo up")
         try ip("addr add \(address)/24 dev \(device)")
         try ip("link set \(device) up")

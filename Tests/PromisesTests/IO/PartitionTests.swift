@@ -96,7 +96,7 @@ struct PartitionTests {
             let reading = link.far.receive()
             link.net.settle(.milliseconds(50))
             #expect(reading.isPending, "nothing has told it")
-            link.far.write("anybody?").cauterize()
+            link.far.write("hello?").cauterize()
             #expect(try code(of: reading, link.net) == ECONNRESET)
         }
     }
@@ -167,7 +167,7 @@ struct PartitionTests {
     }
 
     /// What the network says is told: here the kernel itself, which finds no machine of that address.
-    @Test func aConnectToAnAddressThatNobodyHasEndsAsTheNetworkSays() throws {
+    @Test func aConnectToAnAddressThatNoMachineHasEndsAsTheNetworkSays() throws {
         try withNamespaces { net, _ in
             let connecting = connect(to: try SocketAddress("\(NetworkNamespaces.nowhere):9"))
             #expect(try code(of: connecting, net) == EHOSTUNREACH)

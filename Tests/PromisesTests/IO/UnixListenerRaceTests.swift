@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-/// Servers that take the same Unix path at the same moment: one has it, and the others are told.
+/// Servers that take one Unix path at one moment: the first has it, the others are rejected.
 @Suite struct UnixListenerRaceTests {
     /// Where a second server starts while the first is at it.
     enum Gap: CaseIterable { case beforeTheStaleFileIsRemoved, beforeTheFirstListens, beforeAFreshSocketListens }
@@ -49,8 +49,8 @@ import Testing
         #expect(folder.names.isEmpty)
     }
 
-    /// Nothing is waited for: the other may be stopped.
-    @Test func whoHoldsTheLockIsNotWaitedFor() throws {
+    /// The process that holds it may be stopped.
+    @Test func aLockThatIsHeldIsNotWaitedFor() throws {
         let folder = Folder()
         folder.leaveStaleSocket("a")
         let fd = open(folder / ".a.reactor-lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -111,7 +111,7 @@ import Testing
             let listener = try net.listen("unix:\(folder / "a")")
             #expect(rounds == 3)
             listener.close()
-            // Who always comes too late does not try for ever.
+            // A process that always comes too late gives up.
             net.kernel.lock = {
                 unlink(folder / ".a.reactor-lock")
                 return real($0)

@@ -114,7 +114,7 @@ import Testing
         check()
     }
 
-    /// Whoever opens the temporary file goes on reading it, whatever becomes of its permissions.
+    /// A descriptor of the temporary file stays valid when its permissions shrink.
     @Test(arguments: [0o600, 0o640, 0o444, 0o4755] as [mode_t])
     func untilItIsCompleteOnlyTheOwnerCanOpenAFileThatReplaces(mode: mode_t) throws {
         try EventLoop.withLoop { _ in
