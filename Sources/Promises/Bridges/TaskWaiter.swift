@@ -39,6 +39,9 @@ final class TaskWaiter: Core, @unchecked Sendable {
         }
     }
 
+    // It has no payload: its drop resumes the task.
+    override var dropsOnlyPayload: Bool { false }
+
     /// Returns when the promise has settled, or nobody is left who could settle it.
     @usableFromInline
     static func suspend(until promise: Core, _ isolation: isolated (any Actor)? = #isolation) async -> TaskWaiter {

@@ -22,7 +22,7 @@ extension Core {
     func dropWhatWaits() {
         if isForwarding { return dropFollower() }
         // A thread without a loop, which may be ending, is not given one for this.
-        guard let loop = clinux_get_current_loop() else { return code(self, .drop) }
+        guard dropsOnlyPayload, let loop = clinux_get_current_loop() else { return code(self, .drop) }
         Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { loop in
             if loop.isDiscarding {
                 // In a `deinit` of what another core has dropped: after that and not inside it.

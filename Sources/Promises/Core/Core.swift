@@ -205,6 +205,9 @@ class Core: Job, @unchecked Sendable {
 
     // MARK: Running
 
+    /// Whether a drop only destroys the payload, which another core may do in its place. If not, `code` needs this very core.
+    var dropsOnlyPayload: Bool { true }
+
     /// The node as a job: its source has settled.
     override func runAndRelease() {
         if countsAsWaiting, let loop {

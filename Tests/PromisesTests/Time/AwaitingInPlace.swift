@@ -86,6 +86,24 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
         }
     }
 
+    @Test func aCancelledHandlerThatHoldsTheResolverEndsTheWait() async {
+        await #expect(processExitsWith: .success) {
+            // So that the promise does not settle.
+            conf.abandoned = .log
+            conf.logHandler = { _ in }
+            try inLoop { _ throws in
+                var last: Resolver<Int>?
+                let promise = Promise<Int> { last = $0 }
+                let waiting = Promise { try await promise.value }
+                while Core.waiters(promise.core.state.load(ordering: .acquiring)) == nil { sched_yield() }
+                let source = endless()
+                source.done { [resolver = last.take()!] in resolver.fulfill($0) }.cancel()
+                do { _ = try hang(waiting, timeout: .seconds(60)) } catch PromiseError.abandoned { return }
+                throw Flaw()
+            }
+        }
+    }
+
     @Test func whatHasSettledCostsNoBlockAndNoJob() throws {
         guard !isSanitized else { return }
         try EventLoop.withLoop { loop throws in
