@@ -9,7 +9,8 @@ extension EventLoop {
     /// - Parameter outer: the thread's loop around, if it has one.
     /// - Returns: that loop; made for the purpose if there was none and handlers wait.
     func nameHeir(_ outer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-        guard waitingHandlers > 0 else { return outer }
+        // What it was to release itself passes on with it.
+        guard waitingHandlers > 0 || isHeir else { return outer }
         var outer = outer
         if outer == nil {
             clinux_set_current_loop(nil)
@@ -17,7 +18,10 @@ extension EventLoop {
             clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         }
         guard let outer else { return nil }
-        let remote = Unmanaged<EventLoop>.fromOpaque(outer)._withUnsafeGuaranteedRef { $0.remote }
+        let remote = Unmanaged<EventLoop>.fromOpaque(outer)._withUnsafeGuaranteedRef { loop in
+            loop.isHeir = true
+            return loop.remote
+        }
         _ = heir.storeIfNil(remote)
         return outer
     }

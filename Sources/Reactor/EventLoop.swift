@@ -111,6 +111,8 @@ public final class EventLoop {
     let orphans = Atomic<Int>(0)
     /// The loop around this one, which releases what handlers leave behind: see `nameHeir`.
     let heir = AtomicLazyReference<Remote>()
+    /// Whether a loop inside this one has named it as its heir.
+    var isHeir = false
     /// Whether a job of Swift's has been reported that came after the end.
     let hasReportedTask = Atomic(false)
     @exclusivity(unchecked) var buffer: UnsafeMutableRawBufferPointer?
