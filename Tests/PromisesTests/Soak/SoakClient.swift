@@ -94,7 +94,10 @@ extension SoakRound {
         switch dice.below(5) {
         case 0: return next()
         case 1: return connection.writeAll(sequence(state: ()) { _ in part() })
-        case 2: return when(fulfilled: sequence(state: ()) { _ in part() }.map { connection.write($0) })
+        case 2:
+            // All at once, also in a hundred thousand writes.
+            connection.writeQueueLimit = .max
+            return when(fulfilled: sequence(state: ()) { _ in part() }.map { connection.write($0) })
         case 3: return connection.write(Array(sequence(state: ()) { _ in part() }))
         default: return produce()
         }

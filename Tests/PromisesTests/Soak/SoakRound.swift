@@ -81,8 +81,9 @@ final class SoakRound {
         } catch { outcome.complaints.append("\(error)") }
         let usual = [
             "cannot accept connections for now", "cannot watch a descriptor for now: epoll_ctl",
-            // Of a write that had begun when the chain that waited for it was cancelled, and then failed: no one was told.
-            "unhandled rejection: send",
+            // Of a write that was under way when the chain that waited for it was cancelled: it then failed, or the
+            // connection was aborted, and no handler was left.
+            "unhandled rejection: send", "unhandled rejection: write the connection was aborted",
         ]
         outcome.complaints += lines.filter { line in !usual.contains { line.hasPrefix($0) } }
         outcome.complaints += ledger.open.map { "descriptor \($0) was left open" } + ledger.strays

@@ -16,10 +16,10 @@ actor Desk {
         let ledger = Ledger()
         promise.done {
             self.count += 1
-            ledger.entries.append($0)
+            ledger.entries.append($0)  // error: sending 'ledger' risks causing data races
         }.cauterize()
         Task.detached {
-            ledger.entries.append("task")  // error: sending 'ledger' risks causing data races
+            ledger.entries.append("task")
         }
     }
 }
