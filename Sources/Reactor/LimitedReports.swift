@@ -26,6 +26,9 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     private var counts: [Key?: Count] = [:]
     /// Lines of a program are not many; if they are made at run time, they share a count.
     private static var mostKeys: Int { 1024 }
+    /// When room may be made again, once there is none: looking through all counts for every report of a new key would cost
+    /// more than making it.
+    private var fullUntil = Int64.min
 
     package init() {}
 
@@ -40,10 +43,7 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     /// Whether a report passes at the moment `now`, and how many before it, of a period that is over, did not.
     package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (passes: Bool, suppressedBefore: Int) {
         var place: Key? = key
-        if counts[key] == nil && counts.count >= Self.mostKeys {
-            counts = counts.filter { $0.value.suppressed > 0 || now &- $0.value.began < limit.period }
-            if counts.count >= Self.mostKeys { place = nil }
-        }
+        if counts[key] == nil && counts.count >= Self.mostKeys && !makeRoom(limit, now: now) { place = nil }
         var count = counts[place] ?? Count(began: now)
         var before = 0
         if now &- count.began >= limit.period {
@@ -54,6 +54,16 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         if passes { count.passed += 1 } else { count.suppressed += 1 }
         counts[place] = count
         return (passes, before)
+    }
+
+    /// Removes the counts whose period is over and of which nothing is to be told. Returns whether there is room then.
+    private mutating func makeRoom(_ limit: ReportLimit, now: Int64) -> Bool {
+        guard now >= fullUntil else { return false }
+        counts = counts.filter { $0.value.suppressed > 0 || now &- $0.value.began < limit.period }
+        if counts.count < Self.mostKeys { return true }
+        let ends = counts.values.lazy.filter { $0.suppressed == 0 }.map { $0.began &+ limit.period }
+        fullUntil = ends.min() ?? now &+ limit.period
+        return false
     }
 
     /// How many were suppressed of each key in periods that are over at `now`; of all if that is `nil`. Each is told once.
