@@ -4,7 +4,7 @@ import Testing
 @testable import echo_server
 
 /// Whatever the command line is: there are options that make sense, or one line about what does not.
-@Suite struct OptionsFuzzing {
+@Suite struct OptionsFuzzingTests {
     private static let corpus: [[String]] = [
         [], ["--help"], ["-h"], ["--version"], ["--quiet"], ["--listen", "127.0.0.1:7000"], ["--listen=[::1]:0"],
         ["--listen", "unix:/run/echo.sock", "--listen=unix:@echo"], ["--metrics", "localhost:9100"],

@@ -6,7 +6,7 @@ import Testing
 @testable import echo_server
 
 /// The endpoint by itself, in virtual time.
-@Suite struct SlowScrapers {
+@Suite struct SlowScraperTests {
     @Test func nobodyKeepsAPlaceForLong() throws {
         try withVirtualTime { (clock: VirtualClock) in
             let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }

@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.3.2
-    @Suite struct Adoption {
+    @Suite struct APlusAdoptionTests {
         @Test(
             "2.3.2.1, 2.3.2.2 pending until the promise that was returned is fulfilled, then with its value",
             arguments: Setting.all, Adopter.allCases)

@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.1
-    @Suite struct PromiseStates {
+    @Suite struct APlusStateTests {
         @Test("2.1.1.1 a pending promise may become fulfilled", arguments: Setting.all)
         func mayBecomeFulfilled(setting: Setting) throws {
             var wasPending = setting.settling == .already
@@ -135,7 +135,7 @@ extension APlus {
     }
 }
 
-extension APlus {
+extension APlusTests {
     /// A second settlement, which must not count.
     enum Second: CaseIterable {
         case fulfill, reject, result, failedResult, valueAndNoError, errorAndNoValue, neither

@@ -5,9 +5,9 @@ import Testing
 /// The clauses 2.1 to 2.3 of Promises/A+ 1.1, one by one; docs/promises-a-plus.md says which test stands for which.
 ///
 /// Each is tried with promises that settle before a handler is attached, at once afterwards, and later.
-@Suite enum APlus {}
+@Suite enum APlusTests {}
 
-extension APlus {
+extension APlusTests {
     /// When a promise settles, as seen by whoever attaches handlers to it.
     enum Settling: CaseIterable {
         /// It has settled.
@@ -117,7 +117,7 @@ extension APlus {
     }
 }
 
-extension APlus {
+extension APlusTests {
     /// The operators that call what the specification names onFulfilled; the last three call it whatever the outcome.
     enum OnFulfilled: CaseIterable {
         case map, then, done, get, tap, ensure, ensureThen

@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.2.4
-    @Suite struct CleanStack {
+    @Suite struct CleanStackTests {
         @Test(
             "2.2.4 onFulfilled is not called inside the call that attaches or settles",
             arguments: Setting.all, OnFulfilled.allCases)

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Synchronization
 
-extension APlus {
+extension APlusTests {
     /// Somebody else's thenable: calls its handlers with whatever it is told to, as often as it is told to.
     final class Foreign<T: Sendable>: Catchable, Sendable {
         private typealias Handler = @Sendable (Result<T, any Error>) -> Void

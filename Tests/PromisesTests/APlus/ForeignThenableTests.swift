@@ -3,10 +3,10 @@ import Reactor
 import Synchronization
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.3.3, of which the protocol `Thenable` is what is left in a language with types: `pipe` is the foreign `then`, and
     /// the handler that it is given is resolvePromise and rejectPromise in one.
-    @Suite struct ForeignThenables {
+    @Suite struct ForeignThenableTests {
         @Test("2.3.3.3 pipe is called once, at once, with a handler", arguments: Way.allCases)
         func pipeIsCalledOnce(way: Way) throws {
             try inLoop { loop throws in

@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.2.2 and 2.2.3
-    @Suite struct HandlerCalls {
+    @Suite struct HandlerCallTests {
         @Test(
             "2.2.2.1 onFulfilled is called after the promise is fulfilled, with its value",
             arguments: Setting.all, OnFulfilled.allCases)

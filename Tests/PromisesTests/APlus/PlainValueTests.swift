@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.3.4
-    @Suite struct PlainValues {
+    @Suite struct PlainValueTests {
         @Test("2.3.4 a value that is no thenable fulfills", arguments: Setting.all)
         func ofEveryShape(setting: Setting) throws {
             enum Empty { case only }

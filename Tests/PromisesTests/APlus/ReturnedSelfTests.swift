@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.3.1
-    @Suite struct ReturnedSelf {
+    @Suite struct ReturnedSelfTests {
         @Test("2.3.1 a handler that returns its own promise", arguments: Settling.allCases, Member.allCases)
         func directly(settling: Settling, member: Member) throws {
             try checkCircle([member], settling)

@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.2.6
-    @Suite struct SeveralHandlers {
+    @Suite struct SeveralHandlersTests {
         @Test("2.2.6.1 handlers of a fulfilled promise run in the order of the calls", arguments: Setting.all)
         func inOrderIfFulfilled(setting: Setting) throws {
             var calls: [String] = []

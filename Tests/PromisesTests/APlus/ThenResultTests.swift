@@ -2,9 +2,9 @@ import Promises
 import Reactor
 import Testing
 
-extension APlus {
+extension APlusTests {
     /// 2.2.7
-    @Suite struct ThenResults {
+    @Suite struct ThenResultTests {
         @Test(
             "2.2.7 an operator's promise is another one and pending until its handler has run", arguments: Setting.all)
         func anotherPromise(setting: Setting) throws {

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Tasks that wait while several threads settle, cancel and drop at once. Under ThreadSanitizer.
-@Suite struct AwaitingRaces {
+@Suite struct AwaitRaceTests {
     /// One promise, the tasks that wait for it, and how they ended.
     private final class Case: Sendable {
         let index: Int

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct HangAndCancellation {
+@Suite struct HangCancellationTests {
     @Test func aHandlerThatCancelsEndsTheHang() throws {
         inLoop { loop in
             let promise = after(.seconds(3600)).asPromise().map { 1 }

@@ -98,7 +98,7 @@ import Testing
     }
 }
 
-@Suite struct HangWithTimeout {
+@Suite struct HangTimeoutTests {
     @Test func throwsWhenTheTimeIsUp() {
         inLoop { loop in
             let (promise, resolver) = Promise<Int>.pending()
@@ -179,7 +179,7 @@ import Testing
     }
 }
 
-@Suite struct HangAndOtherThreads {
+@Suite struct HangThreadTests {
     @Test func anotherThreadSettlesAndTheLogHasSaidThatOnlyItCan() throws {
         let line: UInt = #line + 1
         let (promise, resolver) = Promise<Int>.pending()
@@ -252,7 +252,7 @@ import Testing
 }
 
 /// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not believe that nobody writes `up`.
-@Suite struct CapturedVariables {
+@Suite struct CapturedVariableTests {
     @Test func doneOfAPromiseThatSettlesInTheLoop() throws {
         try inLoop { loop throws in
             var up = false

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What a `hang` leaves in the list of a promise to be woken by, which the next one of the thread uses again.
-@Suite struct HangWaiters {
+@Suite struct HangWaiterTests {
     @Test func theLoopThatKeepsOneIsLetGo() {
         weak var ended: EventLoop?
         EventLoop.withLoop { loop in

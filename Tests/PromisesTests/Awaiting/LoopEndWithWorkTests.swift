@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A spawned loop that is stopped in the midst of its work.
-@Suite(.serialized) struct EndingWithWork {
+@Suite(.serialized) struct LoopEndWithWorkTests {
     @Test func whatOnlyItWouldHaveSettledIsRejected() throws {
         let lines = LogRecorder(where: { if case .undeliveredHandlers = $0 { true } else { false } })
         defer { lines.stop() }

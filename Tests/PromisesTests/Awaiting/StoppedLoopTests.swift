@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What `stop()` does to who waits on the loop, and to who asks for its end.
-@Suite struct StoppedWorkers {
+@Suite struct StoppedLoopTests {
     private actor Resident {
         private let home: EventLoop.Remote
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
@@ -37,7 +37,7 @@ import Testing
     @Test func aTaskThatAwaitsAGuaranteeWaitsForEverAndThatIsSaid() throws {
         let reports = LogRecorder(where: {
             guard case .awaitCannotEnd(let promise, _) = $0 else { return false }
-            return promise.origin?.file.hasSuffix("StoppedWorkers.swift") != false
+            return promise.origin?.file.hasSuffix("StoppedLoopTests.swift") != false
         })
         defer { reports.stop() }
         let worker = try EventLoop.spawn()

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Combinators of promises that nobody will ever settle, where those stay pending.
-@Suite struct ForsakenSources {
+@Suite struct AbandonedInputTests {
     // In a process of its own: the policy is everybody's.
     @Test func theRestMayStillBeCancelled() async {
         await #expect(processExitsWith: .success) {

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Combinators whose sources belong to other threads. Under ThreadSanitizer.
-@Suite struct CombinatorThreads {
+@Suite struct CombinatorThreadTests {
     @Test func oneSettlesWhileOthersLose() throws {
         for round in 0..<scaled(1000) {
             let pairs = (0..<6).map { _ in Promise<Int>.pending() }

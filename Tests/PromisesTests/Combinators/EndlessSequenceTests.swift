@@ -3,12 +3,12 @@ import Reactor
 import Testing
 
 /// What goes on one after the other takes no more memory for a million rounds than for a thousand.
-@Suite struct EndlessSeries {
+@Suite struct EndlessSequenceTests {
     // In a process of its own: other tests allocate too.
     @Test(.disabled(if: isSanitized)) func takesNoMemory() async {
         await #expect(processExitsWith: .success) {
-            for shape in EndlessSeries.Shape.allCases {
-                for isPending in [false, true] { EndlessSeries.measure(shape, isPending) }
+            for shape in EndlessSequenceTests.Shape.allCases {
+                for isPending in [false, true] { EndlessSequenceTests.measure(shape, isPending) }
             }
         }
     }
@@ -69,7 +69,7 @@ import Testing
     @Test(.disabled(if: isSanitized)) func aCrewKeepsOnlyItsResults() async {
         await #expect(processExitsWith: .success) {
             inLoop { loop in
-                let count = EndlessSeries.rounds
+                let count = EndlessSequenceTests.rounds
                 let all = {
                     when(fulfilled: 0..<count, concurrently: 4) { number in
                         after(.nanoseconds(number % 3)).map { UInt8(truncatingIfNeeded: number) }

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// What a combinator that was cancelled gives up: everything, at once.
-@Suite struct CancelledGathering {
+@Suite struct FanInCancellationTests {
     @Test func theValuesThatItHasGathered() throws {
         try inLoop { loop throws in
             let tally = Tally()

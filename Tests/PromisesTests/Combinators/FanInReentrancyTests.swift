@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Inline handlers of the sources and of the result, which run in the midst of a settlement.
-@Suite struct GatheringReentrancy {
+@Suite struct FanInReentrancyTests {
     enum Kind: CaseIterable {
         case all, each, notAllRejected, race, raceFulfilled
 

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Combinators whose loop has ended, and whose sources are settled by several threads at once. Under ThreadSanitizer.
-@Suite struct GatheringThreads {
+@Suite struct FanInThreadTests {
     enum Kind: CaseIterable {
         case when, resolved, race, raceFulfilled, concurrently, forEach
 

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `forEach`, `thenForEach` and `thenReduce`.
-@Suite struct InSeries {
+@Suite struct ForEachTests {
     @Test func oneAfterTheOther() throws {
         try inLoop { loop throws in
             var log: [String] = []

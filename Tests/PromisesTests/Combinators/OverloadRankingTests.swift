@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// That each way to write a combinator compiles without annotations, and means the form that is documented.
-@Suite struct CombinatorRanking {
+@Suite struct OverloadRankingTests {
     private let one = Promise.value(1)
     private let two = Guarantee.value(2)
     private let text = Promise.value("text")

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `race(fulfilled:)`.
-@Suite struct RacingForAValue {
+@Suite struct RaceFulfilledTests {
     @Test func theFirstValueWinsOverEarlierRejections() throws {
         try inLoop { loop throws in
             let winner = race(fulfilled: [

@@ -4,7 +4,7 @@ import Testing
 @testable import Promises
 
 /// What becomes of those who lose a race: they are cancelled, unless somebody else waits for them.
-@Suite struct RaceLosers {
+@Suite struct RaceLoserTests {
     @Test func timersAreGoneFromTheLoop() throws {
         try inLoop { loop throws in
             let (promise, resolver) = Promise<Void>.pending()
@@ -238,7 +238,7 @@ import Testing
 }
 
 /// Those that wait for descriptors.
-@Suite struct RaceLosersOfIO {
+@Suite struct RaceLoserIOTests {
     @Test func aReadIsWithdrawn() throws {
         try withNetwork { network in
             let (connection, peer) = try network.pair()

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `repeatWhile`.
-@Suite struct Repeating {
+@Suite struct RepeatTests {
     @Test func asLongAsItGivesTrue() throws {
         try inLoop { loop throws in
             var rounds = 0

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `thenMap` and `thenFlatMap`.
-@Suite struct ThenMapping {
+@Suite struct ThenMapTests {
     @Test func allAtOnceInTheirOrder() throws {
         try inLoop { loop throws in
             let all = Promise.value([3, 1, 2]).thenMap { number in after(.seconds(number)).map { number * 10 } }

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Iterators and closures that do to `when(…concurrently:)` what they like, and how it is cancelled.
-@Suite struct ConcurrencyReentrancy {
+@Suite struct WhenConcurrentlyReentrancyTests {
     @Test func anIteratorThatSettlesWhatIsUnderWay() throws {
         try inLoop { loop throws in
             var pairs: [(promise: Promise<Int>, resolver: Resolver<Int>)] = []

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `when(fulfilled:concurrently:)` and `when(resolved:concurrently:)`.
-@Suite struct Concurrency {
+@Suite struct WhenConcurrentlyTests {
     @Test(arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {
         try inLoop { loop throws in
             let site = Site()

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
-@Suite struct Outcomes {
+@Suite struct WhenResolvedTests {
     @Test func inTheOrderOfTheList() throws {
         let pairs = (0..<4).map { _ in Promise<Int>.pending() }
         let all = when(resolved: pairs.map(\.promise))

@@ -114,7 +114,7 @@ import Testing
     }
 }
 
-@Suite struct WhenOfSeveralTypes {
+@Suite struct WhenTypesTests {
     @Test func promisesAndGuaranteesOfDifferentTypes() throws {
         try inLoop { _ throws in
             let all = when(fulfilled: Promise.value(1), Guarantee.value("a"), after(.seconds(1)).map { 2.5 })

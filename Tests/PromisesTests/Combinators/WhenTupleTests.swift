@@ -4,7 +4,7 @@ import Testing
 
 /// That a closure of one expression sees the members of the values that `when` gives: through a type with a pack the
 /// compiler does not.
-@Suite struct TupleMembers {
+@Suite struct WhenTupleTests {
     private final class Page {
         let length: Int
         init(_ length: Int) { self.length = length }

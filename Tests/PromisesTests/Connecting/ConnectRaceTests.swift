@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Connecting to the quickest of several addresses.
-@Suite struct SeveralAddresses {
+@Suite struct ConnectRaceTests {
     /// A listener that answers nobody: its backlog is full.
     private func blackHole(_ net: Network, _ address: String = "127.0.0.1:0") throws -> (Listener, Peer) {
         let hole = try net.listen(address, backlog: 0)

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Connecting {
+@Suite struct ConnectTests {
     @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func bothEndsKnowEachOther(address: String) throws {
         try withNetwork { net in
             let listener = try net.listen(address)

@@ -22,7 +22,7 @@ struct TestLookup: NameLookup {
 }
 
 /// Connecting to names.
-@Suite struct LookingUp {
+@Suite struct NameLookupTests {
     @Test func whatIsNoNameIsNotLookedUp() throws {
         let folder = Folder()
         try withNetwork { net in

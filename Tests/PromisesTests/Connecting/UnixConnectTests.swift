@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What is particular to connecting to a Unix socket: a full backlog is not waited for by the kernel.
-@Suite struct UnixConnecting {
+@Suite struct UnixConnectTests {
     @Test func aFullBacklogIsTriedAgainUntilThereIsRoom() throws {
         let folder = Folder()
         let clock = VirtualClock()

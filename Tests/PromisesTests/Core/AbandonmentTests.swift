@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Abandonment {
+@Suite struct AbandonmentTests {
     private func report(_ line: UInt) -> [String] {
         ["the promise made at \(#fileID):\(line) was abandoned: its last resolver went without settling it"]
     }

@@ -5,7 +5,7 @@ import Testing
 
 /// A promise that follows another, `outer = source.then { inner }`: what can happen to the two happens in every order, on
 /// this thread and on another, and a model of a few lines says what must come of it.
-@Suite(.serialized) struct FollowingOrders {
+@Suite(.serialized) struct AdoptionOrderTests {
     @Test(arguments: Happening.orders) func everyOrder(events: [Happening]) throws {
         let other = OtherThread()
         // One for all, since it is in the way of other tests' reports.

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A promise that settles as another: whichever is held, settled or let go first.
-@Suite struct Following {
+@Suite struct AdoptionTests {
     private func followed(_ loop: EventLoop) throws -> (outer: Promise<Int>, inner: Promise<Int>, Resolver<Int>) {
         let (inner, resolver) = Promise<Int>.pending()
         let outer = Promise.value(()).then { inner }
@@ -162,7 +162,7 @@ import Testing
     }
 }
 
-@Suite struct ReturningOneself {
+@Suite struct ReturnedSelfAdoptionTests {
     @Test func directly() throws {
         inLoop { _ in
             var promise: Promise<Int>?

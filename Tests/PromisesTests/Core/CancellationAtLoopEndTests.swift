@@ -4,7 +4,7 @@ import Testing
 
 /// What a loop lets go at its end cancels promises, while another thread settles what these wait for. Under
 /// ThreadSanitizer.
-@Suite struct CancellationAtLoopEnd {
+@Suite struct CancellationAtLoopEndTests {
     @Test func againstASettlementElsewhere() {
         for _ in 0..<scaled(2000) {
             let (promise, resolver) = Promise<Int>.pending()

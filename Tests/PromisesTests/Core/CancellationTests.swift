@@ -4,7 +4,7 @@ import Testing
 @testable import Promises
 
 /// `cancel()`: what it stops, whom it tells, and how far it climbs.
-@Suite struct Cancellation {
+@Suite struct CancellationTests {
     @Test func itRejectsAndTellsByJobs() throws {
         try inLoop { loop throws in
             var seen: [String] = []

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Chains of a million links on a stack of 8 MB or less: nothing may recurse along them.
-@Suite(.serialized) struct DeepChains {
+@Suite(.serialized) struct DeepChainTests {
     #if DEBUG
         // A debug build's frames fill the stack within 20,000.
         private let length = scaled(250_000)

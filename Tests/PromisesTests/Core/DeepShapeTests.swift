@@ -6,7 +6,7 @@ import Testing
 /// Long rows of promises of every shape end in every way without recursion along them.
 ///
 /// They do so on a stack that is too small for it: what takes the stack of a call for each promise overruns it.
-@Suite struct DeepShapes {
+@Suite struct DeepShapeTests {
     @Test(arguments: Shape.allCases, Ending.allCases) func ends(shape: Shape, ending: Ending) {
         let tally = Tally()
         let reports = Shared<[String]>([])
@@ -33,7 +33,7 @@ import Testing
     }
 }
 
-extension DeepShapes {
+extension DeepShapeTests {
     /// What the row is made of. Each promise has one closure with a token.
     enum Shape: CaseIterable {
         case maps, thens, recovers, cleanups

@@ -3,11 +3,11 @@ import Reactor
 import Testing
 
 /// Loops that are written as recursion run for ever: ten million rounds take no more memory than ten thousand.
-@Suite struct EndlessRecursion {
+@Suite struct EndlessRecursionTests {
     // In a process of its own: other tests allocate too.
     @Test(.disabled(if: isSanitized)) func takesNoMemory() async {
         await #expect(processExitsWith: .success) {
-            for shape in EndlessRecursion.Shape.allCases { EndlessRecursion.measure(shape) }
+            for shape in EndlessRecursionTests.Shape.allCases { EndlessRecursionTests.measure(shape) }
         }
     }
 

@@ -6,7 +6,7 @@ private struct Maybe: CancellableError {
     let isCancelled: Bool
 }
 
-@Suite struct ErrorValues {
+@Suite struct ErrorValueTests {
     @Test func whatIsCancellation() {
         #expect(PromiseError.cancelled.isCancelled)
         #expect(CancellationError().isCancelled)

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What an error of one handler does to the rest of its turn. (The loop's own callbacks cannot throw.)
-@Suite struct ErrorsInHandlers {
+@Suite struct HandlerErrorTests {
     @Test func theOthersOfTheTurnGoOnAndTheErrorIsReported() throws {
         var survivors = 0
         let lines = try logged {

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct HandlerOrder {
+@Suite struct HandlerOrderTests {
     @Test func ofOnePromiseInTheOrderOfAttachingWhateverTheOperators() throws {
         try inLoop { loop throws in
             var order: [Int] = []

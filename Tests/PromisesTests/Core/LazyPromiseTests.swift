@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `LazyPromise`: started once, by the first who asks.
-@Suite struct LazyPromises {
+@Suite struct LazyPromiseTests {
     @Test func theFirstHandlerStartsIt() throws {
         try inLoop { loop throws in
             var starts = 0

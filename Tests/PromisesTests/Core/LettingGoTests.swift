@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// When the closure of an operator is let go, and on which thread, whichever branch was taken.
-@Suite struct LettingGo {
+@Suite struct LettingGoTests {
     enum Outcome: CaseIterable {
         case fulfilled, rejected, abandoned
     }
@@ -170,7 +170,7 @@ import Testing
     }
 }
 
-private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: LettingGo.Outcome) {
+private func settle(_ resolver: Shared<Resolver<Int>?>, _ outcome: LettingGoTests.Outcome) {
     switch outcome {
     case .fulfilled: resolver.value?.fulfill(1)
     case .rejected: resolver.value?.reject(Flaw(1))

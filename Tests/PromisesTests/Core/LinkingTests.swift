@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A promise that a handler returns is linked to the one it settles, so recursion takes constant memory.
-@Suite struct Recursion {
+@Suite struct RecursionTests {
     private let tally = Tally()
     private let depth = scaled(100_000)
 
@@ -128,7 +128,7 @@ import Testing
     }
 }
 
-@Suite struct Memory {
+@Suite struct LinkingMemoryTests {
     // In a process of its own: the others here allocate too. Forwarding instead of linking takes 270 bytes a level.
     @Test(.disabled(if: isSanitized)) func recursionIsFlat() async {
         await #expect(processExitsWith: .success) { try measureRecursion() }

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A promise that nobody ever settles keeps what waits for it, and nothing else; and is let go with it.
-@Suite struct NeverSettled {
+@Suite struct NeverSettledTests {
     @Test("its handlers and what they hold go when its resolver goes", arguments: ChainedOperator.allCases)
     func goesWithItsResolver(operation: ChainedOperator) throws {
         let tally = Tally()
@@ -124,9 +124,9 @@ import Testing
             conf.abandoned = .log
             conf.logHandler = { _ in }
             inLoop { loop in
-                NeverSettled.makeAndLetGo(5_000, loop)
+                NeverSettledTests.makeAndLetGo(5_000, loop)
                 let before = residentBytes()
-                NeverSettled.makeAndLetGo(scaled(150_000), loop)
+                NeverSettledTests.makeAndLetGo(scaled(150_000), loop)
                 let growth = residentBytes() - before
                 precondition(growth < 2 << 20, "\(growth) bytes are left")
             }

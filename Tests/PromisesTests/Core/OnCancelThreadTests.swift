@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `onCancel` of a thread that ends before the promise has settled. Under AddressSanitizer.
-@Suite struct OnCancelThreads {
+@Suite struct OnCancelThreadTests {
     @Test(arguments: [false, true])
     func itsThreadEndsFirst(isCancelled: Bool) {
         let tally = Tally()

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct States {
+@Suite struct PromiseStateTests {
     @Test func pending() {
         let (promise, resolver) = Promise<Int>.pending()
         #expect(promise.result == nil && promise.settledValue == nil && promise.error == nil)

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Making {
+@Suite struct PromiseTests {
     @Test func bodyRunsAtOnce() {
         var ran = false
         let promise = Promise<Int> { resolver in
@@ -83,7 +83,7 @@ import Testing
     }
 }
 
-@Suite struct Resolving {
+@Suite struct ResolverTests {
     private func promise<T>(_ settle: (Resolver<T>) -> Void) -> Promise<T> {
         let (promise, resolver) = Promise<T>.pending()
         settle(resolver)

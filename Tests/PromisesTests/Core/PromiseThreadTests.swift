@@ -10,7 +10,7 @@ private final class Counter: Sendable {
     func add() { value.add(1, ordering: .relaxed) }
 }
 
-@Suite struct Threads {
+@Suite struct PromiseThreadTests {
     @Test func handlersRunOnTheThreadThatAttachedThem() throws {
         try EventLoop.withLoop { loop throws in
             let hold = loop.hold()
@@ -156,7 +156,7 @@ private final class Counter: Sendable {
     }
 }
 
-@Suite(.serialized) struct ThreadEnds {
+@Suite(.serialized) struct ThreadEndTests {
     /// What the thread of `body` logs at its end.
     private func logOfThread(_ body: @escaping @Sendable () -> Void) -> [String] {
         let thread = Shared<pthread_t?>(nil)

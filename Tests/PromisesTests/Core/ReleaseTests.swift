@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What handlers hold is let go with them: once they have run or never will, and on the thread that attached them.
-@Suite struct Release {
+@Suite struct ReleaseTests {
     private let tally = Tally()
 
     private func attachAll(to promise: Promise<Int>) {

@@ -34,7 +34,7 @@ private func endingSendable(_ done: @escaping @Sendable () -> Void) { done() }
 private func generic<Value>(_ value: Value, _ done: (Value) -> Void) { done(value) }
 private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable (Value) -> Void) { done(value) }
 
-@Suite struct Callbacks {
+@Suite struct ResolverCallbackTests {
     @Test func valueAndError() {
         let all: [(Int?, (any Error)?) -> Promise<Int>] = [
             { value, error in Promise { optional(value, error, $0.resolve) } },

@@ -4,7 +4,7 @@ import Testing
 
 /// Handlers stay on the thread that attached them, so they may capture what is not Sendable. That this compiles is the
 /// test; it runs too.
-@Suite struct Sendability {
+@Suite struct SendabilityTests {
     private final class Ledger {
         var entries: [Int] = []
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import Promises
 
 /// Cancelling where promises are shared: by two handlers that return one, by threads, and by long or nested rows.
-@Suite struct CancellationOfShared {
+@Suite struct SharedCancellationTests {
     @Test func whatTwoHandlersReturnGoesOnForTheOther() throws {
         try inLoop { loop throws in
             for first in [true, false] {

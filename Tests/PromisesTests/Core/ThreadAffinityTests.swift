@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Where things run that are nobody's handler.
-@Suite struct AtHome {
+@Suite struct ThreadAffinityTests {
     /// A value that is not Sendable must not be touched by whichever thread settles another one.
     @Test func whenPutsItsTupleTogetherOnTheThreadThatAskedForIt() throws {
         final class Box { var count = 0 }

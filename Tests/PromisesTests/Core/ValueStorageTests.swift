@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Values of every size and kind live in a promise and go with it: 24 bytes fit inside, more take a block.
-@Suite struct Values {
+@Suite struct ValueStorageTests {
     /// Sends `value` through settling, two handlers, a link, `when`, `recover` and a rejected path.
     private func check<T>(_ value: T, _ isSame: @escaping (T) -> Bool, _ location: SourceLocation = #_sourceLocation) {
         inLoop { loop in

@@ -5,7 +5,7 @@ import Testing
 @testable import Promises
 
 /// Waiters that one thread withdraws from an operator's promise while its own thread settles it. Under ThreadSanitizer.
-@Suite struct WithdrawalThreads {
+@Suite struct WithdrawalThreadTests {
     @Test func aHangIsTimedOut() throws {
         try whileItSettles { mapped, settler in
             for _ in 0..<200 where mapped.isPending { _ = try? hang(mapped, timeout: .zero) }

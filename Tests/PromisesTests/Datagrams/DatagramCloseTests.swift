@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Making, closing and cancelling of UDP sockets.
-@Suite struct DatagramEnds {
+@Suite struct DatagramCloseTests {
     @Test func whatCannotBeMade() throws {
         try withNetwork { net in
             #expect(throws: SystemError(.bind, EADDRNOTAVAIL)) { try DatagramSocket.bind("198.51.100.1:0") }

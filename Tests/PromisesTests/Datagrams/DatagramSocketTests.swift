@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Datagrams {
+@Suite struct DatagramSocketTests {
     private func pair() throws -> (DatagramSocket, DatagramSocket) {
         let one = try DatagramSocket.bind("127.0.0.1:0")
         return (one, try DatagramSocket.connect(to: one.localAddress!))

@@ -5,7 +5,7 @@ import Testing
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// What a promise waits for that a handler has returned. In processes of their own, since tracing is the process's.
-@Suite struct TracedAdoption {
+@Suite struct AdoptionTraceTests {
     @Test func showsWhatAHandlerHasReturned() async {
         await #expect(processExitsWith: .success) { try Bodies.showsWhatAHandlerHasReturned() }
     }

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// What traces say of combinators.
-@Suite struct TracedCombinators {
+@Suite struct CombinatorTraceTests {
     // In processes of their own: tracing is everybody's.
     @Test func names() async {
         await #expect(processExitsWith: .success) { Bodies.names() }

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What keeps a loop alive, where that is what promises wait for.
-@Suite struct WhyItStays {
+@Suite struct KeepAliveReasonsOfPromisesTests {
     @Test func listenersConnectionsAndChildrenHaveNames() throws {
         try withNetwork { network in
             let listener = try network.listen()

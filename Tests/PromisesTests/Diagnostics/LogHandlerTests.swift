@@ -2,7 +2,7 @@ import Promises
 import Testing
 
 /// The log handler is everybody's, so this has a process of its own.
-@Suite struct LogHandlers {
+@Suite struct LogHandlerTests {
     @Test func oneThatIsReplacedMayHaveSomethingToLogAsItGoes() async {
         await #expect(processExitsWith: .success) {
             final class LastWords: Sendable {

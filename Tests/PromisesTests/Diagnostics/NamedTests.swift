@@ -4,7 +4,7 @@ import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
-@Suite struct Names {
+@Suite struct NamedTests {
     @Test func areInDescriptions() {
         let (promise, resolver) = Promise<Int>.pending()
         promise.named("login")

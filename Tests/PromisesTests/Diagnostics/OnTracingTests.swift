@@ -5,7 +5,7 @@ import Testing
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// What reports say of promises of operators with `on:`. Tracing is the process's, so its tests have one of their own.
-@Suite struct OnTracing {
+@Suite struct OnTracingTests {
     @Test func errorsNameTheLineOfTheOperator() throws {
         let line: UInt = #line + 3
         let lines = logged {

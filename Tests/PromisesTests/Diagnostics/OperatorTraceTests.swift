@@ -6,7 +6,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// The operators record themselves under their names, with the line of the call. In processes of their own, since
 /// tracing is the process's.
-@Suite struct OperatorTraces {
+@Suite struct OperatorTraceTests {
     @Test func chains() async {
         await #expect(processExitsWith: .success) { try Bodies.chains() }
     }

@@ -5,7 +5,7 @@ import Testing
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// In processes of their own, since tracing is the process's.
-@Suite struct PendingPromises {
+@Suite struct PendingPromisesTests {
     @Test func inTheOrderOfTheirMaking() async {
         await #expect(processExitsWith: .success) { try Bodies.inTheOrderOfTheirMaking() }
     }

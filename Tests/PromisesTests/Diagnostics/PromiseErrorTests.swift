@@ -9,7 +9,7 @@ private protocol Localized: Error {
 
 extension PromiseError: Localized {}
 
-@Suite struct PromiseErrors {
+@Suite struct PromiseErrorTests {
     private final class Unique: Error {}
     private struct Opaque: Error {
         let text: String

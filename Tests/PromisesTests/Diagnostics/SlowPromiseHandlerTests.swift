@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Promise handlers that hold their loop for long.
-@Suite struct SlowPromiseHandlers {
+@Suite struct SlowPromiseHandlerTests {
     @Test func theyAreReportedWithoutATraceToo() throws {
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
@@ -55,7 +55,7 @@ import Testing
 }
 
 // Whether promises are traced is the process's affair.
-extension SlowPromiseHandlers {
+extension SlowPromiseHandlerTests {
     @Test func aTracedOneTellsItsLineAndItsChain() async {
         await #expect(processExitsWith: .success) { aTracedOneTells() }
     }

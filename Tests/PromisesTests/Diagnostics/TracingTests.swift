@@ -5,7 +5,7 @@ import Testing
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Tracing is the process's, and the reports of other tests are compared word by word: so each has one of its own.
-@Suite struct Tracing {
+@Suite struct TracingTests {
     @Test func chains() async {
         await #expect(processExitsWith: .success) { try Bodies.chains() }
     }

@@ -4,11 +4,11 @@ import Reactor
 import Testing
 
 /// Handlers on threads whose loop nobody drives are reported with their line.
-@Suite(.serialized) struct UnattendedHandlers {
+@Suite(.serialized) struct UndrivenLoopTests {
     private func recorder(of line: UInt32) -> LogRecorder {
         LogRecorder(where: { event in
             guard case .unattendedHandler(let origin) = event else { return false }
-            return origin.line == line && origin.file.hasSuffix("UnattendedHandlers.swift")
+            return origin.line == line && origin.file.hasSuffix("UndrivenLoopTests.swift")
         })
     }
 
@@ -24,7 +24,7 @@ import Testing
             }
         }
         #expect(reports.count == 1)
-        #expect(reports.lines.first?.contains("UnattendedHandlers.swift:\(line) waits on a thread whose") == true)
+        #expect(reports.lines.first?.contains("UndrivenLoopTests.swift:\(line) waits on a thread whose") == true)
         resolver.fulfill(1)
     }
 

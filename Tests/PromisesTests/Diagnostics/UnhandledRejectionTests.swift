@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Unhandled {
+@Suite struct UnhandledRejectionTests {
     private func report(_ number: Int, _ line: UInt) -> [String] {
         ["unhandled rejection: Flaw(number: \(number)) (promise made at \(#fileID):\(line))"]
     }

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `async(.promise)`.
-@Suite struct AsyncOnDispatchers {
+@Suite struct AsyncOnDispatcherTests {
     private let pool = ThreadPool.shared
 
     private func number(_ number: Int) throws -> Int {

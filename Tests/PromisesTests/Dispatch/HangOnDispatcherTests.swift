@@ -3,8 +3,8 @@ import Reactor
 import Testing
 
 /// A `hang` knows that a dispatcher has a handler of its thread, and so does not say that nobody is there to settle it. Jobs of
-/// a `ThreadPool` the loop counts: see `PoolAndLoop`.
-@Suite struct HangingOnDispatchers {
+/// a `ThreadPool` the loop counts: see `OnThreadPoolTests`.
+@Suite struct HangOnDispatcherTests {
     private let shelf = Shelf()
 
     /// Whether a `hang` on this thread would find that somebody may settle its promise.

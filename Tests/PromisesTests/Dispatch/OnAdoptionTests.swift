@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Promises that handlers with `on:` return.
-@Suite struct OnFollowing {
+@Suite struct OnAdoptionTests {
     @Test func onesThatSettleLater() throws {
         try inLoop { loop throws in
             let (inner, resolver) = Promise<Int>.pending()

@@ -4,7 +4,7 @@ import Testing
 @testable import Promises
 
 /// Cancelling what a dispatcher is to do: before it is dispatched, before it runs, and while it runs.
-@Suite struct OnCancellation {
+@Suite struct OnCancellationTests {
     @Test func beforeTheSourceHasSettled() throws {
         try inLoop { loop throws in
             let (tally, shelf) = (Tally(), Shelf())

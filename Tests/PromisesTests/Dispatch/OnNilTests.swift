@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// `on: nil`: inline, where the promise is settled.
-@Suite(.serialized) struct OnNil {
+@Suite(.serialized) struct OnNilTests {
     #if DEBUG
         private let length = scaled(250_000)
     #else

@@ -8,7 +8,7 @@ private func half(_ number: Int) throws -> Int {
 }
 
 /// The operators with `on:`, one by one: what they give, what they pass on, and where they run.
-@Suite struct OnOperators {
+@Suite struct OnOperatorTests {
     private let pool = ThreadPool.shared
     private let failed = Promise<Int>(error: Flaw(1))
 

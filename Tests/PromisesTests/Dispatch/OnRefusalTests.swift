@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Dispatchers that do not take a job, let it go, or run it more than once.
-@Suite struct OnRefusal {
+@Suite struct OnRefusalTests {
     @Test func whatTheDispatcherThrowsRejects() {
         inLoop { _ in
             let tally = Tally()

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// When closures, values and sources are let go.
-@Suite struct OnRelease {
+@Suite struct OnReleaseTests {
     /// Who learns of the outcome, on whatever thread, finds the closure gone.
     @Test func theClosureGoesBeforeTheResultSettles() throws {
         try EventLoop.withLoop { _ throws in

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A loop counts the jobs of a pool that its promises wait for.
-@Suite struct PoolAndLoop {
+@Suite struct OnThreadPoolTests {
     @Test func runWaitsForAJobAndForWhatFollows() throws {
         for _ in 0..<200 {
             try EventLoop.withLoop { loop throws in

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Settling, running and cancelling against each other on several threads. Under ThreadSanitizer and AddressSanitizer.
-@Suite struct OnThreads {
+@Suite struct OnThreadTests {
     private let rounds = scaled(10_000)
 
     /// Both threads are at it before either begins.

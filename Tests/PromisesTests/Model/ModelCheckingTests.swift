@@ -14,7 +14,7 @@ import Testing
 ///
 /// `MODEL_SEEDS=1000000 MODEL_FIRST_SEED=5000000` begins elsewhere. If the library traps, `MODEL_FORK=1` runs each
 /// program of one thread in a process of its own, and `MODEL_VERBOSE=1` prints each seed before it runs.
-@Suite(.serialized) struct ModelChecking {
+@Suite(.serialized) struct ModelCheckingTests {
     @Test func programsOfOneThread() {
         if let seed = Setting.seed {
             let program = Generator.program(seed: seed)

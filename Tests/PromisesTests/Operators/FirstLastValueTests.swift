@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct FirstAndLast {
+@Suite struct FirstLastValueTests {
     private let empty = PromiseError.emptySequence
 
     @Test func ofAPromise() {

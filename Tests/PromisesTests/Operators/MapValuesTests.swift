@@ -9,7 +9,7 @@ private struct Person {
 }
 
 /// What `mapValues` and its kin make of the elements of a value.
-@Suite struct SequenceValues {
+@Suite struct MapValuesTests {
     private let people = [Person(name: "Ada", friends: ["Bo", "Cy"], nickname: "A"), Person(name: "Di", friends: [])]
 
     @Test func ofAPromise() {
@@ -110,7 +110,7 @@ private struct Person {
     }
 }
 
-@Suite struct SortedValues {
+@Suite struct SortedValuesTests {
     @Test func byTheirOwnOrder() {
         inLoop { _ in
             expect(Promise.value([3, 1, 2]).sortedValues(), gives: [1, 2, 3])

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Long rows of these operators end in every way on a stack that has no room for a frame each.
-@Suite struct OperatorDepth {
+@Suite struct OperatorDepthTests {
     @Test(arguments: Shape.allCases, Ending.allCases) func ends(shape: Shape, ending: Ending) {
         let tally = Tally()
         let reports = Shared<[String]>([])

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// What the closures of these operators hold is let go once they have run or never will.
-@Suite struct OperatorRelease {
+@Suite struct OperatorReleaseTests {
     private let tally = Tally()
 
     private func attachAll(to promise: Promise<[Int]>) {

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What becomes of an error that no `catch(only:)` has handled.
-@Suite struct UnmatchedErrors {
+@Suite struct UnmatchedErrorTests {
     /// What is logged when a promise that is rejected with `error` ends in `end`.
     private func lines(_ error: any Error = Flaw(1), _ end: (Promise<Int>) -> Void) throws -> [String] {
         try logged {

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Virtual time, so that the pauses are exact and pass at once.
-@Suite struct AcceptTrouble {
+@Suite struct AcceptErrorTests {
     @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
     func wantOfDescriptorsOrMemoryPauses(code trouble: CInt) throws {
         let clock = VirtualClock()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Very many clients at once, and a table of descriptors that is full although nobody waits.
-@Suite struct AcceptStorms {
+@Suite struct AcceptStormTests {
     @Test func aStormIsTakenInPartsThatLeaveTimeForTheRest() throws {
         try withNetwork(turns: 3000) { net in
             let listener = try net.listen()

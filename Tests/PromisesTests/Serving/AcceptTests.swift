@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Accepting {
+@Suite struct AcceptTests {
     @Test func severalCallsAreServedInTheirOrder() throws {
         try withNetwork { net in
             let listener = try net.listen()

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct BindErrors {
+@Suite struct BindErrorTests {
     @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func aPortThatIsTaken(address: String) throws {
         try withNetwork { net in
             let listener = try net.listen(address)

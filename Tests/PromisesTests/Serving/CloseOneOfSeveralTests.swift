@@ -5,7 +5,7 @@ import Testing
 
 /// What becomes of clients that wait to be accepted when one of several listeners at an address is closed, or one of several
 /// loops that share a listener ends.
-@Suite struct ClosingOneOfSeveral {
+@Suite struct CloseOneOfSeveralTests {
     /// Two listeners at one address, and clients that have connected to it. To which, the kernel has decided by their ports.
     private func two(_ count: Int = 64) throws -> ([Listener], [Peer]) {
         let options: [SocketSetting] = [.set(.reusePort, to: true)]

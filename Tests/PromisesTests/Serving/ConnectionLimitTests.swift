@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct ConnectionLimit {
+@Suite struct ConnectionLimitTests {
     @Test func thoseBeyondTheLimitWaitAndComeOneByOne() throws {
         try withNetwork { net in
             let listener = try net.listen()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// The end of a listener in order.
-@Suite struct Draining {
+@Suite struct DrainTests {
     /// A server whose connections do what their first byte says: `i` waits for more, `b` answers after 100 ms, `s` never.
     private func serve(_ listener: Listener) -> Promise<Void> {
         listener.serve { connection -> Promise<Void> in

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// The end in order of a listener whose connections are on several loops.
-@Suite struct DrainingGroups {
+@Suite struct GroupDrainTests {
     /// A server whose connections do what their first byte says: `i` waits for more, `b` answers when `gate` is fulfilled, `s`
     /// never; each says first that it has begun.
     private func serve(

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Loops of a group that end while connections are served there, or are on their way.
-@Suite struct GroupLoopEnds {
+@Suite struct GroupLoopEndTests {
     @Test func theOthersTakeWhoComesThen() throws {
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")

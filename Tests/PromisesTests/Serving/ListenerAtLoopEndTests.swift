@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// A listener that does not wait in the poller when its loop ends: those who wait for it are told all the same.
-@Suite struct ListenerAtLoopEnd {
+@Suite struct ListenerAtLoopEndTests {
     @Test(arguments: [false, true])
     func aConnectionIsRunning(isClosed: Bool) throws {
         var served: Promise<Void>?

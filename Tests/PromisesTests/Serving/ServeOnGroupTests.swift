@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// A listener whose connections are served on the loops of a group.
-@Suite struct ServingOnGroups {
+@Suite struct ServeOnGroupTests {
     // MARK: Where
 
     @Test(arguments: [LoopGroup.Balancing.roundRobin, .leastConnections])

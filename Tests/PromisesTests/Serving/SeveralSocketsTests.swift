@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Listeners with several sockets, errors of handlers, and descriptors that others have opened.
-@Suite struct ListenerGroups {
+@Suite struct SeveralSocketsTests {
     @Test func allSocketsAreServedUnderOneLimit() throws {
         let folder = Folder()
         try withNetwork { net in

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Listeners at paths and abstract names, and the files that they make.
-@Suite struct UnixListeners {
+@Suite struct UnixListenerTests {
     private func exchange(_ net: Network, _ listener: Listener) throws {
         let client = try hang(connect(to: listener.localAddress), timeout: patience)
         let server = try net.accept(from: listener)

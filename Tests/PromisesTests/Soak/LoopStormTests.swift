@@ -8,14 +8,14 @@ import Testing
 /// stopped and replaced in the midst of it.
 ///
 /// So many steps in each run; `STORM_SECONDS=60` goes on for so long, for `swift test --sanitize=thread --filter LoopStorm`.
-@Suite(.serialized) struct LoopStorm {
+@Suite(.serialized) struct LoopStormTests {
     @Test func everyHandlerRunsOnceOrIsLetGo() throws {
         let seconds = getenv("STORM_SECONDS").flatMap { Int(String(cString: $0)) }
         let storm = try Storm()
         // Who is abandoned, and what a loop that is stopped leaves behind, is reported; that is what happens here.
         let reports = LogRecorder(where: { event in
             switch event {
-            case .abandoned(let promise): promise.origin?.file.hasSuffix("LoopStorm.swift") == true
+            case .abandoned(let promise): promise.origin?.file.hasSuffix("LoopStormTests.swift") == true
             case .undeliveredHandlers, .taskOfEndedLoop: true
             default: false
             }

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Descriptors that come from elsewhere.
-@Suite struct Adopting {
+@Suite struct AdoptTests {
     /// Adopts, and expects a refusal that leaves the descriptor as it was.
     private func refused(_ fd: CInt, _ net: Network, _ place: SourceLocation = #_sourceLocation) -> SystemError? {
         let flags = fcntl(fd, F_GETFL)

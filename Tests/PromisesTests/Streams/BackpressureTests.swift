@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Backpressure {
+@Suite struct BackpressureTests {
     @Test func whoeverAwaitsEachWriteQueuesNoMoreThanOne() throws {
         try withNetwork(turns: 4000) { net in
             let (connection, peer) = try net.pair()

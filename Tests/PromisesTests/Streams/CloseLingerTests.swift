@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// A patience of one's own for a peer that makes no progress.
-@Suite struct ClosingLinger {
+@Suite struct CloseLingerTests {
     @Test func itIsWaitedForAsLongAsSaid() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Closing {
+@Suite struct CloseTests {
     @Test func whatIsQueuedIsDeliveredAndThenTheEnd() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
@@ -120,7 +120,7 @@ import Testing
     }
 }
 
-@Suite struct ClosingPatience {
+@Suite struct CloseTimeoutTests {
     @Test func aPeerThatNeverEndsIsResetAfterFiveSeconds() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

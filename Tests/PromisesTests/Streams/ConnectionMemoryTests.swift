@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What a connection costs that has nothing to do.
-@Suite(.enabled(if: !isSanitized)) struct ConnectionMemory {
+@Suite(.enabled(if: !isSanitized)) struct ConnectionMemoryTests {
     /// The room that the allocator has given to an object.
     private func size(_ object: AnyObject) -> Int {
         typealias Size = @convention(c) (UnsafeMutableRawPointer) -> Int

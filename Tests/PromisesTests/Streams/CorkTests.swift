@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Several writes that leave together.
-@Suite struct Corking {
+@Suite struct CorkTests {
     private func sends(_ net: Network) -> Int {
         net.calls(.send) + net.calls(.sendVector) + net.calls(.write) + net.calls(.writeVector)
     }

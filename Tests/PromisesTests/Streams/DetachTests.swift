@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Descriptors that are given away.
-@Suite struct Detaching {
+@Suite struct DetachTests {
     private func refusal(_ connection: Connection) -> CInt? {
         do {
             _ = try connection.detach()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Handlers of `pipe` run inside the call that settles, and may end the connection there.
-@Suite struct EndedMeanwhile {
+@Suite struct EndedMeanwhileTests {
     @Test func aWriteThatFailsClosesAndIsNotClosedTwice() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// A connection that never stops sending leaves the others their turns. Counted in turns, and in virtual time.
-@Suite struct FloodFairness {
+@Suite struct FloodFairnessTests {
     @Test(arguments: [false, true]) func fiftyPingsAndATimerPassAFirehose(isChunked: Bool) throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock, turns: 2000) { net in

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct ReadingChunks {
+@Suite struct ForEachChunkTests {
     private struct Enough: Error, Equatable {}
 
     private func text(_ chunk: RawSpan) -> String { chunk.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Piping {
+@Suite struct ForwardTests {
     @Test func allThatComesGoesOnAndIsCounted() throws {
         try withNetwork(turns: 4000) { net in
             let (client, near) = try Connection.pair()

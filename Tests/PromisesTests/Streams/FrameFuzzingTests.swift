@@ -6,7 +6,7 @@ import Testing
 /// Whatever comes, in whatever pieces: every form of reading brings what it would if all were there at once.
 ///
 /// `FUZZ_SEEDS=10000` tries so many streams; the number of a test case is the seed that repeats it.
-@Suite struct FramingFuzzing {
+@Suite struct FrameFuzzingTests {
     private static let corpus: [[UInt8]] =
         [
             "GET /path HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\n\r\nhello",

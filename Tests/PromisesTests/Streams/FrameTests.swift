@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Reads of so many bytes, or up to a delimiter.
-@Suite struct ReadingFrames {
+@Suite struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
     @Test func exactlyGathersWhatComesInPieces() throws {

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct HalfClose {
+@Suite struct HalfCloseTests {
     @Test func whatIsQueuedComesBeforeTheEndAndReadingGoesOn() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Cancelling what waits for a descriptor: nothing is lost, and nothing is left.
-@Suite struct CancellingIO {
+@Suite struct IOCancellationTests {
     @Test func aCancelledReadLeavesTheBytesToTheNext() throws {
         try withNetwork { network in
             let (connection, peer) = try network.pair()

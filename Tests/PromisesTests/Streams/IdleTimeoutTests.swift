@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Virtual time: whatever is sent has arrived before the clock moves.
-@Suite struct IdleTimeouts {
+@Suite struct IdleTimeoutTests {
     @Test func trafficKeepsItOpenAndSilenceEndsIt() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct ReadingLines {
+@Suite struct LineTests {
     @Test func bothEndingsAndEmptyLines() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

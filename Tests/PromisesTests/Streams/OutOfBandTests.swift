@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct OutOfBand {
+@Suite struct OutOfBandTests {
     @Test func anUrgentByteIsPassedOverAndDoesNotSpin() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What the kernel may answer but seldom does.
-@Suite struct PartialWrites {
+@Suite struct PartialWriteTests {
     @Test(arguments: [1, 7, 1000, 16_383, 16_384, 16_385]) func shortCountsLoseNothing(count limit: Int) throws {
         try withNetwork(turns: 2000) { net in
             let (connection, peer) = try net.pair()

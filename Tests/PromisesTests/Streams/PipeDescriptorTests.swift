@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Pipes {
+@Suite struct PipeDescriptorTests {
     @Test func aReaderWhoseWriterGoesComesToItsEnd() throws {
         try withNetwork(turns: 20) { net in
             let (reader, writer) = try Connection.pipe()

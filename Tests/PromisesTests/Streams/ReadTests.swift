@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct ReadingAndEnd {
+@Suite struct ReadTests {
     @Test func aReadBringsWhatHasCome() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

@@ -5,7 +5,7 @@ import Testing
 
 /// The last reference to what belongs to a loop may go on another thread, as that of an actor's or a task's does. It is put in
 /// order on the loop's own all the same.
-@Suite struct LetGoElsewhere {
+@Suite struct ReleaseElsewhereTests {
     /// Carries the last reference to another thread.
     // @unchecked: what is in it is used by one thread after the other.
     private final class Parcel<Content>: @unchecked Sendable {

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Resets {
+@Suite struct ResetTests {
     @Test func anIdleConnectionIsToldAndTheErrorStays() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct SocketOptionValues {
+@Suite struct SocketOptionTests {
     /// The kernel's own view, by another way than the library's.
     private func raw(_ fd: CInt, _ level: CInt, _ option: CInt) -> CInt {
         var value: CInt = -1

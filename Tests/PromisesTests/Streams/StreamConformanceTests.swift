@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What every two-way stream does, asked of each kind and from each of its ends.
-@Suite struct StreamConformance {
+@Suite struct StreamConformanceTests {
     @Test(arguments: StreamKind.allCases) func bytesGoBothWaysInOrder(kind: StreamKind) throws {
         try kind.with { a, b, _ in
             for number in 0..<20 {

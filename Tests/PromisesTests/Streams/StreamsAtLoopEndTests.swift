@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// A loop that ends lets go of what waits on it. That this closes every descriptor is checked by `withNetwork`.
-@Suite struct EndOfLoop {
+@Suite struct StreamsAtLoopEndTests {
     @Test func aWaitingReadWhoseHandlerHoldsTheConnection() throws {
         weak var witness: Connection?
         var outcomes = 0

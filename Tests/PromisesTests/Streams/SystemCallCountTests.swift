@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct SystemCallEconomy {
+@Suite struct SystemCallCountTests {
     private func total(_ net: Network) -> Int { net.loop.metrics.systemCalls.values.reduce(0, +) }
 
     @Test func anEchoRoundTripCostsThree() throws {

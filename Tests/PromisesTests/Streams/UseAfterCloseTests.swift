@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// That none of these calls reaches the kernel under a number that may be another's is checked by `withNetwork`.
-@Suite struct UseAfterClose {
+@Suite struct UseAfterCloseTests {
     @Test(arguments: [false, true]) func everyOperationIsRefused(aborted: Bool) throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

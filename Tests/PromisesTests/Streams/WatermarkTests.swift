@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Watermarks, and what lives by them.
-@Suite struct WritableAgain {
+@Suite struct WatermarkTests {
     @Test func aProducerThatAsksKeepsTheQueueShort() throws {
         try withNetwork(turns: 4000) { net in
             let (a, b) = try Connection.pair()
@@ -140,7 +140,7 @@ import Testing
 }
 
 /// A sequence of chunks that is taken as it is written.
-@Suite struct WritingAll {
+@Suite struct WriteAllTests {
     /// Can be gone through once, and tells how far that has come.
     private final class Source: Sequence, IteratorProtocol {
         var taken = 0

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Taking writes back that still wait for the kernel.
-@Suite struct CancellingWrites {
+@Suite struct WriteCancellationTests {
     /// A kernel that takes `budget` bytes in all.
     private func withBudget(
         _ net: Network, _ budget: Int, _ body: (_ allow: (Int) -> Void) throws -> Void

@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct Writing {
+@Suite struct WriteTests {
     @Test func writesGoOutInTheOrderOfTheCalls() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Programs that are run in one call.
-@Suite struct ChildOutputs {
+@Suite struct ChildOutputTests {
     @Test func bothStreamsAndTheCode() throws {
         try withNetwork { _ in
             let output = try hang(ChildProcess.run("sh", ["-c", "echo out; echo err >&2; exit 3"]))

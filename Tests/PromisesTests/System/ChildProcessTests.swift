@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Programs with pipes to them.
-@Suite struct ChildProcesses {
+@Suite struct ChildProcessTests {
     private func cat(_ streams: ChildProcess.Stream = .pipe) throws -> ChildProcess {
         try .spawn("/bin/cat", standardInput: streams, standardOutput: .pipe, standardError: .null)
     }

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Signals as guarantees. No other test of this process uses SIGURG.
-@Suite(.serialized) struct NextSignals {
+@Suite(.serialized) struct NextSignalTests {
     /// A loop on a thread that takes signals: those on which tests run leave them to others.
     private func withLoop(_ body: (EventLoop) throws -> Void) rethrows {
         var all = sigset_t()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Reading and writing whole files.
-@Suite struct FilesOnThePool {
+@Suite struct ReadWriteFileTests {
     private let folder = Folder()
     private let ledger = FileLedger()
     private let pool = try! ThreadPool(name: "files", threads: 1)

@@ -4,7 +4,7 @@ import Testing
 
 extension ProcessWide {
     /// Why a loop does not end.
-    @Suite struct WhatKeepsItAlive {
+    @Suite struct KeepAliveReasonsTests {
         @Test func aLoopThatWouldEndHasNoReason() {
             EventLoop.withLoop { loop in
                 #expect(loop.whatKeepsItAlive.isEmpty)

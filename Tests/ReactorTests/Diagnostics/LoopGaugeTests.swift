@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// What a loop has before it, and how long it waits.
-@Suite struct LoopGauges {
+@Suite struct LoopGaugeTests {
     @Test func theyCountWhatIsThere() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             let pipe = Ends.pipe()

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// What a loop counts.
-@Suite struct LoopMetrics {
+@Suite struct LoopMetricsTests {
     private let clock = VirtualClock()
 
     @Test func itCountsTurnsJobsTimersAndEvents() throws {

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// Metrics in the text format of Prometheus.
-@Suite struct PrometheusFormat {
+@Suite struct PrometheusTextTests {
     private func metrics(_ body: (EventLoop) throws -> Void) rethrows -> Reactor.LoopMetrics {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             try body(loop)

@@ -4,7 +4,7 @@ import Testing
 
 extension ProcessWide {
     /// Handlers that hold their loop for long.
-    @Suite struct SlowHandlers {
+    @Suite struct SlowHandlerTests {
         private let clock = VirtualClock()
 
         /// What is reported while `body` has a loop with that threshold.

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// The order of jobs, and what they may not keep others from.
-@Suite struct JobFairness {
+@Suite struct JobFairnessTests {
     private let clock = VirtualClock()
 
     @Test func jobsRunInTheOrderInWhichTheyWereQueued() throws {

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// What submissions of another thread cost.
-@Suite struct Bursts {
+@Suite struct MailboxBurstTests {
     @Test func aBurstWakesTheLoopOnceADrainAtMost() throws {
         try EventLoop.withLoop { loop in
             let remote = loop.remote

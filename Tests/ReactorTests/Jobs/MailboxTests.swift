@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Jobs from other threads.
-@Suite struct MailboxStress {
+@Suite struct MailboxTests {
     /// What only the loop's thread touches, although the closures that do so come from others.
     private final class Inbox: @unchecked Sendable {
         let thread = pthread_self()

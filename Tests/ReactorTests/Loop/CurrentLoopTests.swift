@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Which loop is whose.
-@Suite struct CurrentLoop {
+@Suite struct CurrentLoopTests {
     @Test func aThreadHasOneLoopAndAnotherThreadHasAnother() {
         EventLoop.withLoop { loop in
             #expect(EventLoop.current === loop)

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Carrying a loop in another event loop by its descriptor.
-@Suite struct Embedding {
+@Suite struct EmbeddingTests {
     /// Whether poll(2) finds `fd` readable within some milliseconds.
     private func isReadable(_ fd: CInt, within milliseconds: CInt = 0) -> Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)

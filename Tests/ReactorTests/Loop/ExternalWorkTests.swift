@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// Work of other threads that a loop counts.
-@Suite struct OutsideWork {
+@Suite struct ExternalWorkTests {
     @Test func itKeepsTheLoopAlive() {
         EventLoop.withLoop { loop in
             let remote = loop.remote

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Other event loops that carry ours, and descriptors of others in ours.
-@Suite struct ForeignLoops {
+@Suite struct ForeignLoopTests {
     /// What a server does: timers, a socket, mail, until each has come so often.
     private final class Work {
         let loop: EventLoop

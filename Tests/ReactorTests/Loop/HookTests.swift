@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Hooks before and after a wait.
-@Suite struct WaitingHooks {
+@Suite struct HookTests {
     @Test(arguments: [true, false]) func theyStandAroundEachWaitInTheOrderOfAdding(isVirtual: Bool) throws {
         try EventLoop.withLoop(clock: isVirtual ? VirtualClock() : nil) { loop in
             var log: [String] = []

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// What keeps a loop alive, each thing counted once.
-@Suite struct AliveAccounting {
+@Suite struct KeepAliveTests {
     private let clock = VirtualClock()
 
     @Test func aFreshLoopIsNotAlive() {

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// What becomes of the things that a loop still has when it ends.
-@Suite struct EndOfLoop {
+@Suite struct LoopCloseTests {
     private let clock = VirtualClock()
 
     @Test func everythingItHoldsIsReleasedUnrun() throws {
@@ -117,7 +117,7 @@ import Testing
 
 /// The report of what a loop left undone. It goes to one handler for the whole process, so each test has a process of its
 /// own.
-@Suite struct ReportOfTheEnd {
+@Suite struct UndeliveredReportTests {
     /// The reports that come while `body` runs.
     private static func reports(during body: () -> Void) -> [Int] {
         let counts = SharedList<Int>()
@@ -130,7 +130,7 @@ import Testing
     @Test func jobsThatAThreadLeavesBehindAreReported() async {
         await #expect(processExitsWith: .success) {
             let fate = Fate()
-            let reports = ReportOfTheEnd.reports {
+            let reports = UndeliveredReportTests.reports {
                 HelperThread {
                     for _ in 0..<7919 { EventLoop.current.enqueue(fate.bound()) }
                 }.join()
@@ -142,7 +142,7 @@ import Testing
 
     @Test func mailThatALoopLeavesBehindIsReportedToo() async {
         await #expect(processExitsWith: .success) {
-            let reports = ReportOfTheEnd.reports {
+            let reports = UndeliveredReportTests.reports {
                 EventLoop.withLoop { loop in
                     let remote = loop.remote
                     for _ in 0..<4000 { remote.submit {} }
@@ -155,7 +155,7 @@ import Testing
 
     @Test func aStopThatComesTooLateIsNoHandler() async {
         await #expect(processExitsWith: .success) {
-            let reports = ReportOfTheEnd.reports { EventLoop.withLoop { loop in _ = loop.remote.stop() } }
+            let reports = UndeliveredReportTests.reports { EventLoop.withLoop { loop in _ = loop.remote.stop() } }
             #expect(reports == [])
         }
     }
@@ -163,7 +163,7 @@ import Testing
     @Test func submissionsRaceWithTheEndAndNoneIsForgotten() async {
         await #expect(processExitsWith: .success) {
             let fate = Fate()
-            let reports = ReportOfTheEnd.reports {
+            let reports = UndeliveredReportTests.reports {
                 for _ in 0..<200 {
                     let tries = Counter()
                     let helper = EventLoop.withLoop { loop in
@@ -187,7 +187,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             let fate = Fate()
             let refusals = Counter()
-            _ = ReportOfTheEnd.reports {
+            _ = UndeliveredReportTests.reports {
                 for _ in 0..<100 {
                     let door = Shared<EventLoop.Remote?>(nil)
                     let sender = HelperThread {

@@ -5,7 +5,7 @@ import XCTest
 
 /// What needs the process's real main thread: its own loop, signals that the kernel sends there, and fork(2), which
 /// leaves only the calling thread alive.
-final class MainThread: XCTestCase {
+final class MainThreadTests: XCTestCase {
     private static let alarms = Atomic<Int>(0)
 
     func testTheMainLoopIsTheMainThreadsOwnAndTakesMailBeforeItIsFirstDriven() throws {
@@ -42,7 +42,7 @@ final class MainThread: XCTestCase {
     /// SIGALRM goes to the main thread first, so it breaks into every wait there.
     func testAnAlarmEveryMillisecondWithoutRestartDisturbsNeitherTimersNorEvents() throws {
         var action = sigaction()
-        action.__sigaction_handler.sa_handler = { _ in MainThread.alarms.add(1, ordering: .relaxed) }
+        action.__sigaction_handler.sa_handler = { _ in MainThreadTests.alarms.add(1, ordering: .relaxed) }
         var previous = sigaction()
         sigaction(SIGALRM, &action, &previous)
         var period = itimerval(

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// Turning the loop inside one of its own callbacks.
-@Suite struct NestedTurns {
+@Suite struct NestedTurnTests {
     private let clock = VirtualClock()
 
     @Test func eventsAlreadyFetchedAreDeliveredOnceAndInOrder() throws {

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// When `run()` ends.
-@Suite struct StopAndRun {
+@Suite struct RunAndStopTests {
     @Test func withNothingToWaitForItEndsAtOnce() throws {
         try EventLoop.withLoop { loop in
             try loop.run()

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Unix addresses as text and as the kernel keeps them.
-@Suite struct UnixAddresses {
+@Suite struct UnixSocketPathTests {
     private static let longest = String(repeating: "a", count: 107)
 
     @Test(arguments: [

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Events that have been fetched for somebody who has gone before they are delivered.
-@Suite struct StaleEvents {
+@Suite struct StaleEventTests {
     private let clock = VirtualClock()
 
     @Test func aHandlerThatClosesItsOwnDescriptorHearsNoMoreOfTheDataLeftInIt() throws {

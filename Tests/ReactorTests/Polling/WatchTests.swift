@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Watching descriptors: what is refused, what is reported, and what two watches of one descriptor share.
-@Suite struct Watches {
+@Suite struct WatchTests {
     private let clock = VirtualClock()
 
     @Test(arguments: ["/proc/self/exe", "/", "/dev/null", "/dev/zero"])

@@ -5,7 +5,7 @@ import Testing
 
 extension ProcessWide {
     /// How a loop learns that a child has ended, by each of the ways there are.
-    @Suite struct ChildrenEnd {
+    @Suite struct ChildEndTests {
         @Test(arguments: WayToWatch.allCases) func theCodeOrTheSignalIsToldOnce(way: WayToWatch) throws {
             try way.withLoop { loop in
                 let exits = try Offspring(loop, shell("exit 7"))

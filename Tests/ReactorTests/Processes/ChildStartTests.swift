@@ -5,7 +5,7 @@ import Testing
 
 extension ProcessWide {
     /// What a child finds when it starts.
-    @Suite struct ChildrenStart {
+    @Suite struct ChildStartTests {
         @Test func itsArgumentsAndNothingElse() throws {
             try EventLoop.withLoop { loop throws in
                 let plan = ChildPlan(

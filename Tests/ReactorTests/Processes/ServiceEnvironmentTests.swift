@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// What a service manager says by the environment, and what it is told.
-@Suite struct ServiceEnvironments {
+@Suite struct ServiceEnvironmentTests {
     private func environment(
         _ variables: [String: String], process: pid_t = 7, first: CInt = 3
     ) -> ServiceEnvironment {

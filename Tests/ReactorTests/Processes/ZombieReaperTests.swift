@@ -5,7 +5,7 @@ import Testing
 
 /// Children that outlive their loops. Each test has a process of its own: elsewhere another test might start a child, and
 /// so reap the orphans first.
-@Suite struct OrphanedChildren {
+@Suite struct ZombieReaperTests {
     /// By whichever way the loop has watched it.
     @Test func oneThatOutlivesItsLoopIsReapedLater() async {
         await #expect(processExitsWith: .success) {

@@ -5,7 +5,7 @@ import Testing
 
 extension ProcessWide {
     /// Watching signals. Each test has put back what it found when it ends.
-    @Suite struct Signals {
+    @Suite struct SignalTests {
         private static let hitsOfOldAction = Atomic<Int>(0)
 
         /// The address of the handler that stands for `signal`.
@@ -29,7 +29,7 @@ extension ProcessWide {
         private func withOldAction(for signal: CInt, _ body: () throws -> Void) rethrows {
             var action = sigaction()
             action.__sigaction_handler.sa_handler = { _ in
-                Signals.hitsOfOldAction.add(1, ordering: .relaxed)
+                SignalTests.hitsOfOldAction.add(1, ordering: .relaxed)
             }
             var found = sigaction()
             sigaction(signal, &action, &found)

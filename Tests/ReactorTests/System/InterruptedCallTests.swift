@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// System calls that a signal interrupts: nobody is told.
-@Suite struct InterruptedCalls {
+@Suite struct InterruptedCallTests {
     /// Answers `EINTR` so many times, then whatever the real call says.
     private final class Interruptions {
         var left: Int

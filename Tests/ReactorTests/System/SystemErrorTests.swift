@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// Errors of the kernel: what they say, and what is left when one has come.
-@Suite struct SystemErrors {
+@Suite struct SystemErrorTests {
     @Test func theyNameTheCallTheSubjectAndTheCode() {
         let error = SystemError(.bind, EACCES, detail: "127.0.0.1:80")
         #expect(error.description == "bind 127.0.0.1:80: Permission denied (EACCES)")

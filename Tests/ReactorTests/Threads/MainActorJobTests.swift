@@ -4,7 +4,7 @@ import Reactor
 import XCTest
 
 /// Code of the main actor beside the main thread's loop. (Here, since the main thread is wanted.)
-final class MainActorJobs: XCTestCase {
+final class MainActorJobTests: XCTestCase {
     @MainActor private static var lines: [String] = []
 
     @MainActor private static func note(_ line: String) {

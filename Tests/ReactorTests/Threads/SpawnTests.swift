@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// Loops on threads that the library starts.
-@Suite struct SpawnedLoops {
+@Suite struct SpawnTests {
     @Test func itRunsWhatIsSubmittedOnOneThreadOfThatName() throws {
         let worker = try EventLoop.spawn(name: "a-name-of-more-than-15-bytes")
         let seen = SharedList<String>()

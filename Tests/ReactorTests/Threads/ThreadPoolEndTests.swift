@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// How a pool ends: by `shutDown()`, or because nobody refers to it.
-@Suite struct ThreadPoolEnd {
+@Suite struct ThreadPoolEndTests {
     @Test func shuttingDownRunsWhatWaitsAndTakesNoMore() throws {
         let pool = try ThreadPool(name: "ending", threads: 2)
         let (latch, ran) = (Latch(), Counter())

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// What a pool does with jobs, and which it does not take.
-@Suite struct ThreadPoolJobs {
+@Suite struct ThreadPoolJobTests {
     @Test func oneThreadRunsThemInOrder() throws {
         let pool = try ThreadPool(threads: 1)
         let seen = SharedList<Int>()

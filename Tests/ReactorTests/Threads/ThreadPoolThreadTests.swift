@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// The threads of a pool: names, signals, trouble in starting them, and their loops.
-@Suite struct ThreadPoolThreads {
+@Suite struct ThreadPoolThreadTests {
     @Test(arguments: [
         ("pool", "pool-1", "pool-2"), ("a-very-long-name-of-a-pool", "a-very-long-n-1", "a-very-long-n-2"),
         ("ünïcödé-ünïcödé", "ünïcödé--1", "ünïcödé--2"), ("", "-1", "-2"),

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// Arithmetic of moments.
-@Suite struct Instants {
+@Suite struct LoopInstantTests {
     private func at(_ nanoseconds: Int64) -> EventLoop.Instant { EventLoop.Instant(nanoseconds: nanoseconds) }
 
     @Test func advancingSaturates() {

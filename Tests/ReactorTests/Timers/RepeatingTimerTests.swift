@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// Timers on a grid.
-@Suite struct RepeatingTimers {
+@Suite struct RepeatingTimerTests {
     private let clock = VirtualClock()
 
     private func milliseconds(_ loop: EventLoop) -> Int { Int(loop.now.nanoseconds / 1_000_000) }

@@ -4,7 +4,7 @@ import Testing
 
 /// A step of the system's clock moves no timer. Stepping it needs privileges, so what is shown is that no clock which can
 /// be stepped is asked.
-@Suite struct SteppedClock {
+@Suite struct SteppedClockTests {
     @Test func theKernelsTimerCountsOnTheMonotonicClock() throws {
         let fd = CInt(try Syscalls().timerCreate().orThrow(.timerCreate))
         defer { close(fd) }

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// What cancelling a timer ends, and when its closure goes.
-@Suite struct TimerCancellation {
+@Suite struct TimerCancellationTests {
     private let clock = VirtualClock()
 
     @Test func cancellingTellsWhetherTheTimerWasStillToFire() throws {

@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// In which order timers fire, by a clock that stands still.
-@Suite struct TimerOrder {
+@Suite struct TimerOrderTests {
     private let clock = VirtualClock()
 
     @Test func earlierDeadlinesFireFirst() throws {

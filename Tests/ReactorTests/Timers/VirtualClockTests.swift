@@ -2,7 +2,7 @@ import Reactor
 import Testing
 
 /// A loop whose time stands still while there is anything to do.
-@Suite struct VirtualTime {
+@Suite struct VirtualClockTests {
     private let clock = VirtualClock()
 
     @Test func anHourOfTimersPassesWithoutWaiting() throws {

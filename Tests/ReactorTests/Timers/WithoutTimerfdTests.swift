@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A process that has run out of descriptors cannot open a timerfd, and needs its timers all the same.
-@Suite struct WithoutTimerfd {
+@Suite struct WithoutTimerfdTests {
     @Test(arguments: [EMFILE, ENFILE, ENOMEM])
     func timersFireByTheTimeoutOfTheWait(_ code: CInt) throws {
         var syscalls = Syscalls()
