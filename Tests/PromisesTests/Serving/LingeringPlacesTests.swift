@@ -37,8 +37,7 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let served = listener.serve(on: group, maxConnections: 1) { Self.end($0) }
             let clients = try (0..<5).map { _ in try lingerer(listener) }
-            spin { listener.lingeringConnections == 5 }
-            #expect(listener.activeConnections == 0)
+            spin { listener.lingeringConnections == 5 && listener.activeConnections == 0 }
             listener.close()
             #expect(served.isPending)
             for client in clients { client.close() }
@@ -54,14 +53,14 @@ import Testing
             let clients = try (0..<2).map { _ in try lingerer(listener) }
             #expect(net.ledger.accepted.allSatisfy(net.ledger.open.contains))
             let third = try lingerer(listener)
-            try net.loop.run(until: { listener.lingeringConnections == 2 })
-            #expect(net.ledger.accepted.map(net.ledger.open.contains) == [false, true, true])
+            let areOpen = { net.ledger.accepted.map(net.ledger.open.contains) }
+            try net.loop.run(until: { areOpen() == [false, true, true] })
             // One in the middle goes by itself; the next to go is again the oldest.
             clients[1].close()
             try net.loop.run(until: { listener.lingeringConnections == 1 })
             let others = try (0..<2).map { _ in try lingerer(listener) }
-            try net.loop.run(until: { listener.lingeringConnections == 2 })
-            #expect(net.ledger.accepted.map(net.ledger.open.contains) == [false, false, false, true, true])
+            try net.loop.run(until: { areOpen() == [false, false, false, true, true] })
+            #expect(listener.lingeringConnections == 2)
             listener.close()
             for client in clients + [third] + others { client.close() }
             try hang(served, timeout: patience)
@@ -75,8 +74,7 @@ import Testing
                 Self.end($0)
             }
             let clients = try (0..<10).map { _ in try lingerer(listener) }
-            spin { listener.lingeringConnections == 4 }
-            #expect(listener.activeConnections == 0)
+            spin { listener.lingeringConnections == 4 && listener.activeConnections == 0 }
             listener.close()
             for client in clients { client.close() }
             try hang(served, timeout: patience)
