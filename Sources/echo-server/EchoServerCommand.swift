@@ -45,7 +45,7 @@ enum EchoServerCommand {
         }
         let service = Service(on: loop, warn: warn)
         try onEnd(loop) {
-            service.isStopping(within: options.drainTimeout)
+            service.notifyStopping(within: options.drainTimeout)
             server.drain()
         } atOnce: {
             endpoint?.close()
@@ -55,7 +55,7 @@ enum EchoServerCommand {
         try loop.turn(.poll)
         for address in server.addresses { Output.announce("listening on \(address)") }
         if let endpoint { Output.announce("metrics on \(endpoint.address)") }
-        service.isReady(server.addresses, server.alive)
+        service.notifyReady(server.addresses, server.alive)
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }

@@ -26,7 +26,7 @@ final class Service {
     }
 
     /// Clients can connect. From now on the watchdog is fed, until the process ends, as long as `alive` is fulfilled.
-    func isReady(_ addresses: [SocketAddress], _ alive: @escaping () -> Promise<Void>) {
+    func notifyReady(_ addresses: [SocketAddress], _ alive: @escaping () -> Promise<Void>) {
         let places = addresses.map(\.description).joined(separator: ", ")
         tell(.ready, .status("listening on \(places)"))
         guard let interval = ServiceManager.watchdogInterval else { return }
@@ -41,7 +41,7 @@ final class Service {
     }
 
     /// The server drains, for `timeout` at most. The manager may have been told to be less patient than that.
-    func isStopping(within timeout: Duration) {
+    func notifyStopping(within timeout: Duration) {
         let microseconds = (timeout + .seconds(5)).components.seconds * 1_000_000
         tell(.stopping, .status("draining"), ServiceManager.State("EXTEND_TIMEOUT_USEC=\(microseconds)"))
     }

@@ -3,15 +3,15 @@ import Synchronization
 
 /// A task that waits for a promise, as the waiter in that promise's list.
 ///
-/// It is an executor too, which the task goes to in order to wait: that of a `WaitingRoom`. It runs the task's one job when
+/// It is an executor too, which the task goes to in order to wait: that of a `SuspensionActor`. It runs the task's one job when
 /// the wait has ended, and all that job does is to go back to where the task came from.
 ///
 /// Several may end the wait, of which one lets the task go: who settles the promise; who lets its waiters go since nobody
 /// will; who cancels the task. That one is decided by `phase`, so the job runs once.
-// @unchecked: as Core. `job` is written once, before `phase` says so (releasing), and read by the one that takes `phase` to
+// @unchecked: as PromiseCore. `job` is written once, before `phase` says so (releasing), and read by the one that takes `phase` to
 // its end, or finds that it is there (acquiring).
 @usableFromInline
-final class TaskWaiter: Core, @unchecked Sendable {
+final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private enum Phase {
         /// The task has not come yet.
         static var idle: UInt8 { 0 }
@@ -27,13 +27,13 @@ final class TaskWaiter: Core, @unchecked Sendable {
 
     private let phase = Atomic(Phase.idle)
     // Whoever waits holds the promise meanwhile.
-    private let promise: Unmanaged<Core>
+    private let promise: Unmanaged<PromiseCore>
     @exclusivity(unchecked) private var job: UnownedJob?
 
-    private init(until promise: Core) {
+    private init(until promise: PromiseCore) {
         self.promise = .passUnretained(promise)
         super.init(state: State.pending, loop: nil) { core, phase in
-            unsafeDowncast(core, to: TaskWaiter.self).isTold()
+            unsafeDowncast(core, to: AwaitingTask.self).sourceDidSettle()
             // The reference is ours. The outcome stays in `upstream` for the task, and goes with the waiter.
             if case .run = phase { Unmanaged.passUnretained(core).release() }
         }
@@ -44,23 +44,25 @@ final class TaskWaiter: Core, @unchecked Sendable {
 
     /// Returns when the promise has settled, or nobody is left who could settle it.
     @usableFromInline
-    static func suspend(until promise: Core, _ isolation: isolated (any Actor)? = #isolation) async -> TaskWaiter {
-        let waiter = TaskWaiter(until: promise)
-        await WaitingRoom(waiter).enter()
+    static func suspend(until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation) async
+        -> AwaitingTask
+    {
+        let waiter = AwaitingTask(until: promise)
+        await SuspensionActor(waiter).enter()
         return waiter
     }
 
     /// The same, or when the task is cancelled; the promise then is too, unless others wait for it.
     @usableFromInline
     static func suspendOrCancel(
-        until promise: Core, _ isolation: isolated (any Actor)? = #isolation
-    ) async -> TaskWaiter {
-        let waiter = TaskWaiter(until: promise)
+        until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation
+    ) async -> AwaitingTask {
+        let waiter = AwaitingTask(until: promise)
         await withTaskCancellationHandler {
             // A closure that does not name the actor leaves it, for Swift's pool and back again.
             _ = isolation
-            if waiter.isCancelled { return promise.cancelUnlessWanted() }
-            await WaitingRoom(waiter).enter()
+            if waiter.isCancelled { return promise.cancelIfUnobserved() }
+            await SuspensionActor(waiter).enter()
         } onCancel: {
             waiter.cancel()
         }
@@ -105,8 +107,9 @@ final class TaskWaiter: Core, @unchecked Sendable {
     private func cancel() {
         while true {
             let root = promise._withUnsafeGuaranteedRef { $0.root }
-            guard !root.role.contains(.madeByHand), let loop = root.loop, loop != EventLoop.addressOfThisThread else {
-                return cancelHere()
+            guard !root.role.contains(.externallySettled), let loop = root.loop, loop != EventLoop.addressOfThisThread
+            else {
+                return cancelOnOwnThread()
             }
             var isLinked = false
             EventLoop.post(CancelledWait(self), toLoopAt: loop) {
@@ -118,13 +121,13 @@ final class TaskWaiter: Core, @unchecked Sendable {
         }
     }
 
-    fileprivate func cancelHere() {
+    fileprivate func cancelOnOwnThread() {
         guard end(as: Phase.cancelled) == Phase.waiting else { return }
         withdrawAndCancel()
         resume()
     }
 
-    private func isTold() {
+    private func sourceDidSettle() {
         if end(as: Phase.told) == Phase.waiting { resume() }
     }
 
@@ -133,7 +136,7 @@ final class TaskWaiter: Core, @unchecked Sendable {
         cancelPromise()
     }
 
-    private func cancelPromise() { promise._withUnsafeGuaranteedRef { $0.cancelUnlessWanted() } }
+    private func cancelPromise() { promise._withUnsafeGuaranteedRef { $0.cancelIfUnobserved() } }
 
     private func pass(from old: UInt8, to new: UInt8) -> Bool {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
@@ -171,19 +174,19 @@ final class TaskWaiter: Core, @unchecked Sendable {
 
 /// A cancellation on its way to the loop of the promise that is waited for.
 private final class CancelledWait: Job {
-    private let waiter: TaskWaiter
+    private let waiter: AwaitingTask
 
-    init(_ waiter: TaskWaiter) {
+    init(_ waiter: AwaitingTask) {
         self.waiter = waiter
         super.init()
     }
 
-    override func run() { waiter.cancelHere() }
+    override func run() { waiter.cancelOnOwnThread() }
 
     override var isReportedUndelivered: Bool { false }
 }
 
-extension TaskWaiter: SerialExecutor {
+extension AwaitingTask: SerialExecutor {
     /// Called by Swift when the task comes.
     @usableFromInline
     func enqueue(_ job: consuming ExecutorJob) {
@@ -201,13 +204,13 @@ extension TaskWaiter: SerialExecutor {
 ///
 /// A continuation of Swift's would do, but resumes through Swift's pool, also a task of an actor on a loop: a thread of the
 /// pool is woken, only to hand the task on to the loop that has just settled the promise. That took four times as long.
-private actor WaitingRoom {
-    private let waiter: TaskWaiter
+private actor SuspensionActor {
+    private let waiter: AwaitingTask
     /// Of the actor, so that Swift must go there to touch it.
     private var hasEntered = false
     nonisolated var unownedExecutor: UnownedSerialExecutor { waiter.asUnownedSerialExecutor() }
 
-    init(_ waiter: TaskWaiter) { self.waiter = waiter }
+    init(_ waiter: AwaitingTask) { self.waiter = waiter }
 
     func enter() { hasEntered = true }
 }

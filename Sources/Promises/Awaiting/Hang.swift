@@ -10,7 +10,7 @@ import Reactor
 /// Two things are logged, each once for a line of code, and `hang` goes on waiting:
 /// - `LogEvent.hangDeadlock`, at once: the promise is settled by a handler further down this thread's stack, which cannot
 ///   return before `hang` does.
-/// - `LogEvent.hangCannotEnd`: for a second nothing on the loop could have settled the promise, and no dispatcher had a
+/// - `LogEvent.hangStalled`: for a second nothing on the loop could have settled the promise, and no dispatcher had a
 ///   handler of this thread, so only another thread can. With a time-out it is logged when the time is up.
 ///
 /// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
@@ -25,7 +25,7 @@ public func hang<T>(
 ) throws -> T {
     let core = promise.core
     let (root, kind) =
-        try core.settled ?? core.drive(timeout, waitingFor: "Promise<\(T.self)>", Origin(file, line))
+        try core.settled ?? core.drive(timeout, waitingFor: "Promise<\(T.self)>", CallSite(file, line))
     return try root._withUnsafeGuaranteedRef { root in
         if kind == State.fulfilled { return root.value(as: T.self) }
         root.markHandled()
@@ -46,7 +46,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
     do {
         let (root, kind) =
             try core.settled
-            ?? core.drive(nil, waitingFor: "Guarantee<\(T.self)>", Origin(file, line), endsWithLoop: false)
+            ?? core.drive(nil, waitingFor: "Guarantee<\(T.self)>", CallSite(file, line), endsWithLoop: false)
         return try root._withUnsafeGuaranteedRef { root in
             if kind == State.fulfilled { return root.value(as: T.self) }
             throw root.error
@@ -76,12 +76,12 @@ extension Thenable {
     }
 }
 
-extension Core {
+extension PromiseCore {
     /// Turns until this core has settled; how, is the answer.
     @usableFromInline
     func drive(
-        _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: Origin, endsWithLoop: Bool = true
-    ) throws -> (core: Unmanaged<Core>, kind: UInt) {
+        _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: CallSite, endsWithLoop: Bool = true
+    ) throws -> (core: Unmanaged<PromiseCore>, kind: UInt) {
         // This thread's loop is there as long as the thread is in here.
         let loop = EventLoop.unmanagedOfThisThread
         try loop._withUnsafeGuaranteedRef { try $0.checkStack() }
@@ -106,7 +106,7 @@ extension Core {
                 continue
             }
             if let timer, !timer.isPending { throw PromiseError.timedOut }
-            if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.isToStop }) { throw PromiseError.loopEnded }
+            if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.shouldStop }) { throw PromiseError.loopEnded }
             if isStuck {
                 try loop._withUnsafeGuaranteedRef { try $0.turn(forRealAtMost: watch.remaining) }
             } else {
@@ -120,8 +120,8 @@ extension Core {
 /// The waiter of a `hang`. Does nothing: that it comes is enough.
 ///
 /// Once it has come, nothing refers to it any more, and the next `hang` of the thread takes it again.
-// @unchecked: as for Core. The flags belong to the loop's thread.
-private final class WakeUp: Core, @unchecked Sendable {
+// @unchecked: as for PromiseCore. The flags belong to the loop's thread.
+private final class WakeUp: PromiseCore, @unchecked Sendable {
     // A waiter that only watches does not keep its loop by the count of those that wait; the settling thread posts to it.
     // (A loop releases the one that it keeps when it ends.) `nil` once the waiter has been withdrawn: its place may stay in
     // the list for long, and a settling thread that cannot take it any more does not look at its loop.
@@ -150,7 +150,9 @@ private final class WakeUp: Core, @unchecked Sendable {
 
     /// The `hang` is over: keeps what has come, and leaves the rest to where it stands.
     static func giveBack(_ wakeUp: Unmanaged<WakeUp>, to loop: EventLoop) {
-        if wakeUp._withUnsafeGuaranteedRef({ $0.hasCome }) { return loop.keepSpareJob(.fromOpaque(wakeUp.toOpaque())) }
+        if wakeUp._withUnsafeGuaranteedRef({ $0.hasCome }) {
+            return loop.keepRecycledWaiter(.fromOpaque(wakeUp.toOpaque()))
+        }
         // It is there as long as it has neither come nor been withdrawn.
         let wakeUp = wakeUp.takeUnretainedValue()
         wakeUp.isAwaited = false
@@ -171,7 +173,7 @@ private final class WakeUp: Core, @unchecked Sendable {
 
     private func letGoOfSource() {
         let word = upstream.load(ordering: .relaxed)
-        if word != Upstream.taken { Core.release(upstream: word) }
+        if word != Upstream.taken { PromiseCore.release(upstream: word) }
         upstream.store(Upstream.taken, ordering: .relaxed)
     }
 }

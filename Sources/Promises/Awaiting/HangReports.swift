@@ -34,17 +34,17 @@ struct HangWatch {
     }
 }
 
-extension Core {
+extension PromiseCore {
     @inline(never)
-    func reportStuck(_ what: () -> String, _ caller: Origin) {
+    func reportStuck(_ what: () -> String, _ caller: CallSite) {
         guard HangReports.isFirst(of: caller) else { return }
-        conf.log(.hangCannotEnd(provenance(type: what(), origin: root.placeOfMaking), at: caller))
+        conf.log(.hangStalled(provenance(type: what(), origin: root.creationSite), at: caller))
     }
 
     @inline(never)
-    func reportDeadlock(_ what: () -> String, _ caller: Origin) {
+    func reportDeadlock(_ what: () -> String, _ caller: CallSite) {
         guard HangReports.isFirst(of: caller) else { return }
-        conf.log(.hangDeadlock(provenance(type: what(), origin: root.placeOfMaking), at: caller))
+        conf.log(.hangDeadlock(provenance(type: what(), origin: root.creationSite), at: caller))
     }
 
     /// Whether what settles this core waits for a handler that is running further down this thread's stack. In a handler only:
@@ -60,7 +60,9 @@ extension Core {
         while limit > 0 {
             limit -= 1
             // Any other is settled by another thread, by a resolver, or by a time-out.
-            guard core.loop == here, core.role.isDisjoint(with: [.madeByHand, .hasDeadline]) else { return false }
+            guard core.loop == here, core.role.isDisjoint(with: [.externallySettled, .hasDeadline]) else {
+                return false
+            }
             let word = core.upstream.load(ordering: .acquiring)
             if word == 0 { return core.areSourcesHeldUp(here, &limit) }
             switch word & Upstream.mark {
@@ -80,7 +82,7 @@ extension Core {
 private enum HangReports {
     static var longestSearch: Int { 1000 }
 
-    private static let reported = Guarded<Set<Origin>>([])
+    private static let reported = LockedValue<Set<CallSite>>([])
 
-    static func isFirst(of caller: Origin) -> Bool { reported.withLock { $0.insert(caller).inserted } }
+    static func isFirst(of caller: CallSite) -> Bool { reported.withLock { $0.insert(caller).inserted } }
 }

@@ -41,8 +41,8 @@ extension Guarantee where T: Sendable {
 
 /// Where such tasks run. Not on Swift's own pool, of a thread for each core: a synchronous test runs on one of those, and
 /// its `hang` holds it. As many tests at a time as there are cores, and nothing would be left for what they wait for.
-final class AsyncThreads: TaskExecutor {
-    static let shared = AsyncThreads()
+final class AsyncBodyExecutor: TaskExecutor {
+    static let shared = AsyncBodyExecutor()
 
     // The count is fit, and the limit nothing that would be reached: a task that is under way cannot be refused.
     private let pool = try! ThreadPool(name: "async", queueLimit: .max)
@@ -57,33 +57,33 @@ final class AsyncThreads: TaskExecutor {
 }
 
 /// A promise that a task settles.
-// @unchecked: as Core. `task` is written before anybody else has the promise.
-private final class TaskCore: Core, @unchecked Sendable {
-    private let place: Origin
+// @unchecked: as PromiseCore. `task` is written before anybody else has the promise.
+private final class TaskCore: PromiseCore, @unchecked Sendable {
+    private let place: CallSite
     // A circle until the task has ended, which lets go of what it holds.
     private var task: Task<Void, Never>?
 
     init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
-        place = Origin(file, line)
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .madeByHand) {
-            Core.perform(Follow<Value>.self, $0, $1)
+        place = CallSite(file, line)
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+            PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
     }
 
     /// Starts the task that is to settle this promise, which this thread's loop counts among what it waits for.
     func start(_ work: @escaping @Sendable () async -> Void) {
-        let home = EventLoop.ofThisThread.homeOfJobs
-        home.beginOutsideWork()
+        let home = EventLoop.ofCurrentThread.loopToNotify
+        home.beginExternalWork()
         // Detached: a task of this context may belong to an actor whose thread `hang` holds.
-        task = Task.detached(executorPreference: AsyncThreads.shared) {
+        task = Task.detached(executorPreference: AsyncBodyExecutor.shared) {
             await work()
-            home.endOutsideWork()
+            home.endExternalWork()
         }
     }
 
-    override var placeOfMaking: Origin? { place }
+    override var creationSite: CallSite? { place }
 
-    override func stopProducing() -> Bool {
+    override func cancelProducer() -> Bool {
         guard claim() else { return false }
         task?.cancel()
         return true

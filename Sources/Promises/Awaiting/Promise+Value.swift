@@ -28,7 +28,7 @@ extension Promise {
         // what they let pass, docs/architecture.md speaks under "Threads and ownership".)
         get async throws {
             if let outcome = result { return try outcome.get() }
-            return try await TaskWaiter.suspendOrCancel(until: core).outcome()
+            return try await AwaitingTask.suspendOrCancel(until: core).outcome()
         }
     }
 
@@ -43,12 +43,12 @@ extension Guarantee {
     ///
     /// It has no error to say that the task was cancelled with, and so waits on then; wait for `asPromise().value` where that
     /// matters. If nobody is left who could fulfill it, since its loop has ended or it was cancelled or abandoned, the task waits
-    /// for ever; that is logged, as `LogEvent.awaitCannotEnd`.
+    /// for ever; that is logged, as `LogEvent.awaitStalled`.
     @inlinable
     public nonisolated(nonsending) var value: T {
         get async {
             if let value = settledValue { return value }
-            do { return try await TaskWaiter.suspend(until: core).outcome() } catch {
+            do { return try await AwaitingTask.suspend(until: core).outcome() } catch {
                 await core.waitForEver("Guarantee<\(T.self)>", error)
             }
         }
@@ -59,13 +59,13 @@ extension Guarantee {
     public nonisolated(nonsending) func async() async -> T { await value }
 }
 
-extension Core {
+extension PromiseCore {
     /// For who can neither bring a value nor throw.
     @usableFromInline
     func waitForEver(
         _ type: String, _ error: any Error, _ isolation: isolated (any Actor)? = #isolation
     ) async -> Never {
-        conf.log(.awaitCannotEnd(provenance(type: type, origin: root.placeOfMaking), error))
+        conf.log(.awaitStalled(provenance(type: type, origin: root.creationSite), error))
         while true { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
     }
 }

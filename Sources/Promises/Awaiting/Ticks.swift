@@ -11,7 +11,7 @@ import Reactor
 /// task.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
 public func ticks(every period: Duration) -> LoopSequence<EventLoop.Instant> {
-    LoopSequence(TickSource(max(period.clampedNanoseconds, 1), on: EventLoop.ofThisThread))
+    LoopSequence(TickSource(max(period.clampedNanoseconds, 1), on: EventLoop.ofCurrentThread))
 }
 
 private final class TickSource: LoopSource<EventLoop.Instant> {

@@ -4,12 +4,12 @@ import Synchronization
 /// The result of a combinator of promises that are all there from the beginning: a promise that keeps its sources as
 /// they settle.
 ///
-/// Each source that is pending has a `SourceNode` in its list. All of them run on the thread of the call, wherever
+/// Each source that is pending has an `InputNode` in its list. All of them run on the thread of the call, wherever
 /// the sources are settled, so that values which must not cross threads do not; on that thread they run inline, so
 /// that a combinator costs no hop. Nothing here is generic but the closure that looks at the values.
-// @unchecked: used on its loop's thread only, but for what Core itself allows others.
+// @unchecked: used on its loop's thread only, but for what PromiseCore itself allows others.
 @usableFromInline
-final class Gathering: Gatherer, @unchecked Sendable {
+final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// What a source's settling means for the result.
     @usableFromInline
     enum Rule {
@@ -40,12 +40,12 @@ final class Gathering: Gatherer, @unchecked Sendable {
     // has settled. Were they kept for longer, so would be the values of losers; and a row of combinators, each of which
     // has the one before as its source, would be freed by one deinit inside another.
     private let slots: UnsafeMutablePointer<Slot>
-    private let complete: (Gathering, Int) -> Void
+    private let complete: (FanInCore, Int) -> Void
 
     private enum Slot {
         case empty
-        case waiting(Unmanaged<SourceNode>)
-        case settled(Unmanaged<Core>)
+        case waiting(Unmanaged<InputNode>)
+        case settled(Unmanaged<PromiseCore>)
     }
 
     /// - Parameters:
@@ -53,8 +53,8 @@ final class Gathering: Gatherer, @unchecked Sendable {
     ///   - code: what every core has, here for its value only.
     @usableFromInline
     init(
-        _ rule: Rule, _ count: Int, complete: @escaping (Gathering, Int) -> Void,
-        code: @escaping (Core, Phase) -> Void
+        _ rule: Rule, _ count: Int, complete: @escaping (FanInCore, Int) -> Void,
+        code: @escaping (PromiseCore, Phase) -> Void
     ) {
         self.rule = rule
         self.count = count
@@ -93,19 +93,19 @@ final class Gathering: Gatherer, @unchecked Sendable {
     }
 
     @usableFromInline
-    func source(_ index: Int) -> Unmanaged<Core> {
+    func source(_ index: Int) -> Unmanaged<PromiseCore> {
         guard case .settled(let source) = slots[index] else { preconditionFailure("no outcome at \(index)") }
         return source
     }
 
     @usableFromInline
-    func add(_ source: Core, at index: Int) {
+    func add(_ source: PromiseCore, at index: Int) {
         begin()
         if let (root, kind) = source.settled {
             root._withUnsafeGuaranteedRef { $0.markHandled() }
             return settled(index, root.retain(), kind)
         }
-        let node = SourceNode(of: self, index, role: .inlineAtHome)
+        let node = InputNode(of: self, index, role: .inlineAtHome)
         slots[index] = .waiting(.passUnretained(node))
         source.attach(node)
     }
@@ -118,13 +118,13 @@ final class Gathering: Gatherer, @unchecked Sendable {
         lose()
     }
 
-    override func settled(_ index: Int, _ source: Unmanaged<Core>, _ kind: UInt) {
+    override func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
         if isOpen && (kind == State.fulfilled || rule == .each) {
             slots[index] = .settled(source)
             missing -= 1
             if missing == 0 {
                 complete(self, index)
-                hasSettled()
+                didSettle()
             }
         } else {
             miss(index, source, kind)
@@ -133,14 +133,14 @@ final class Gathering: Gatherer, @unchecked Sendable {
     }
 
     /// An outcome that comes too late, or is a rejection and not what was hoped for.
-    private func miss(_ index: Int, _ source: Unmanaged<Core>, _ kind: UInt) {
+    private func miss(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
         slots[index] = .empty
         switch rule {
         case .all where isOpen, .first where isOpen:
             source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
             retain()
             settle(State.rejected)
-            hasSettled()
+            didSettle()
         case .firstFulfilled where isOpen:
             slots[index] = .settled(source)
             rejections += 1
@@ -152,7 +152,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
         source.release()
     }
 
-    private func hasSettled() {
+    private func didSettle() {
         letGo()
         if rule.isRace && isSealed { stopSources() }
     }
@@ -160,7 +160,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
     /// The same for a race that has been won before it was made: by a job, so that the caller can still attach handlers to
     /// the losers, as with a race that is won later.
     private func stopSourcesLater() {
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         if loop.hasEnded { return }
         for index in 0..<count {
             guard case .waiting = slots[index] else { continue }
@@ -171,7 +171,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
     /// Cancels the losers of a race, as far as no other handler waits for them.
     fileprivate func stopSources() {
         // While the loop ends, other threads discard nodes.
-        if EventLoop.ofThisThread.hasEnded { return }
+        if EventLoop.ofCurrentThread.hasEnded { return }
         for index in 0..<count {
             guard case .waiting(let node) = slots[index] else { continue }
             slots[index] = .empty
@@ -180,7 +180,7 @@ final class Gathering: Gatherer, @unchecked Sendable {
         }
     }
 
-    override func forsaken(_ index: Int) {
+    override func abandoned(_ index: Int) {
         slots[index] = .empty
         lose()
     }
@@ -200,12 +200,12 @@ final class Gathering: Gatherer, @unchecked Sendable {
     }
 
     /// Cancels what it waits for, as far as nobody else does.
-    override func stopProducing() -> Bool {
+    override func cancelProducer() -> Bool {
         for index in 0..<count {
             guard case .waiting(let node) = slots[index] else { continue }
             slots[index] = .empty
             // It stands in its source's list, or is on its way here; either holds it.
-            node.takeUnretainedValue().leave()?.cancelInTurn()
+            node.takeUnretainedValue().leave()?.enqueueCancel()
         }
         letGo()
         return true
@@ -214,9 +214,9 @@ final class Gathering: Gatherer, @unchecked Sendable {
 
 /// Cancels the losers of a race that was won when it was made.
 private final class StopLosers: Job {
-    private let race: Gathering
+    private let race: FanInCore
 
-    init(_ race: Gathering) {
+    init(_ race: FanInCore) {
         self.race = race
         super.init()
     }

@@ -17,7 +17,7 @@
 public func forEach<Items: Sequence, Next: Thenable>(
     _ items: Items, _ body: @escaping (Items.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
-    let series = Series<Void>(each: items) { try body($0).asPromise().core }
+    let series = SequentialOperation<Void>(each: items) { try body($0).asPromise().core }
     return Promise(series.start(series.makeCore().traced(root: "forEach", Promise<Void>.self, file, line)))
 }
 
@@ -33,7 +33,7 @@ public func forEach<Items: Sequence, Value>(
     _ items: Items, _ body: @escaping (Items.Element) -> Guarantee<Value>, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Guarantee<Void> {
-    let series = Series<Void>(each: items) { body($0).core }
+    let series = SequentialOperation<Void>(each: items) { body($0).core }
     return Guarantee(series.start(series.makeCore().traced(root: "forEach", Guarantee<Void>.self, file, line)))
 }
 
@@ -49,7 +49,7 @@ extension Thenable where T: Sequence {
         _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
         let source = asPromise().core
-        let child = source.derive(Series<Void>(eachOf: T.self) { try body($0).asPromise().core })
+        let child = source.derive(SequentialOperation<Void>(eachOf: T.self) { try body($0).asPromise().core })
         return Promise(child.traced("thenForEach", after: source, Promise<Void>.self, file, line))
     }
 
@@ -72,7 +72,7 @@ extension Thenable where T: Sequence {
         line: UInt = #line
     ) -> Promise<Value> where Next.T == Value {
         let source = asPromise().core
-        let child = source.derive(Series(folding: T.self, initial) { try body($0, $1).asPromise().core })
+        let child = source.derive(SequentialOperation(folding: T.self, initial) { try body($0, $1).asPromise().core })
         return Promise(child.traced("thenReduce", after: source, Promise<Value>.self, file, line))
     }
 }
@@ -89,7 +89,7 @@ extension Guarantee where T: Sequence {
     public func thenForEach<Next>(
         _ body: @escaping (T.Element) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<Void> {
-        let child = core.derive(Series<Void>(eachOf: T.self) { body($0).core })
+        let child = core.derive(SequentialOperation<Void>(eachOf: T.self) { body($0).core })
         return Guarantee<Void>(child.traced("thenForEach", after: core, Guarantee<Void>.self, file, line))
     }
 
@@ -104,14 +104,14 @@ extension Guarantee where T: Sequence {
         _ initial: Value, _ body: @escaping (Value, T.Element) -> Guarantee<Value>, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Guarantee<Value> {
-        let child = core.derive(Series(folding: T.self, initial) { body($0, $1).core })
+        let child = core.derive(SequentialOperation(folding: T.self, initial) { body($0, $1).core })
         return Guarantee<Value>(child.traced("thenReduce", after: core, Guarantee<Value>.self, file, line))
     }
 }
 
-extension Series where Value == Void {
+extension SequentialOperation where Value == Void {
     @inlinable
-    init<Items: Sequence>(each items: Items, _ body: @escaping (Items.Element) throws -> Core) {
+    init<Items: Sequence>(each items: Items, _ body: @escaping (Items.Element) throws -> PromiseCore) {
         var iterator = items.makeIterator()
         self.init { _, core in
             if let item = iterator.next() { return try body(item) }
@@ -122,7 +122,7 @@ extension Series where Value == Void {
 
     /// The same for the elements of the first source's value.
     @inlinable
-    init<Items: Sequence>(eachOf type: Items.Type, _ body: @escaping (Items.Element) throws -> Core) {
+    init<Items: Sequence>(eachOf type: Items.Type, _ body: @escaping (Items.Element) throws -> PromiseCore) {
         var iterator: Items.Iterator?
         self.init { source, core in
             if iterator == nil {
@@ -135,10 +135,10 @@ extension Series where Value == Void {
     }
 }
 
-extension Series {
+extension SequentialOperation {
     @inlinable
     init<Items: Sequence>(
-        folding type: Items.Type, _ initial: Value, _ body: @escaping (Value, Items.Element) throws -> Core
+        folding type: Items.Type, _ initial: Value, _ body: @escaping (Value, Items.Element) throws -> PromiseCore
     ) {
         var iterator: Items.Iterator?
         var value = initial

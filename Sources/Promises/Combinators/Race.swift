@@ -18,10 +18,10 @@ public func race<Each: Thenable>(
     _ thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> {
     guard !thenables.isEmpty else {
-        let core = Core(error: PromiseError.badInput("race of an empty list"), origin: nil)
+        let core = PromiseCore(error: PromiseError.badInput("race of an empty list"), origin: nil)
         return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
     }
-    let result = Gathering(racing: Each.T.self, .first, thenables.count).wait(for: thenables)
+    let result = FanInCore(racing: Each.T.self, .first, thenables.count).wait(for: thenables)
     return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
 }
 
@@ -68,17 +68,17 @@ public func race<T>(
     _ first: Guarantee<T>, _ others: Guarantee<T>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<T> {
     let all = [first] + others
-    let result = Gathering(racing: T.self, .firstValue, all.count).wait(for: all)
+    let result = FanInCore(racing: T.self, .firstValue, all.count).wait(for: all)
     return Guarantee(result.traced(root: "race", Guarantee<T>.self, file, line))
 }
 
-extension Gathering {
+extension FanInCore {
     @inlinable
     convenience init<Value>(racing type: Value.Type, _ rule: Rule, _ count: Int) {
         self.init(rule, count) { result, index in
             result.fulfill(result.value(at: index, as: Value.self))
         } code: {
-            Core.perform(Follow<Value>.self, $0, $1)
+            PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
     }
 }

@@ -16,10 +16,10 @@ public func race<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> {
     guard !thenables.isEmpty else {
-        let core = Core(error: PromiseError.badInput("race(fulfilled:) of an empty list"), origin: nil)
+        let core = PromiseCore(error: PromiseError.badInput("race(fulfilled:) of an empty list"), origin: nil)
         return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
     }
-    let result = Gathering(racing: Each.T.self, .firstFulfilled, thenables.count).wait(for: thenables)
+    let result = FanInCore(racing: Each.T.self, .firstFulfilled, thenables.count).wait(for: thenables)
     return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
 }
 

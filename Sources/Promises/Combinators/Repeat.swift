@@ -15,7 +15,7 @@
 public func repeatWhile<Next: Thenable>(
     _ body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Next.T == Bool {
-    let series = Series<Void>(while: { try body().asPromise().core })
+    let series = SequentialOperation<Void>(while: { try body().asPromise().core })
     return Promise(series.start(series.makeCore().traced(root: "repeatWhile", Promise<Void>.self, file, line)))
 }
 
@@ -29,13 +29,13 @@ public func repeatWhile<Next: Thenable>(
 public func repeatWhile(
     _ body: @escaping () -> Guarantee<Bool>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
-    let series = Series<Void>(while: { body().core })
+    let series = SequentialOperation<Void>(while: { body().core })
     return Guarantee(series.start(series.makeCore().traced(root: "repeatWhile", Guarantee<Void>.self, file, line)))
 }
 
-extension Series where Value == Void {
+extension SequentialOperation where Value == Void {
     @inlinable
-    init(while body: @escaping () throws -> Core) {
+    init(while body: @escaping () throws -> PromiseCore) {
         self.init { source, core in
             let goesOn = source?._withUnsafeGuaranteedRef { $0.value(as: Bool.self) } ?? true
             if goesOn { return try body() }

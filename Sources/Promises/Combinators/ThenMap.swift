@@ -54,7 +54,7 @@ extension Thenable where T: Sequence {
             Then { (elements: T) -> Promise<[Next.T.Element]> in
                 let parts = promises(for: elements, body)
                 if parts.isEmpty { return .value([]) }
-                return Promise(Gathering.joined(of: parts))
+                return Promise(FanInCore.joined(of: parts))
             })
         return Promise(child.traced("thenFlatMap", after: source, Promise<[Next.T.Element]>.self, file, line))
     }
@@ -92,7 +92,7 @@ extension Guarantee where T: Sequence {
             GuaranteeThen { (elements: T) -> Guarantee<[Next.Element]> in
                 let guarantees = elements.map(body)
                 if guarantees.isEmpty { return .value([]) }
-                return Guarantee<[Next.Element]>(Gathering.joined(of: guarantees))
+                return Guarantee<[Next.Element]>(FanInCore.joined(of: guarantees))
             })
         return Guarantee<[Next.Element]>(
             child.traced("thenFlatMap", after: core, Guarantee<[Next.Element]>.self, file, line))
@@ -108,21 +108,21 @@ func promises<Items: Sequence, Next: Thenable>(
     promises.reserveCapacity(items.underestimatedCount)
     for item in items {
         do { promises.append(try body(item).asPromise()) } catch {
-            promises.append(Promise(Core(error: error, origin: nil)))
+            promises.append(Promise(PromiseCore(error: error, origin: nil)))
             break
         }
     }
     return promises
 }
 
-extension Gathering {
+extension FanInCore {
     /// The elements of all values; there must be one.
     @inlinable
-    static func joined<Each: Thenable>(of thenables: [Each]) -> Gathering where Each.T: Sequence {
-        Gathering(.all, thenables.count) { result, _ in
+    static func joined<Each: Thenable>(of thenables: [Each]) -> FanInCore where Each.T: Sequence {
+        FanInCore(.all, thenables.count) { result, _ in
             result.fulfill((0..<result.count).flatMap { result.value(at: $0, as: Each.T.self) })
         } code: {
-            Core.perform(Follow<[Each.T.Element]>.self, $0, $1)
+            PromiseCore.perform(Follow<[Each.T.Element]>.self, $0, $1)
         }.wait(for: thenables)
     }
 }

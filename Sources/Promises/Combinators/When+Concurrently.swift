@@ -20,9 +20,9 @@
 public func when<Iterator: IteratorProtocol>(
     fulfilled iterator: Iterator, concurrently limit: Int, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Iterator.Element.T]> where Iterator.Element: Thenable {
-    guard limit > 0 else { return nobodyMayRun("when(fulfilled:concurrently:)", limit, file, line) }
+    guard limit > 0 else { return rejectInvalidLimit("when(fulfilled:concurrently:)", limit, file, line) }
     var iterator = iterator
-    let core = Conveyor(values: Iterator.Element.T.self, limit) { iterator.next()?.asPromise().core }
+    let core = ThrottledFanInCore(values: Iterator.Element.T.self, limit) { iterator.next()?.asPromise().core }
     return Promise(core.traced(root: "when", Promise<[Iterator.Element.T]>.self, file, line))
 }
 
@@ -36,9 +36,9 @@ public func when<Iterator: IteratorProtocol>(
 public func when<Iterator: IteratorProtocol>(
     resolved iterator: Iterator, concurrently limit: Int, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<Iterator.Element.T, any Error>]> where Iterator.Element: Thenable {
-    guard limit > 0 else { return nobodyMayRun("when(resolved:concurrently:)", limit, file, line) }
+    guard limit > 0 else { return rejectInvalidLimit("when(resolved:concurrently:)", limit, file, line) }
     var iterator = iterator
-    let core = Conveyor(results: Iterator.Element.T.self, limit) { iterator.next()?.asPromise().core }
+    let core = ThrottledFanInCore(results: Iterator.Element.T.self, limit) { iterator.next()?.asPromise().core }
     return Promise(core.traced(root: "when", Promise<[Result<Iterator.Element.T, any Error>]>.self, file, line))
 }
 
@@ -60,9 +60,11 @@ public func when<Items: Sequence, Next: Thenable>(
     fulfilled items: Items, concurrently limit: Int, _ body: @escaping (Items.Element) throws -> Next,
     file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Next.T]> {
-    guard limit > 0 else { return nobodyMayRun("when(fulfilled:concurrently:)", limit, file, line) }
+    guard limit > 0 else { return rejectInvalidLimit("when(fulfilled:concurrently:)", limit, file, line) }
     var iterator = items.makeIterator()
-    let core = Conveyor(values: Next.T.self, limit) { try iterator.next().map { try body($0).asPromise().core } }
+    let core = ThrottledFanInCore(values: Next.T.self, limit) {
+        try iterator.next().map { try body($0).asPromise().core }
+    }
     return Promise(core.traced(root: "when", Promise<[Next.T]>.self, file, line))
 }
 
@@ -78,45 +80,47 @@ public func when<Items: Sequence, Next: Thenable>(
     resolved items: Items, concurrently limit: Int, _ body: @escaping (Items.Element) throws -> Next,
     file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<Next.T, any Error>]> {
-    guard limit > 0 else { return nobodyMayRun("when(resolved:concurrently:)", limit, file, line) }
+    guard limit > 0 else { return rejectInvalidLimit("when(resolved:concurrently:)", limit, file, line) }
     var iterator = items.makeIterator()
-    let core = Conveyor(results: Next.T.self, limit) { try iterator.next().map { try body($0).asPromise().core } }
+    let core = ThrottledFanInCore(results: Next.T.self, limit) {
+        try iterator.next().map { try body($0).asPromise().core }
+    }
     return Promise(core.traced(root: "when", Promise<[Result<Next.T, any Error>]>.self, file, line))
 }
 
 @usableFromInline
-func nobodyMayRun<Value>(_ call: String, _ limit: Int, _ file: StaticString, _ line: UInt) -> Promise<Value> {
+func rejectInvalidLimit<Value>(_ call: String, _ limit: Int, _ file: StaticString, _ line: UInt) -> Promise<Value> {
     let error = PromiseError.badInput("\(call) with \(limit) at a time")
-    return Promise(Core(error: error, origin: nil).traced(root: "when", Promise<Value>.self, file, line))
+    return Promise(PromiseCore(error: error, origin: nil).traced(root: "when", Promise<Value>.self, file, line))
 }
 
-extension Conveyor {
+extension ThrottledFanInCore {
     /// Takes the first of what `next` gives, and gathers the values of all.
     @inlinable
-    convenience init<Value>(values type: Value.Type, _ limit: Int, _ next: @escaping () throws -> Core?) {
+    convenience init<Value>(values type: Value.Type, _ limit: Int, _ next: @escaping () throws -> PromiseCore?) {
         var values: [Value?] = []
-        let belt = Belt(next: next) { index, source in
+        let callbacks = Callbacks(next: next) { index, source in
             while values.count <= index { values.append(nil) }
             values[index] = .some(Source<Value>(source.reference, isFulfilled: true).value)
         } complete: {
             $0.fulfill(values.map { $0! })
         }
-        self.init(limit, keepsRejections: false, belt) { Core.perform(Follow<[Value]>.self, $0, $1) }
+        self.init(limit, keepsRejections: false, callbacks) { PromiseCore.perform(Follow<[Value]>.self, $0, $1) }
         start()
     }
 
     /// The same for outcomes.
     @inlinable
-    convenience init<Value>(results type: Value.Type, _ limit: Int, _ next: @escaping () throws -> Core?) {
+    convenience init<Value>(results type: Value.Type, _ limit: Int, _ next: @escaping () throws -> PromiseCore?) {
         var results: [Result<Value, any Error>?] = []
-        let belt = Belt(next: next) { index, source in
+        let callbacks = Callbacks(next: next) { index, source in
             while results.count <= index { results.append(nil) }
             results[index] = Source<Value>(source.reference, isFulfilled: source.isFulfilled).result
         } complete: {
             $0.fulfill(results.map { $0! })
         }
-        self.init(limit, keepsRejections: true, belt) {
-            Core.perform(Follow<[Result<Value, any Error>]>.self, $0, $1)
+        self.init(limit, keepsRejections: true, callbacks) {
+            PromiseCore.perform(Follow<[Result<Value, any Error>]>.self, $0, $1)
         }
         start()
     }

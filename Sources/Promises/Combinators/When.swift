@@ -12,7 +12,7 @@ public func when<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Each.T]> {
     guard !thenables.isEmpty else { return .value([]) }
-    return Promise(Gathering.values(of: thenables).traced(root: "when", Promise<[Each.T]>.self, file, line))
+    return Promise(FanInCore.values(of: thenables).traced(root: "when", Promise<[Each.T]>.self, file, line))
 }
 
 /// Waits for all that a sequence has, which is gone through once, at once; see the form with an array.
@@ -38,7 +38,7 @@ public func when<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> where Each.T == Void {
     guard !thenables.isEmpty else { return .value }
-    return Promise(Gathering.end(of: thenables).traced(root: "when", Promise<Void>.self, file, line))
+    return Promise(FanInCore.end(of: thenables).traced(root: "when", Promise<Void>.self, file, line))
 }
 
 /// Waits for all; see the form with values.
@@ -85,12 +85,12 @@ public func when(
     fulfilled thenables: [any Thenable], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Any]> {
     guard !thenables.isEmpty else { return .value([]) }
-    func value<Each: Thenable>(of thenable: Each) -> (Gathering, Int) -> Any { { $0.value(at: $1, as: Each.T.self) } }
+    func value<Each: Thenable>(of thenable: Each) -> (FanInCore, Int) -> Any { { $0.value(at: $1, as: Each.T.self) } }
     let values = thenables.map { value(of: $0) }
-    let result = Gathering(.all, thenables.count) { result, _ in
+    let result = FanInCore(.all, thenables.count) { result, _ in
         result.fulfill(values.enumerated().map { $1(result, $0) })
     } code: {
-        Core.perform(Follow<[Any]>.self, $0, $1)
+        PromiseCore.perform(Follow<[Any]>.self, $0, $1)
     }
     func add<Each: Thenable>(_ thenable: Each, _ index: Int) { result.add(thenable.asPromise().core, at: index) }
     for (index, thenable) in thenables.enumerated() { add(thenable, index) }
@@ -113,7 +113,7 @@ public func when(
 public func when<each Each: Thenable>(
     fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(repeat (each Each).T)> {
-    let result = Gathering.tuple(of: repeat each thenable)
+    let result = FanInCore.tuple(of: repeat each thenable)
     return Promise(result.traced(root: "when", Promise<(repeat (each Each).T)>.self, file, line))
 }
 
@@ -121,33 +121,33 @@ public func when<each Each: Thenable>(
 @inlinable
 func promises<T>(of thenables: [any Thenable<T>]) -> [Promise<T>] { thenables.map { $0.asPromise() } }
 
-extension Gathering {
+extension FanInCore {
     /// The values of all; there must be one.
     @inlinable
-    static func values<Each: Thenable>(of thenables: [Each]) -> Gathering {
-        Gathering(.all, thenables.count) { result, _ in
+    static func values<Each: Thenable>(of thenables: [Each]) -> FanInCore {
+        FanInCore(.all, thenables.count) { result, _ in
             result.fulfill(result.values(as: Each.T.self))
         } code: {
-            Core.perform(Follow<[Each.T]>.self, $0, $1)
+            PromiseCore.perform(Follow<[Each.T]>.self, $0, $1)
         }.wait(for: thenables)
     }
 
     /// That all have been fulfilled; there must be one.
     @inlinable
-    static func end<Each: Thenable>(of thenables: [Each]) -> Gathering {
-        Gathering(.all, thenables.count) { result, _ in
+    static func end<Each: Thenable>(of thenables: [Each]) -> FanInCore {
+        FanInCore(.all, thenables.count) { result, _ in
             result.fulfill(())
         } code: {
-            Core.perform(Follow<Void>.self, $0, $1)
+            PromiseCore.perform(Follow<Void>.self, $0, $1)
         }.wait(for: thenables)
     }
 
     /// The values of all; it is settled if there is none.
     @inlinable
-    static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> Gathering {
+    static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> FanInCore {
         var count = 0
         for _ in repeat each thenable { count += 1 }
-        let complete = { (result: Gathering) in
+        let complete = { (result: FanInCore) in
             var position = -1
             func next<Value>(_ type: Value.Type) -> Value {
                 position += 1
@@ -155,10 +155,10 @@ extension Gathering {
             }
             result.fulfill((repeat next((each Each).T.self)))
         }
-        let result = Gathering(.all, count) { result, _ in
+        let result = FanInCore(.all, count) { result, _ in
             complete(result)
         } code: {
-            Core.perform(Follow<(repeat (each Each).T)>.self, $0, $1)
+            PromiseCore.perform(Follow<(repeat (each Each).T)>.self, $0, $1)
         }
         if count == 0 { complete(result) }
         var index = 0
@@ -171,7 +171,7 @@ extension Gathering {
     }
 
     @inlinable
-    func wait<Each: Thenable>(for thenables: [Each]) -> Gathering {
+    func wait<Each: Thenable>(for thenables: [Each]) -> FanInCore {
         for index in thenables.indices { add(thenables[index].asPromise().core, at: index) }
         seal()
         return self

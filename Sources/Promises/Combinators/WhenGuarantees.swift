@@ -11,7 +11,7 @@ public func when<T>(
     guarantees: [Guarantee<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[T]> {
     guard !guarantees.isEmpty else { return .value([]) }
-    return Guarantee(Gathering.values(of: guarantees).traced(root: "when", Guarantee<[T]>.self, file, line))
+    return Guarantee(FanInCore.values(of: guarantees).traced(root: "when", Guarantee<[T]>.self, file, line))
 }
 
 /// Waits for all; see the form with values.
@@ -25,7 +25,7 @@ public func when(
     guarantees: [Guarantee<Void>], file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
     guard !guarantees.isEmpty else { return .value }
-    return Guarantee(Gathering.end(of: guarantees).traced(root: "when", Guarantee<Void>.self, file, line))
+    return Guarantee(FanInCore.end(of: guarantees).traced(root: "when", Guarantee<Void>.self, file, line))
 }
 
 /// Waits for all; see the form with values.
@@ -48,6 +48,6 @@ public func when(
 public func when<each T>(
     guarantees guarantee: repeat Guarantee<each T>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(repeat each T)> {
-    let result = Gathering.tuple(of: repeat each guarantee)
+    let result = FanInCore.tuple(of: repeat each guarantee)
     return Guarantee(result.traced(root: "when", Guarantee<(repeat each T)>.self, file, line))
 }

@@ -18,10 +18,10 @@ public func when<Each: Thenable>(
     resolved thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<Each.T, any Error>]> {
     guard !thenables.isEmpty else { return .value([]) }
-    let result = Gathering(.each, thenables.count) { result, _ in
+    let result = FanInCore(.each, thenables.count) { result, _ in
         result.fulfill(result.results(as: Each.T.self))
     } code: {
-        Core.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
+        PromiseCore.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
     }
     let core = result.wait(for: thenables)
     return Guarantee(core.traced(root: "when", Guarantee<[Result<Each.T, any Error>]>.self, file, line))
@@ -80,7 +80,7 @@ public func when<each Each: Thenable>(
 ) -> Guarantee<(repeat Result<(each Each).T, any Error>)> {
     var count = 0
     for _ in repeat each thenable { count += 1 }
-    let complete = { (result: Gathering) in
+    let complete = { (result: FanInCore) in
         var position = -1
         func next<Value>(_ type: Value.Type) -> Result<Value, any Error> {
             position += 1
@@ -88,10 +88,10 @@ public func when<each Each: Thenable>(
         }
         result.fulfill((repeat next((each Each).T.self)))
     }
-    let result = Gathering(.each, count) { result, _ in
+    let result = FanInCore(.each, count) { result, _ in
         complete(result)
     } code: {
-        Core.perform(Follow<(repeat Result<(each Each).T, any Error>)>.self, $0, $1)
+        PromiseCore.perform(Follow<(repeat Result<(each Each).T, any Error>)>.self, $0, $1)
     }
     if count == 0 { complete(result) }
     var index = 0
@@ -118,7 +118,7 @@ public func when<Each: Thenable>(
     notAllRejected thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<Each.T, any Error>]> {
     guard !thenables.isEmpty else { return .value([]) }
-    let result = Gathering(.each, thenables.count) { result, _ in
+    let result = FanInCore(.each, thenables.count) { result, _ in
         let results = result.results(as: Each.T.self)
         let errors = results.compactMap { if case .failure(let error) = $0 { error } else { nil } }
         if errors.count < results.count {
@@ -127,7 +127,7 @@ public func when<Each: Thenable>(
             result.reject(PromiseError.ofNone(errors))
         }
     } code: {
-        Core.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
+        PromiseCore.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
     }
     let core = result.wait(for: thenables)
     return Promise(core.traced(root: "when", Promise<[Result<Each.T, any Error>]>.self, file, line))
@@ -179,7 +179,7 @@ public func when<T>(
     notAllRejected thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<T, any Error>]> { when(notAllRejected: promises(of: thenables), file: file, line: line) }
 
-extension Gathering {
+extension FanInCore {
     @inlinable
     func results<Value>(as type: Value.Type) -> [Result<Value, any Error>] {
         (0..<count).map { result(at: $0, as: type) }

@@ -16,7 +16,7 @@ public func connect(
     to address: SocketAddress, timeout: Duration? = nil, from source: SocketAddress? = nil,
     options: [SocketSetting] = [], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Connection> {
-    let race = ConnectRace(to: nil, from: source, options, on: EventLoop.ofThisThread)
+    let race = ConnectRace(to: nil, from: source, options, on: EventLoop.ofCurrentThread)
     race.start(timeout, [address])
     return connecting(race, file, line)
 }
@@ -35,7 +35,7 @@ public func connect(
         return rejected(SystemError(.connect, EINVAL, detail: "to no address"), file, line)
     }
     let target = addresses.map(\.description).joined(separator: ", ")
-    let race = ConnectRace(to: target, from: source, options, on: EventLoop.ofThisThread)
+    let race = ConnectRace(to: target, from: source, options, on: EventLoop.ofCurrentThread)
     race.start(timeout, addresses)
     return connecting(race, file, line)
 }
@@ -64,7 +64,7 @@ public func connect(
         case .address(let address):
             return connect(to: address, timeout: timeout, from: source, options: options, file: file, line: line)
         case .host(let host, let port):
-            let race = ConnectRace(to: address, from: source, options, on: EventLoop.ofThisThread)
+            let race = ConnectRace(to: address, from: source, options, on: EventLoop.ofCurrentThread)
             race.start(timeout, lookingUp: host, port: port, lookup)
             return connecting(race, file, line)
         }
@@ -78,6 +78,6 @@ private func connecting(_ race: ConnectRace, _ file: StaticString, _ line: UInt)
 }
 
 private func rejected(_ error: any Error, _ file: StaticString, _ line: UInt) -> Promise<Connection> {
-    let core = Core(error: error, origin: Origin(file, line))
+    let core = PromiseCore(error: error, origin: CallSite(file, line))
     return Promise(core.traced(root: "connect", Promise<Connection>.self, file, line))
 }

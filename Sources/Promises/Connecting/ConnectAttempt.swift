@@ -55,15 +55,15 @@ final class ConnectAttempt: ReadinessHandler {
         self.socket = nil
         // The registration is kept, as the connection's own.
         do throws(SystemError) { try loop.setInterest([], of: socket.fd, handler: nil) } catch {}
-        race.isWon(by: self, socket)
+        race.attemptDidConnect(by: self, socket)
     }
 
     private func fail(_ error: SystemError) {
         giveUp()
-        race.hasFailed(self, error)
+        race.attemptDidFail(self, error)
     }
 
-    package func loopIsEnding() { race.loopIsEnding() }
+    package func loopWillEnd() { race.loopWillEnd() }
 
     func giveUp() {
         retry?.cancel()
@@ -87,7 +87,7 @@ private final class Retry: Job {
     override func run() { attempt.tryAgain() }
 
     override func discardAndRelease() {
-        attempt.loopIsEnding()
+        attempt.loopWillEnd()
         super.discardAndRelease()
     }
 }

@@ -20,7 +20,7 @@ final class ConnectRace: IOProducer {
     private var nextStart: EventLoop.Timer?
     private var isOver = false
     // Weak: it holds us, by its handler.
-    private weak var lookup: Core?
+    private weak var lookup: PromiseCore?
 
     /// RFC 8305, section 5: "Connection Attempt Delay".
     static var delay: Duration { .milliseconds(250) }
@@ -33,7 +33,7 @@ final class ConnectRace: IOProducer {
     }
 
     // The handler of a lookup was let go, as it is at the end of the loop.
-    deinit { if !isOver { loopIsEnding() } }
+    deinit { if !isOver { loopWillEnd() } }
 
     /// Families in turn, beginning with that of the first, which is the one that the system prefers; within a family the
     /// order stays. See RFC 8305, section 4.
@@ -101,13 +101,13 @@ final class ConnectRace: IOProducer {
 
     // MARK: Ending
 
-    func hasFailed(_ attempt: ConnectAttempt, _ error: SystemError) {
+    func attemptDidFail(_ attempt: ConnectAttempt, _ error: SystemError) {
         attempts.removeAll { $0 === attempt }
         failures.append(ConnectError.Failure(address: attempt.address, error: error))
         startNext()
     }
 
-    func isWon(by attempt: ConnectAttempt, _ socket: Socket) {
+    func attemptDidConnect(by attempt: ConnectAttempt, _ socket: Socket) {
         end()
         let connection = Connection(socket, peer: attempt.address, isUnix: attempt.address.isUnix, on: loop)
         // A connection begins with this one as it thinks best.
@@ -121,10 +121,10 @@ final class ConnectRace: IOProducer {
         promise.reject(error)
     }
 
-    func loopIsEnding() { fail(SystemError(.connect, ECANCELED, detail: "the loop has ended")) }
+    func loopWillEnd() { fail(SystemError(.connect, ECANCELED, detail: "the loop has ended")) }
 
     /// The promise was cancelled.
-    func stop(_ promise: Core) -> Bool {
+    func stop(_ promise: PromiseCore) -> Bool {
         end()
         return true
     }

@@ -9,14 +9,14 @@ import Synchronization
 /// meanwhile, and the frame that began it finds nothing left to do.
 struct Delivery {
     // The settling frame holds the core.
-    private let core: Unmanaged<Core>
+    private let core: Unmanaged<PromiseCore>
     /// The waiters that are still to be sent, the oldest first. Owned.
     private var rest: Unmanaged<Job>?
     /// What the state is to be in the end.
     private var outcome: UInt
     private var isComplete = false
 
-    private init(_ outcome: UInt, of core: Core, to oldest: Unmanaged<Job>) {
+    private init(_ outcome: UInt, of core: PromiseCore, to oldest: Unmanaged<Job>) {
         self.core = .passUnretained(core)
         self.outcome = outcome
         rest = oldest
@@ -24,7 +24,7 @@ struct Delivery {
 
     /// Sends these waiters on their way, and those that come meanwhile, and ends the settlement.
     @inline(never)
-    static func complete(_ outcome: UInt, of core: Core, to oldest: Unmanaged<Job>) {
+    static func complete(_ outcome: UInt, of core: PromiseCore, to oldest: Unmanaged<Job>) {
         var delivery = Delivery(outcome, of: core, to: oldest)
         withUnsafeMutablePointer(to: &delivery) { complete($0) }
     }
@@ -57,13 +57,13 @@ struct Delivery {
     fileprivate var kind: UInt { outcome & State.kindMask }
 }
 
-extension Core {
+extension PromiseCore {
     @inline(__always)
     fileprivate func send(
         _ node: Unmanaged<Job>, in delivery: UnsafeMutablePointer<Delivery>, _ here: Unmanaged<EventLoop>
     ) {
         let (runsInline, isWatching) = node._withUnsafeGuaranteedRef {
-            let waiter = unsafeDowncast($0, to: Core.self)
+            let waiter = unsafeDowncast($0, to: PromiseCore.self)
             return (waiter.runsInline(at: here.toOpaque()), waiter.role.contains(.onlyWatching))
         }
         let outcome = address | delivery.pointee.kind
@@ -74,7 +74,7 @@ extension Core {
         // Another thread may be withdrawing it; or takes it over at once, with the reference to us.
         retain()
         let isStillThere = node._withUnsafeGuaranteedRef {
-            unsafeDowncast($0, to: Core.self).upstream
+            unsafeDowncast($0, to: PromiseCore.self).upstream
                 .compareExchange(expected: address, desired: outcome, ordering: .acquiringAndReleasing).exchanged
         }
         guard isStillThere else {

@@ -5,15 +5,15 @@ import Reactor
 /// `after` makes one, and `Connection.read`, whose failures are part of its value. Any operator with a closure that
 /// throws turns it into a `Promise`. Threads and order are as for `Promise`.
 public struct Guarantee<T> {
-    @usableFromInline let core: Core
+    @usableFromInline let core: PromiseCore
 
     @inlinable
-    init(_ core: Core) { self.core = core }
+    init(_ core: PromiseCore) { self.core = core }
 
     /// A guarantee that `body` is to fulfill, now or later, by calling `seal`. `body` runs at once, on this thread.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
-        core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
+        core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
@@ -23,14 +23,14 @@ public struct Guarantee<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: (T) -> Void) {
-        let core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }
 
     /// A guarantee that is fulfilled with `value`.
     @inlinable
-    public static func value(_ value: T) -> Guarantee<T> { Guarantee(Core(value: value)) }
+    public static func value(_ value: T) -> Guarantee<T> { Guarantee(PromiseCore(value: value)) }
 }
 
 extension Guarantee where T: Sendable {
@@ -39,7 +39,7 @@ extension Guarantee where T: Sendable {
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
     ) {
-        core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
+        core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         body { resolver.fulfill($0) }
     }
@@ -49,7 +49,7 @@ extension Guarantee where T: Sendable {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (guarantee: Guarantee<T>, resolve: @Sendable (T) -> Void) {
-        let core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         return (Guarantee(core), { resolver.fulfill($0) })
     }
@@ -62,7 +62,7 @@ extension Guarantee where T == Void {
 
     /// A guarantee that is fulfilled. Always the same one: it costs no allocation.
     @inlinable
-    public static var value: Guarantee<Void> { Guarantee(Core.void) }
+    public static var value: Guarantee<Void> { Guarantee(PromiseCore.void) }
 }
 
 // As for Promise.
@@ -73,7 +73,7 @@ extension Guarantee: Thenable {
     /// `PromiseError.abandoned`.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
-        core.attach(Core(inline: Pipe(handler)))
+        core.attach(PromiseCore(inline: Pipe(handler)))
     }
 
     /// `.success` with the value, or `nil` while pending. Any thread.

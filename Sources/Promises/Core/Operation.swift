@@ -14,24 +14,24 @@ protocol Operation<Input, Output> {
     associatedtype Output
 
     /// Runs on the core's loop. Must end with exactly one of the `finish` methods of `core`.
-    func run(_ source: Source<Input>, _ core: Core)
+    func run(_ source: Source<Input>, _ core: PromiseCore)
 }
 
 /// A core that has settled, as an operation sees it.
 @usableFromInline
 struct Source<Value> {
     // Unmanaged: whoever runs the operation holds the core meanwhile.
-    @usableFromInline let reference: Unmanaged<Core>
+    @usableFromInline let reference: Unmanaged<PromiseCore>
     @usableFromInline let isFulfilled: Bool
 
     @inlinable @inline(__always)
-    init(_ reference: Unmanaged<Core>, isFulfilled: Bool) {
+    init(_ reference: Unmanaged<PromiseCore>, isFulfilled: Bool) {
         self.reference = reference
         self.isFulfilled = isFulfilled
     }
 
     @inlinable
-    var core: Core { reference.takeUnretainedValue() }
+    var core: PromiseCore { reference.takeUnretainedValue() }
 
     /// Only if fulfilled.
     @inlinable @inline(__always)
@@ -45,11 +45,11 @@ struct Source<Value> {
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
 }
 
-extension Core {
+extension PromiseCore {
     /// A pending core whose operation runs on this thread's loop.
     @inlinable @inline(__always)
     convenience init<Op: Operation>(_ operation: Op) {
-        self.init(state: State.pending, loop: EventLoop.addressOfThisThread) { Core.perform(Op.self, $0, $1) }
+        self.init(state: State.pending, loop: EventLoop.addressOfThisThread) { PromiseCore.perform(Op.self, $0, $1) }
         store(operation)
     }
 
@@ -57,7 +57,7 @@ extension Core {
     @inlinable @inline(__always)
     convenience init<Op: Operation>(_ operation: Op, role: Role) {
         self.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: role) {
-            Core.perform(Op.self, $0, $1)
+            PromiseCore.perform(Op.self, $0, $1)
         }
         store(operation)
     }
@@ -65,7 +65,7 @@ extension Core {
     /// A pending core whose operation runs inline, on whichever thread settles its source.
     @inlinable @inline(__always)
     convenience init<Op: Operation>(inline operation: Op) {
-        self.init(state: State.pending, loop: nil) { Core.perform(Op.self, $0, $1) }
+        self.init(state: State.pending, loop: nil) { PromiseCore.perform(Op.self, $0, $1) }
         store(operation)
     }
 
@@ -73,7 +73,7 @@ extension Core {
     @inlinable @inline(__always)
     convenience init<Value>(root type: Value.Type) {
         self.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
-            Core.perform(Follow<Value>.self, $0, $1)
+            PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
     }
 
@@ -81,13 +81,13 @@ extension Core {
     @inlinable @inline(__always)
     convenience init<Value>(value: consuming Value) {
         let flags = State.fulfilled | Self.flags(Value.self)
-        self.init(state: flags, loop: nil) { Core.perform(Follow<Value>.self, $0, $1) }
+        self.init(state: flags, loop: nil) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
         store(value)
     }
 
     /// A core that is born rejected.
     @inlinable
-    convenience init(error: any Error, origin: Origin?) {
+    convenience init(error: any Error, origin: CallSite?) {
         self.init(state: State.rejected, loop: nil) { _, _ in }
         storeError(error, origin)
     }
@@ -98,11 +98,11 @@ extension Core {
     }
 
     @inlinable
-    static func perform<Op: Operation>(_ type: Op.Type, _ core: Core, _ phase: Phase) {
+    static func perform<Op: Operation>(_ type: Op.Type, _ core: PromiseCore, _ phase: Phase) {
         switch phase {
         case .run:
             let word = core.upstream.load(ordering: .relaxed)
-            let source = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
+            let source = Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
             let operation = core.take(Op.self)
             core.upstream.store(Upstream.taken, ordering: .relaxed)
             operation.run(Source(source, isFulfilled: word & State.kindMask == State.fulfilled), core)
@@ -140,7 +140,7 @@ extension Core {
 
     /// The source's rejection, passed on with its origin.
     @usableFromInline
-    func finish(rejectedAs source: Unmanaged<Core>) {
+    func finish(rejectedAs source: Unmanaged<PromiseCore>) {
         guard isOpen else { return Unmanaged.passUnretained(self).release() }
         source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
         settle(State.rejected)
@@ -153,34 +153,34 @@ extension Core {
 
     /// As `inner` will settle.
     @inlinable @inline(__always)
-    func finish<Value>(following inner: Core, as type: Value.Type) {
+    func finish<Value>(following inner: PromiseCore, as type: Value.Type) {
         // Nothing to follow. Copying the value here, where its type is known, saves three indirect calls.
         if inner.state.load(ordering: .acquiring) & State.kindMask == State.fulfilled {
             return finish(inner.value(as: Value.self))
         }
-        follow(inner) { Core.perform(Follow<Value>.self, $0, $1) }
+        follow(inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
     /// The same where there is no error to report a circle with.
     @inlinable @inline(__always)
-    func finish<Value>(followingGuarantee inner: Core, as type: Value.Type) {
+    func finish<Value>(followingGuarantee inner: PromiseCore, as type: Value.Type) {
         precondition(inner.root !== root, "a guarantee's handler returned that guarantee, which would wait for itself")
         finish(following: inner, as: type)
     }
 }
 
 /// How a core that nothing but its holder settles is settled, by whoever holds the right to.
-extension Core {
+extension PromiseCore {
     @inlinable
     func fulfill<Value>(_ value: consuming Value) {
         store(value)
-        settleAndStay(State.fulfilled | Self.flags(Value.self))
+        settleRetaining(State.fulfilled | Self.flags(Value.self))
     }
 
     @usableFromInline
     func reject(_ error: any Error) {
-        storeError(error, placeOfMaking)
-        settleAndStay(State.rejected)
+        storeError(error, creationSite)
+        settleRetaining(State.rejected)
     }
 }
 
@@ -193,5 +193,5 @@ struct Follow<Value>: Operation {
     @inlinable init() {}
 
     @inlinable @inline(__always)
-    func run(_ source: Source<Value>, _ core: Core) { core.finish(as: source) }
+    func run(_ source: Source<Value>, _ core: PromiseCore) { core.finish(as: source) }
 }

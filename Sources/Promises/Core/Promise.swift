@@ -16,16 +16,16 @@ import Reactor
 /// A promise is already running: making one starts its work. It is a value that refers to shared state; its
 /// copies are the same promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
 public struct Promise<T> {
-    @usableFromInline let core: Core
+    @usableFromInline let core: PromiseCore
 
     @inlinable
-    init(_ core: Core) { self.core = core }
+    init(_ core: PromiseCore) { self.core = core }
 
     /// A promise that `body` is to settle, now or later, through the resolver. `body` runs at once, on this
     /// thread. If it throws, the promise is rejected, unless it has been settled already.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
-        core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
+        core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         let resolver = Resolver<T>(core)
         do { try body(resolver) } catch { resolver.reject(error) }
     }
@@ -35,18 +35,18 @@ public struct Promise<T> {
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
     ) -> (promise: Promise<T>, resolver: Resolver<T>) {
-        let core = HandMadeCore(root: T.self, file, line).traced(Self.self, file, line)
+        let core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
         return (Promise(core), Resolver(core))
     }
 
     /// A promise that is fulfilled with `value`.
     @inlinable
-    public static func value(_ value: T) -> Promise<T> { Promise(Core(value: value)) }
+    public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore(value: value)) }
 
     /// A promise that is rejected with `error`.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
-        core = Core(error: error, origin: Origin(file, line)).traced(Self.self, file, line)
+        core = PromiseCore(error: error, origin: CallSite(file, line)).traced(Self.self, file, line)
     }
 
     /// A promise that settles as `other` does: a guarantee, or a thenable of your own.
@@ -61,14 +61,14 @@ extension Promise where T == Void {
 
     /// A promise that is fulfilled. Always the same one: it costs no allocation.
     @inlinable
-    public static var value: Promise<Void> { Promise(Core.void) }
+    public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
 
-extension Core {
-    @usableFromInline static let void = Core(value: ())
+extension PromiseCore {
+    @usableFromInline static let void = PromiseCore(value: ())
 }
 
-// Sound by Core's own rules: all it shares are values of T, which may cross threads.
+// Sound by PromiseCore's own rules: all it shares are values of T, which may cross threads.
 extension Promise: Sendable where T: Sendable {}
 
 extension Promise: Catchable {
@@ -76,7 +76,7 @@ extension Promise: Catchable {
     /// has settled. The primitive of which combinators are made; everywhere else use `done`, `catch` or `tap`.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
-        core.attach(Core(inline: Pipe(handler)))
+        core.attach(PromiseCore(inline: Pipe(handler)))
     }
 
     /// The outcome, or `nil` while pending. Any thread. Whoever has asked for the error has been told of it: it is not
@@ -149,7 +149,7 @@ struct Pipe<T>: Operation {
     @inlinable init(_ handler: @escaping @Sendable (Result<T, any Error>) -> Void) { self.handler = handler }
 
     @inlinable
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         handler(source.result)
         core.finish(())
     }

@@ -3,28 +3,28 @@ import Synchronization
 
 // How a waiter gets into the list of a core, or past it if that has settled; see Settlement.swift for who may do what.
 
-extension Core {
+extension PromiseCore {
     /// Lets `waiter` run once this core has settled: on its own loop, which must be this thread's, in the order of
     /// attaching; or inline, if it has none.
     @usableFromInline
-    func attach(_ waiter: Core) { attach(waiter, .passRetained(waiter)) }
+    func attach(_ waiter: PromiseCore) { attach(waiter, .passRetained(waiter)) }
 
     /// The same with a reference of the caller's to the waiter, which the list takes over.
     @inline(__always)
-    func attach(_ waiter: Core, _ node: Unmanaged<Job>) {
+    func attach(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
         if let loop = waiter.loop, !waiter.role.contains(.onlyWatching) {
             waiter.countsAsWaiting = true
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerWaits() }
+            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidAttach() }
         }
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         let seen = state.load(ordering: .acquiring)
         if seen & State.kindMask == State.pending && push(waiter, node, seen).done { return }
-        attachAtLeisure(waiter, node)
+        attachSlow(waiter, node)
     }
 
     /// One try to make `waiter` the newest in a list whose state was `seen`.
     @inline(__always)
-    private func push(_ waiter: Core, _ node: Unmanaged<Job>, _ seen: UInt) -> (done: Bool, now: UInt) {
+    private func push(_ waiter: PromiseCore, _ node: Unmanaged<Job>, _ seen: UInt) -> (done: Bool, now: UInt) {
         waiter.next = Self.waiters(seen)
         let word = UInt(bitPattern: node.toOpaque()) | seen & ~State.pointerMask
         let (done, now) = state.compareExchange(
@@ -34,7 +34,7 @@ extension Core {
 
     /// The cases beside the common one: a core that has settled, or is doing so, or is linked; another thread's push.
     @inline(never)
-    private func attachAtLeisure(_ waiter: Core, _ node: Unmanaged<Job>) {
+    private func attachSlow(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
         let here = EventLoop.unmanagedOfThisThread
         var seen = state.load(ordering: .acquiring)
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
@@ -59,12 +59,12 @@ extension Core {
         }
     }
 
-    private func attachToRoot(_ waiter: Core, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
+    private func attachToRoot(_ waiter: PromiseCore, _ node: Unmanaged<Job>, _ here: Unmanaged<EventLoop>) {
         let root = root
         waiter.cameByLink = true
-        guard root === Core.never else { return root.attachAtLeisure(waiter, node) }
+        guard root === PromiseCore.never else { return root.attachSlow(waiter, node) }
         // Nobody will ever settle it: the handler is let go at once.
-        let never = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | Upstream.forsaken
+        let never = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | Upstream.abandoned
         waiter.upstream.store(never, ordering: .relaxed)
         here._withUnsafeGuaranteedRef { $0.runInline(node) }
     }

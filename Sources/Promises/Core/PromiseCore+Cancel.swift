@@ -8,7 +8,7 @@ import Synchronization
 // settled. A waiter that is withdrawn leaves its operation at once, but its place in the list it stands in only when
 // that is swept or delivered: other threads may be pushing onto it.
 
-extension Core {
+extension PromiseCore {
     /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it; what it
     /// waits for is cancelled, if nobody else waits there. If it has settled, nothing happens.
     ///
@@ -22,10 +22,10 @@ extension Core {
         /// The user, of a promise that has been linked to this one.
         case byLink((any Error)?)
         /// Who has waited for it, and does not any more.
-        case unwanted
+        case unobserved
 
         var isUnwanted: Bool {
-            if case .unwanted = self { true } else { false }
+            if case .unobserved = self { true } else { false }
         }
 
         var isOfItself: Bool {
@@ -35,50 +35,50 @@ extension Core {
         var error: (any Error)? {
             switch self {
             case .itself(let error), .byLink(let error): error
-            case .unwanted: nil
+            case .unobserved: nil
             }
         }
     }
 
     func cancel(_ request: Request) {
         // A loop and not a recursion: a chain may be a million long.
-        var step = cancelAlone(request)
-        while let (core, request) = step { step = core.cancelAlone(request) }
+        var step = cancelThisCore(request)
+        while let (core, request) = step { step = core.cancelThisCore(request) }
     }
 
     /// Cancels a promise that its holder has given up, if no other handler waits for it. Any thread.
-    func cancelUnlessWanted() { cancel(.unwanted) }
+    func cancelIfUnobserved() { cancel(.unobserved) }
 
     /// The same for one of several that are not wanted any more: on this thread one after the other, never one inside the
     /// other, since combinators nest.
-    func cancelInTurn() {
-        EventLoop.ofThisThread.runInline(.passRetained(CancelJob(self, .unwanted)))
+    func enqueueCancel() {
+        EventLoop.ofCurrentThread.runInline(.passRetained(CancelJob(self, .unobserved)))
     }
 
     /// Returns the core to be cancelled next, with the request for it: the root, if this core has been linked; the source
     /// that this core was waiting for.
-    private func cancelAlone(_ request: Request) -> (Core, Request)? {
+    private func cancelThisCore(_ request: Request) -> (PromiseCore, Request)? {
         let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed)
         if seen & State.kindMask == State.link {
             // A handler has returned this promise, and its own promise waits for it.
             return request.isUnwanted ? nil : (root, .byLink(request.error))
         }
-        if role.contains(.madeByHand) {
+        if role.contains(.externallySettled) {
             guard !request.isUnwanted || !isWanted else { return nil }
-            let stopping = stopByHand(with: request.error)
+            let stopping = cancelExternally(with: request.error)
             if case .stopped = stopping {
-                storeError(request.error ?? Self.cancellationError, placeOfMaking)
+                storeError(request.error ?? Self.cancellationError, creationSite)
                 retain()
                 settle(Self.rejection(by: request))
-                hasStopped()
+                didCancel()
             }
-            return stopping.source.map { ($0, .unwanted) }
+            return stopping.source.map { ($0, .unobserved) }
         }
         guard seen == State.pending, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
             // While it ends, other threads discard what it would have run, and are the ones to settle that.
-            if EventLoop.ofThisThread.hasEnded { return nil }
-            return cancelHere(request).map { ($0, .unwanted) }
+            if EventLoop.ofCurrentThread.hasEnded { return nil }
+            return cancelOnOwnThread(request).map { ($0, .unobserved) }
         }
         // While it is pending, the loop that it belongs to is still there. The thread of that loop may link it between our
         // looks at it; its root, which may be any thread's, is then tried in its place.
@@ -96,13 +96,13 @@ extension Core {
         request.error == nil ? State.rejected | State.isHandled : State.rejected
     }
 
-    private func cancelHere(_ request: Request) -> Core? {
+    private func cancelOnOwnThread(_ request: Request) -> PromiseCore? {
         guard !request.isUnwanted || !isWanted else { return nil }
         // What a handler has returned settles this core in its place.
         let word = upstream.load(ordering: .relaxed)
-        let isAdopting = word & Upstream.mark == Upstream.adopted
-        if isAdopting && request.isOfItself && tellOwnWaitersOnly(request.error) { return nil }
-        let producer = isAdopting ? Self.core(word) : self
+        let hasAdopted = word & Upstream.mark == Upstream.adopted
+        if hasAdopted && request.isOfItself && rejectOwnWaiters(request.error) { return nil }
+        let producer = hasAdopted ? Self.core(word) : self
         switch producer.stop(with: request.error) {
         case .refused: return nil
         case .willEnd(let source): return source
@@ -123,7 +123,7 @@ extension Core {
     /// was cancelled, and the other goes on, for the rest. False if there are no others, and nothing has been done.
     ///
     /// The two are one core, so this promise stays pending and will show the outcome of the other one.
-    private func tellOwnWaitersOnly(_ error: (any Error)?) -> Bool {
+    private func rejectOwnWaiters(_ error: (any Error)?) -> Bool {
         guard let first = lockWaiters() else { return false }
         let isShared = Self.nodes(from: first).contains { node in
             let waiter = Self.core(node)
@@ -137,10 +137,10 @@ extension Core {
         var oldest = takeOutAndUnlock(first) { !$0.cameByLink && !$0.role.contains(.onlyWatching) }
         while let node = oldest {
             oldest = node._withUnsafeGuaranteedRef { $0.next }
-            let word = Core.cancellation(error)
+            let word = PromiseCore.cancellation(error)
             guard !Self.deliver(node, from: address, word) else { continue }
             // Withdrawn meanwhile, or before.
-            Core.release(upstream: word)
+            PromiseCore.release(upstream: word)
             node.release()
         }
         return true
@@ -151,11 +151,11 @@ extension Core {
         /// It cannot be stopped.
         case refused
         /// It has ended, without settling anything.
-        case stopped(Core?)
+        case stopped(PromiseCore?)
         /// It is told of the cancellation like of any rejection, by a job, and settles then.
-        case willEnd(Core?)
+        case willEnd(PromiseCore?)
 
-        var source: Core? {
+        var source: PromiseCore? {
             switch self {
             case .refused: nil
             case .stopped(let source), .willEnd(let source): source
@@ -167,10 +167,10 @@ extension Core {
     func stop(with error: (any Error)? = nil) -> Stopping {
         if isEndingCancelled { return .willEnd(nil) }
         let word = upstream.load(ordering: .acquiring)
-        if word == 0 { return stopProducing() ? .stopped(nil) : .refused }
+        if word == 0 { return cancelProducer() ? .stopped(nil) : .refused }
         if word == Upstream.taken { return .stopped(nil) }
         // What must run in any case, unless it has already.
-        let willRun = role.contains(.runsWhenCancelled) && !isForwarding
+        let willRun = role.contains(.runsWhenCancelled) && !isAdopting
         // Held before we withdraw: from then on nobody keeps it for our sake.
         let source = word & Upstream.mark == Upstream.waiting ? Self.core(word) : nil
         guard
@@ -185,8 +185,8 @@ extension Core {
                 if told & Upstream.hasNoOutcome == 0 {
                     runAndReject(with: error)
                 } else {
-                    upstream.store(Core.cancellation(error), ordering: .relaxed)
-                    Core.release(upstream: told)
+                    upstream.store(PromiseCore.cancellation(error), ordering: .relaxed)
+                    PromiseCore.release(upstream: told)
                 }
                 return .willEnd(nil)
             }
@@ -199,7 +199,7 @@ extension Core {
         defer { source.noteWithdrawal() }
         if willRun {
             isEndingCancelled = true
-            EventLoop.ofThisThread.enqueue(CancelledRun(self, error))
+            EventLoop.ofCurrentThread.enqueue(CancelledRun(self, error))
             return .willEnd(next)
         }
         dropWhatWaits()
@@ -210,7 +210,7 @@ extension Core {
     func waitsNoMore() {
         guard countsAsWaiting else { return }
         countsAsWaiting = false
-        EventLoop.ofThisThread.handlerWaitsNoMore()
+        EventLoop.ofCurrentThread.handlerDidDetach()
     }
 
     /// The word of a node whose source has been cancelled.
@@ -224,8 +224,8 @@ extension Core {
 
     private static let cancelled = cancelled(with: cancellationError)
 
-    private static func cancelled(with error: any Error) -> Core {
-        let core = Core(error: error, origin: nil)
+    private static func cancelled(with error: any Error) -> PromiseCore {
+        let core = PromiseCore(error: error, origin: nil)
         core.markHandled()
         return core
     }
@@ -249,10 +249,10 @@ extension Core {
 
 /// Cancels a promise on the thread that it belongs to.
 private final class CancelJob: Job {
-    private let core: Core
-    private let request: Core.Request
+    private let core: PromiseCore
+    private let request: PromiseCore.Request
 
-    init(_ core: Core, _ request: Core.Request) {
+    init(_ core: PromiseCore, _ request: PromiseCore.Request) {
         self.core = core
         self.request = request
         super.init()
@@ -270,12 +270,12 @@ struct OnCancel: Operation {
     typealias Output = Void
     let body: () -> Void
     // It is not counted among the handlers that wait, which keep the loop object for who settles the promise.
-    private let loop = EventLoop.ofThisThread
+    private let loop = EventLoop.ofCurrentThread
 
     init(_ body: @escaping () -> Void) { self.body = body }
 
-    func run(_ source: Source<Void>, _ core: Core) {
-        if (source.core as? HandMadeCore)?.isCancelled == true { body() }
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
+        if (source.core as? ResolverCore)?.isCancelled == true { body() }
         core.finish(())
     }
 }
@@ -283,10 +283,10 @@ struct OnCancel: Operation {
 /// Runs an operation that must run in any case, with a cancellation as its source's outcome. The node itself still has
 /// its place in the list of the source.
 private final class CancelledRun: Job {
-    private let core: Core
+    private let core: PromiseCore
     private let error: (any Error)?
 
-    init(_ core: Core, _ error: (any Error)?) {
+    init(_ core: PromiseCore, _ error: (any Error)?) {
         self.core = core
         self.error = error
         super.init()
@@ -296,16 +296,16 @@ private final class CancelledRun: Job {
     override var isCountedAsWaiting: Bool { core.countsAsWaiting }
 
     override func run() {
-        core.upstream.store(Core.cancellation(error), ordering: .relaxed)
+        core.upstream.store(PromiseCore.cancellation(error), ordering: .relaxed)
         core.retain()
         core.runAndRelease()
     }
 
     override func discardAndRelease() {
         core.code(core, .drop)
-        core.producerIsGone(.loopEnded)
+        core.producerDidEnd(.loopEnded)
         let loop = core.countsAsWaiting ? core.loop : nil
         super.discardAndRelease()
-        if let loop { Core.handlerIsGone(fromLoopAt: loop) }
+        if let loop { PromiseCore.handlerIsGone(fromLoopAt: loop) }
     }
 }

@@ -4,8 +4,8 @@ import Synchronization
 
 // How a core ends: when its last reference goes, and when nobody is left who could settle it.
 
-extension Core {
-    func end(_ record: Record? = nil) {
+extension PromiseCore {
+    func end(_ record: TraceRecord? = nil) {
         let seen = state.load(ordering: .acquiring)
         switch seen & State.kindMask {
         case State.fulfilled:
@@ -26,7 +26,7 @@ extension Core {
     private static func releaseLinks(_ first: UInt) {
         var word = first
         while word & State.kindMask == State.link {
-            var core = Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
+            var core = Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
                 .takeRetainedValue()
             guard isKnownUniquelyReferenced(&core) else { return }
             word = core.state.load(ordering: .acquiring)
@@ -39,10 +39,10 @@ extension Core {
 
     /// What would have settled this core has gone, or is about to: those who wait are told so, each on its own loop.
     /// Called by the producer, while it still holds the core.
-    func producerIsGone(_ error: @autoclosure () -> PromiseError = .ofNobody) {
+    func producerDidEnd(_ error: @autoclosure () -> PromiseError = .ofNobody) {
         guard isOpen else { return }
         let error = error()
-        if error.staysPending { return forsake() }
+        if error.staysPending { return abandon() }
         storeError(error, nil)
         retain()
         settle(State.rejected)
@@ -50,17 +50,17 @@ extension Core {
 
     /// Lets those who wait go without running them, each on its own loop; this core and they stay pending for ever. For the
     /// holder of the right to settle.
-    func forsake() {
+    func abandon() {
         while true {
             let seen = state.load(ordering: .acquiring)
-            if seen & State.kindMask == State.link { return root.forsake() }
+            if seen & State.kindMask == State.link { return root.abandon() }
             guard seen & State.kindMask == State.pending else { return }
             if seen & State.isBusy != 0 {
                 sched_yield()
             } else if let waiter = Self.waiters(seen) {
-                if exchange(seen, seen & ~State.pointerMask) { deliverList(waiter, Upstream.forsaken) }
+                if exchange(seen, seen & ~State.pointerMask) { deliverList(waiter, Upstream.abandoned) }
             } else {
-                let never = Unmanaged.passRetained(Core.never)
+                let never = Unmanaged.passRetained(PromiseCore.never)
                 if exchange(seen, UInt(bitPattern: never.toOpaque()) | State.link) { return }
                 never.release()
             }
@@ -68,5 +68,5 @@ extension Core {
     }
 
     /// Where promises end that nobody will settle: pending, and nobody waits here.
-    static let never = Core(state: State.pending, loop: nil) { _, _ in }
+    static let never = PromiseCore(state: State.pending, loop: nil) { _, _ in }
 }

@@ -17,15 +17,15 @@ import Synchronization
 // - A link is made, and what stands behind it is settled, on one thread only, that of both cores' loop. So two
 //   threads cannot build a circle of links, and a promise made by hand, which any thread may settle, is never linked.
 
-extension Core {
+extension PromiseCore {
     @inline(__always)
-    static func core(_ word: UInt) -> Core {
-        Unmanaged<Core>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).takeUnretainedValue()
+    static func core(_ word: UInt) -> PromiseCore {
+        Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).takeUnretainedValue()
     }
 
     @inline(__always)
-    static func core(_ node: Unmanaged<Job>) -> Core {
-        node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: Core.self) }
+    static func core(_ node: Unmanaged<Job>) -> PromiseCore {
+        node._withUnsafeGuaranteedRef { unsafeDowncast($0, to: PromiseCore.self) }
     }
 
     @inline(__always)
@@ -39,7 +39,7 @@ extension Core {
     /// The core at the end of the links, which holds state and value for all that lead to it. It lives as long as this
     /// one: a link owns what it leads to, and is never changed.
     @usableFromInline
-    var unmanagedRoot: Unmanaged<Core> {
+    var unmanagedRoot: Unmanaged<PromiseCore> {
         var core = Unmanaged.passUnretained(self)
         while true {
             let seen = core._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) }
@@ -49,12 +49,12 @@ extension Core {
     }
 
     @usableFromInline
-    var root: Core { unmanagedRoot.takeUnretainedValue() }
+    var root: PromiseCore { unmanagedRoot.takeUnretainedValue() }
 
     /// `State.fulfilled` or `State.rejected` and the core that holds the payload, which lives as long as this one; or nil
     /// while pending.
     @inlinable @inline(__always)
-    var settled: (core: Unmanaged<Core>, kind: UInt)? {
+    var settled: (core: Unmanaged<PromiseCore>, kind: UInt)? {
         let kind = state.load(ordering: .acquiring) & State.kindMask
         guard kind == State.link || kind == State.pending else { return (.passUnretained(self), kind) }
         return kind == State.pending ? nil : settledRoot
@@ -62,7 +62,7 @@ extension Core {
 
     // Few have been linked.
     @usableFromInline @inline(never)
-    var settledRoot: (core: Unmanaged<Core>, kind: UInt)? {
+    var settledRoot: (core: Unmanaged<PromiseCore>, kind: UInt)? {
         while true {
             let root = unmanagedRoot
             switch root._withUnsafeGuaranteedRef({ $0.state.load(ordering: .acquiring) }) & State.kindMask {
@@ -94,57 +94,57 @@ extension Core {
     @usableFromInline
     func settle(_ outcome: UInt) {
         let seen = state.load(ordering: .acquiring)
-        guard seen & (State.kindMask | State.isBusy) == State.pending else { return settleAndGo(outcome) }
+        guard seen & (State.kindMask | State.isBusy) == State.pending else { return settleConsuming(outcome) }
         guard let node = Self.waiters(seen) else {
             // The end of a chain.
-            guard exchange(seen, outcome) else { return settleAndGo(outcome) }
+            guard exchange(seen, outcome) else { return settleConsuming(outcome) }
             return Unmanaged.passUnretained(self).release()
         }
         let here = EventLoop.addressOfThisThread
         let source = address
         let isDone = node._withUnsafeGuaranteedRef {
-            let waiter = unsafeDowncast($0, to: Core.self)
-            guard waiter.isUsual(from: source, here) && exchange(seen, State.handled(outcome)) else { return false }
+            let waiter = unsafeDowncast($0, to: PromiseCore.self)
+            guard waiter.isFastPath(from: source, here) && exchange(seen, State.handled(outcome)) else { return false }
             waiter.upstream.store(source | outcome & State.kindMask, ordering: .relaxed)
             return true
         }
-        guard isDone else { return settleAndGo(outcome) }
+        guard isDone else { return settleConsuming(outcome) }
         Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.enqueueOwned(node) }
     }
 
     /// The same, and the caller keeps its reference: only what goes along with a waiter is retained.
     @usableFromInline
-    func settleAndStay(_ outcome: UInt) {
+    func settleRetaining(_ outcome: UInt) {
         let seen = state.load(ordering: .acquiring)
-        guard seen & (State.kindMask | State.isBusy) == State.pending else { return settleAtLeisure(outcome) }
+        guard seen & (State.kindMask | State.isBusy) == State.pending else { return settleSlow(outcome) }
         guard let node = Self.waiters(seen) else {
             if exchange(seen, outcome) { return }
-            return settleAtLeisure(outcome)
+            return settleSlow(outcome)
         }
         if Self.isLoneWakeUp(node) && exchange(seen, outcome) { return wake(node) }
-        let isUsual = node._withUnsafeGuaranteedRef {
-            unsafeDowncast($0, to: Core.self).isUsual(from: address, EventLoop.addressOfThisThread)
+        let isFastPath = node._withUnsafeGuaranteedRef {
+            unsafeDowncast($0, to: PromiseCore.self).isFastPath(from: address, EventLoop.addressOfThisThread)
         }
-        guard isUsual else { return settleAtLeisure(outcome) }
+        guard isFastPath else { return settleSlow(outcome) }
         retain()
         settle(outcome)
     }
 
     /// As the newest of a list, the only waiter: of this thread, is queued, is told, and has not been withdrawn.
     @inline(__always)
-    private func isUsual(from source: UInt, _ here: UnsafeMutableRawPointer) -> Bool {
+    private func isFastPath(from source: UInt, _ here: UnsafeMutableRawPointer) -> Bool {
         next == nil && loop == here && upstream.load(ordering: .relaxed) == source && role.isDisjoint(with: .unusual)
     }
 
     @inline(never)
-    private func settleAndGo(_ outcome: UInt) {
-        settleAtLeisure(outcome)
+    private func settleConsuming(_ outcome: UInt) {
+        settleSlow(outcome)
         Unmanaged.passUnretained(self).release()
     }
 
     /// The cases beside the common one: no waiter, several, another thread's, an inline one, a link. The caller holds the
     /// core.
-    private func settleAtLeisure(_ outcome: UInt) {
+    private func settleSlow(_ outcome: UInt) {
         while true {
             let seen = state.load(ordering: .acquiring)
             if seen & State.kindMask == State.link {
@@ -179,7 +179,7 @@ extension Core {
     @inline(__always)
     private static func isLoneWakeUp(_ newest: Unmanaged<Job>) -> Bool {
         newest._withUnsafeGuaranteedRef {
-            $0.next == nil && unsafeDowncast($0, to: Core.self).role.contains(.onlyWaking)
+            $0.next == nil && unsafeDowncast($0, to: PromiseCore.self).role.contains(.onlyWaking)
         }
     }
 
@@ -260,17 +260,17 @@ extension Core {
     static func deliver(_ node: Unmanaged<Job>, from source: UInt, _ word: UInt) -> Bool {
         // No reference of our own: the waiter's end must come where it is discarded, not one inside the other here.
         let (loop, isInlineAtHome) = node._withUnsafeGuaranteedRef {
-            let waiter = unsafeDowncast($0, to: Core.self)
+            let waiter = unsafeDowncast($0, to: PromiseCore.self)
             return (waiter.loop, waiter.role.contains(.inlineAtHome))
         }
         // Its own thread may be withdrawing it.
         let isStillThere = node._withUnsafeGuaranteedRef {
-            unsafeDowncast($0, to: Core.self).upstream
+            unsafeDowncast($0, to: PromiseCore.self).upstream
                 .compareExchange(expected: source, desired: word, ordering: .acquiringAndReleasing).exchanged
         }
         guard isStillThere else { return false }
         guard let loop else {
-            EventLoop.ofThisThread.runInline(node)
+            EventLoop.ofCurrentThread.runInline(node)
             return true
         }
         // The loop object is there: it outlives every handler that waits on it.
@@ -280,7 +280,7 @@ extension Core {
             return true
         }
         // That loop has ended, and its thread too: the handler never runs, and is released on this one.
-        if !isDelivered { EventLoop.ofThisThread.discard(node) }
+        if !isDelivered { EventLoop.ofCurrentThread.discard(node) }
         return true
     }
 }

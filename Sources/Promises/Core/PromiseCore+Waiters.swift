@@ -5,7 +5,7 @@ import Synchronization
 // The list of a core's waiters, as others see it than who takes it to settle: whether anybody waits, and how places are
 // cleared that have become void.
 
-extension Core {
+extension PromiseCore {
     /// Whether a handler, or a `hang`, waits here. While somebody settles the core, it counts as wanted.
     var isWanted: Bool {
         guard let first = lockWaiters() else { return true }
@@ -13,7 +13,7 @@ extension Core {
         // are newer than all others are cleared once there are some.
         var newest = first
         var voids = 0
-        while let node = newest, isVoid(Self.core(node)) {
+        while let node = newest, isWithdrawn(Self.core(node)) {
             newest = node._withUnsafeGuaranteedRef { $0.next }
             voids += 1
         }
@@ -38,11 +38,13 @@ extension Core {
     }
 
     /// Whether a node of our list is a reason to go on.
-    func isListening(_ node: Core) -> Bool { !isVoid(node) && !node.role.contains(.notListening) }
+    func isListening(_ node: PromiseCore) -> Bool { !isWithdrawn(node) && !node.role.contains(.notListening) }
 
     /// Whether a node of our list does not wait for us any more, and is only there for its place. It may have run since,
     /// and wait for something else.
-    private func isVoid(_ node: Core) -> Bool { node.upstream.load(ordering: .relaxed) != address | Upstream.waiting }
+    private func isWithdrawn(_ node: PromiseCore) -> Bool {
+        node.upstream.load(ordering: .relaxed) != address | Upstream.waiting
+    }
 
     /// A waiter's place in the list has become void. Places are cleared when they outnumber the others, so that
     /// withdrawing costs the same however long the list is.
@@ -59,7 +61,8 @@ extension Core {
     /// other settles on its loop's thread without claiming, so that only this thread is shut out.
     /// Nor is it let in once the loop is ending, when other threads discard, and settle, what the loop would have run.
     var mayLockWaiters: Bool {
-        role.contains(.madeByHand) || loop == EventLoop.addressOfThisThread && !EventLoop.ofThisThread.hasEnded
+        role.contains(.externallySettled)
+            || loop == EventLoop.addressOfThisThread && !EventLoop.ofCurrentThread.hasEnded
     }
 
     /// Clears the void places away. Only who `mayLockWaiters`.
@@ -70,13 +73,13 @@ extension Core {
 
     /// Takes the withdrawn waiters out of a locked list.
     private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
-        Self.letGo(from: takeOutAndUnlock(first, isVoid))
+        Self.letGo(from: takeOutAndUnlock(first, isWithdrawn))
     }
 
     /// Takes waiters out of a locked list, which it unlocks; they are answered, the oldest first, with the references that
     /// the list held.
     func takeOutAndUnlock(
-        _ first: Unmanaged<Job>?, _ isToGo: (Core) -> Bool
+        _ first: Unmanaged<Job>?, _ isToGo: (PromiseCore) -> Bool
     ) -> Unmanaged<Job>? {
         var kept: Unmanaged<Job>?
         var last: Unmanaged<Job>?
@@ -156,7 +159,7 @@ extension Core {
     }
 }
 
-/// How `Core.withdrawals` counts: places that are void in the low 24 bits, and above them the power of two, times 16,
+/// How `PromiseCore.withdrawals` counts: places that are void in the low 24 bits, and above them the power of two, times 16,
 /// at which they are cleared away.
 enum Withdrawal {
     static func isSweepDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF >= 16 << (word >> 24) }
@@ -173,9 +176,9 @@ enum Withdrawal {
 
 /// Clears void places from a list on the thread whose they are.
 private final class SweepJob: Job {
-    private let core: Core
+    private let core: PromiseCore
 
-    init(_ core: Core) {
+    init(_ core: PromiseCore) {
         self.core = core
         super.init()
     }

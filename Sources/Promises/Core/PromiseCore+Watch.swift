@@ -5,8 +5,8 @@ import Reactor
 ///
 /// A promise may have many of them, and each cancellation below the promise asks whether another waiter listens. So that
 /// not every one of these questions walks past all watchers, each watcher remembers where the walk has led from it.
-// @unchecked Sendable: as Core. `shortcut` is accessed only with the list's `isBusy` bit set, which one thread has at a time.
-final class WatchingCore: Core, @unchecked Sendable {
+// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only with the list's `isBusy` bit set, which one thread has at a time.
+final class WatchingCore: PromiseCore, @unchecked Sendable {
     enum Shortcut {
         /// Unknown, the next node is to be looked at.
         case none
@@ -21,13 +21,13 @@ final class WatchingCore: Core, @unchecked Sendable {
 
     init<Op: Operation>(watching operation: Op) {
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: [.onlyWatching, .notListening]) {
-            Core.perform(Op.self, $0, $1)
+            PromiseCore.perform(Op.self, $0, $1)
         }
         store(operation)
     }
 }
 
-extension Core {
+extension PromiseCore {
     /// Runs `operation` on this thread's loop once this core has settled, without being a reason to go on until then.
     func watch<Op: Operation>(_ operation: Op) { attach(WatchingCore(watching: operation)) }
 

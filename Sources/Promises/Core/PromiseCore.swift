@@ -23,14 +23,14 @@ import Synchronization
 // deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a type
 // that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
 @usableFromInline
-class Core: Job, @unchecked Sendable {
+class PromiseCore: Job, @unchecked Sendable {
     /// Tag and pointer: see `State`.
     @usableFromInline final let state: Atomic<UInt>
     /// The loop whose thread runs this node's operation, by its address: the loop object lives as long as a handler
     /// waits on it. `nil`: the operation runs inline, on the thread that settles the source.
     @usableFromInline final let loop: UnsafeMutableRawPointer?
     /// What the node does; specialised. A constant, so that calling it retains nothing.
-    @usableFromInline final let code: (Core, Phase) -> Void
+    @usableFromInline final let code: (PromiseCore, Phase) -> Void
     @exclusivity(unchecked)
     private final var payload: (UInt, UInt, UInt) = (0, 0, 0)
     /// What the node waits for, and how far that has come: see `Upstream`.
@@ -40,7 +40,7 @@ class Core: Job, @unchecked Sendable {
     // loop's thread.
     @exclusivity(unchecked) private final var ownMarks: UInt8 = 0
     /// Whether it, or a core that is linked to it, waits to become as its source, without a link.
-    final var isForwarding: Bool {
+    final var isAdopting: Bool {
         get { ownMarks & 1 != 0 }
         set { ownMarks = newValue ? ownMarks | 1 : ownMarks & ~1 }
     }
@@ -55,7 +55,7 @@ class Core: Job, @unchecked Sendable {
     /// Which tables beside the cores know it: `isRecorded`, `isNoted`. Atomic since any thread may set it, and another be the
     /// last.
     final let annotations = Atomic<UInt8>(0)
-    /// `Records` knows it. Set under the lock there.
+    /// `TraceRegistry` knows it. Set under the lock there.
     static var isRecorded: UInt8 { 1 }
     /// Its thread may never drive its loop, so the place is noted; see `EventLoop.note`.
     static var isNoted: UInt8 { 2 }
@@ -100,11 +100,11 @@ class Core: Job, @unchecked Sendable {
         /// A cancellation does not go on from here to what it waits for.
         @usableFromInline static var shielding: Role { Role(rawValue: 32) }
         /// Who claims it settles it, from any thread: a resolver, or a job of a dispatcher.
-        @usableFromInline static var madeByHand: Role { Role(rawValue: 8) }
+        @usableFromInline static var externallySettled: Role { Role(rawValue: 8) }
     }
 
     @usableFromInline
-    init(state: UInt, loop: UnsafeMutableRawPointer?, role: Role = [], code: @escaping (Core, Phase) -> Void) {
+    init(state: UInt, loop: UnsafeMutableRawPointer?, role: Role = [], code: @escaping (PromiseCore, Phase) -> Void) {
         self.state = Atomic(state)
         self.loop = loop
         self.code = code
@@ -164,7 +164,7 @@ class Core: Job, @unchecked Sendable {
 
     /// Not generic: a generic parameter would open the existential and store the error inside the box.
     @usableFromInline
-    final func storeError(_ error: any Error, _ origin: Origin?) {
+    final func storeError(_ error: any Error, _ origin: CallSite?) {
         payloadAddress.initializeMemory(as: (any Error).self, to: error)
         storeOrigin(origin)
     }
@@ -174,34 +174,34 @@ class Core: Job, @unchecked Sendable {
     final var error: any Error { payloadAddress.assumingMemoryBound(to: (any Error).self).pointee }
 
     @usableFromInline
-    final func storeOrigin(_ origin: Origin?) { (payloadAddress + 8).storeBytes(of: origin, as: Origin?.self) }
+    final func storeOrigin(_ origin: CallSite?) { (payloadAddress + 8).storeBytes(of: origin, as: CallSite?.self) }
 
     /// Where a rejected promise was made, or the one that was rejected first, if that was made by hand.
     @usableFromInline
-    final var origin: Origin? { (payloadAddress + 8).load(as: Origin?.self) }
+    final var origin: CallSite? { (payloadAddress + 8).load(as: CallSite?.self) }
 
     /// The words of a payload as they are: to move a settlement from a linked promise to its root.
-    final func movePayload(from other: Core) {
+    final func movePayload(from other: PromiseCore) {
         payloadAddress.copyMemory(from: other.payloadAddress, byteCount: 24)
     }
 
     /// Where the promise was made, if that was by hand.
     @usableFromInline
-    var placeOfMaking: Origin? { nil }
+    var creationSite: CallSite? { nil }
 
     /// Ends the work that would settle this promise, which has no source. On its loop's thread; any thread for a promise
     /// made by hand. False if that cannot be done, or somebody was faster; if true, the right to settle is the caller's.
-    func stopProducing() -> Bool { false }
+    func cancelProducer() -> Bool { false }
 
     /// Whether what settles this promise, which has no source, waits for handlers that run further down this thread's stack;
     /// see `isHeldUp`.
     func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool { false }
 
-    /// `stopProducing` for a promise made by hand that may wait for something, on any thread; see `Stopping`.
-    func stopByHand(with error: (any Error)?) -> Stopping { stopProducing() ? .stopped(nil) : .refused }
+    /// `cancelProducer` for a promise made by hand that may wait for something, on any thread; see `Stopping`.
+    func cancelExternally(with error: (any Error)?) -> Stopping { cancelProducer() ? .stopped(nil) : .refused }
 
-    /// `stopByHand` has stopped it, and it has settled.
-    func hasStopped() {}
+    /// `cancelExternally` has stopped it, and it has settled.
+    func didCancel() {}
 
     // MARK: Running
 
@@ -212,14 +212,14 @@ class Core: Job, @unchecked Sendable {
     override func runAndRelease() {
         if countsAsWaiting, let loop {
             countsAsWaiting = false
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerWaitsNoMore() }
+            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
         }
         let word = upstream.load(ordering: .relaxed)
-        if word & Upstream.hasNoOutcome == 0 { return isForwarding ? becomeAsSource() : code(self, .run) }
+        if word & Upstream.hasNoOutcome == 0 { return isAdopting ? completeAdoption() : code(self, .run) }
         // Cancelled after it was queued; or nobody will ever settle the source.
-        if word & Upstream.mark == Upstream.forsaken {
+        if word & Upstream.mark == Upstream.abandoned {
             dropOperation()
-            forsake()
+            abandon()
         }
         Unmanaged.passUnretained(self).release()
     }
@@ -230,7 +230,7 @@ class Core: Job, @unchecked Sendable {
     /// It is pending, and is not one of those that stay so forever. Under a lock that its end would need, since it may be
     /// about to end: so it is not retained.
     override var isStillWaiting: Bool {
-        isPendingAtRoot && unmanagedRoot.toOpaque() != Unmanaged.passUnretained(Core.never).toOpaque()
+        isPendingAtRoot && unmanagedRoot.toOpaque() != Unmanaged.passUnretained(PromiseCore.never).toOpaque()
     }
 
     /// Whether it is pending, for who does not own it; see `isStillWaiting`.
@@ -243,16 +243,16 @@ class Core: Job, @unchecked Sendable {
 
     // Asked only while handlers are measured.
     override var kind: HandlerKind { .promiseHandler }
-    override var startedAt: Origin? {
-        Records.record(of: self)?.step.flatMap { $0.origin.isKnown ? $0.origin : nil }
+    override var startedAt: CallSite? {
+        TraceRegistry.record(of: self)?.step.flatMap { $0.origin.isKnown ? $0.origin : nil }
     }
-    override var subject: (any AnyObject & Sendable)? { Records.record(of: self) }
+    override var subject: (any AnyObject & Sendable)? { TraceRegistry.record(of: self) }
 
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
         if let loop { leaveOperation(toThreadOf: loop) }
         dropOperation()
-        producerIsGone(.loopEnded)
+        producerDidEnd(.loopEnded)
         let loop = countsAsWaiting ? loop : nil
         super.discardAndRelease()
         if let loop { Self.handlerIsGone(fromLoopAt: loop) }
@@ -263,12 +263,12 @@ class Core: Job, @unchecked Sendable {
     private func leaveOperation(toThreadOf loop: UnsafeMutableRawPointer) {
         // The loop object is there: it outlives every handler that waits on it.
         let eventLoop = Unmanaged<EventLoop>.fromOpaque(loop)
-        guard eventLoop._withUnsafeGuaranteedRef({ $0.isInheritedElsewhere }), !isForwarding else { return }
+        guard eventLoop._withUnsafeGuaranteedRef({ $0.isInheritedElsewhere }), !isAdopting else { return }
         let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
         let mark = word & Upstream.mark
         guard mark != Upstream.taken && mark != Upstream.adopted else { return }
         // It stands in no list, waits for nothing, and drops its operation when it goes.
-        let carrier = Core(state: State.pending, loop: nil, code: code)
+        let carrier = PromiseCore(state: State.pending, loop: nil, code: code)
         carrier.movePayload(from: self)
         if mark != Upstream.waiting { Self.release(upstream: word) }
         eventLoop._withUnsafeGuaranteedRef { $0.releaseOnOwnThread(carrier) }
@@ -277,10 +277,10 @@ class Core: Job, @unchecked Sendable {
     /// A handler that waited on that loop will not run.
     static func handlerIsGone(fromLoopAt loop: UnsafeMutableRawPointer) {
         if loop == EventLoop.addressOfThisThread {
-            EventLoop.ofThisThread.handlerWaitsNoMore()
+            EventLoop.ofCurrentThread.handlerDidDetach()
         } else {
             // The loop object is there: it outlives every handler that waits on it.
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.orphanIsGone() }
+            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.outstandingHandlerDidEnd() }
         }
     }
 
@@ -299,28 +299,28 @@ class Core: Job, @unchecked Sendable {
 
 /// A promise that was made by hand, and knows where. Any thread may ask it at any time.
 @usableFromInline
-final class HandMadeCore: Core, @unchecked Sendable {
-    private let place: Origin
+final class ResolverCore: PromiseCore, @unchecked Sendable {
+    private let place: CallSite
     /// It was cancelled, and not only rejected with an error that says so. Before it settles, of who has claimed it.
     @exclusivity(unchecked) final var isCancelled = false
 
-    override func stopProducing() -> Bool {
+    override func cancelProducer() -> Bool {
         guard claim() else { return false }
         isCancelled = true
         return true
     }
 
-    @usableFromInline override var placeOfMaking: Origin? { place }
+    @usableFromInline override var creationSite: CallSite? { place }
 
     @usableFromInline
-    init(_ place: Origin, code: @escaping (Core, Phase) -> Void) {
+    init(_ place: CallSite, code: @escaping (PromiseCore, Phase) -> Void) {
         self.place = place
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .madeByHand, code: code)
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled, code: code)
     }
 
     @inlinable @inline(__always)
     convenience init<Value>(root type: Value.Type, _ file: StaticString, _ line: UInt) {
-        self.init(Origin(file, line)) { Core.perform(Follow<Value>.self, $0, $1) }
+        self.init(CallSite(file, line)) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 }
 
@@ -368,13 +368,13 @@ enum Upstream {
     /// one thread.
     @usableFromInline static var adopted: UInt { State.link }
     /// Nobody is left to settle the source. Owned.
-    @usableFromInline static var forsaken: UInt { 4 }
+    @usableFromInline static var abandoned: UInt { 4 }
     /// The operation has been taken out, to run or to be cancelled. No address.
     @usableFromInline static var taken: UInt { 8 }
     /// Of a `DispatchedNode`: its result has been cancelled, which it is told like of a rejection. Owned; and the claim of the
     /// result comes with it.
     static var cancelled: UInt { 6 }
 
-    static var hasNoOutcome: UInt { forsaken | taken }
+    static var hasNoOutcome: UInt { abandoned | taken }
     @usableFromInline static var mark: UInt { 15 }
 }

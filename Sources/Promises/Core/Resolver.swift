@@ -9,7 +9,7 @@ public struct Resolver<T> {
     @usableFromInline let token: ResolverToken
 
     @inlinable
-    init(_ core: Core) { token = ResolverToken(core) }
+    init(_ core: PromiseCore) { token = ResolverToken(core) }
 
     /// Settles with a value.
     @inlinable
@@ -106,9 +106,9 @@ extension Resolver: Sendable where T: Sendable {}
 /// Shared by the copies of a resolver; its end is theirs.
 @usableFromInline
 final class ResolverToken: Sendable {
-    @usableFromInline let core: Core
+    @usableFromInline let core: PromiseCore
 
-    @usableFromInline init(_ core: Core) { self.core = core }
+    @usableFromInline init(_ core: PromiseCore) { self.core = core }
 
     func reject(_ error: any Error) {
         if core.claim() { core.reject(error) }
@@ -119,6 +119,6 @@ final class ResolverToken: Sendable {
         guard Unmanaged.passUnretained(core)._withUnsafeGuaranteedRef({ $0.claim() }) else { return }
         Reports.abandoned(core)
         let error = PromiseError.ofNobody
-        if error.staysPending { core.forsake() } else { core.reject(error) }
+        if error.staysPending { core.abandon() } else { core.reject(error) }
     }
 }

@@ -1,7 +1,7 @@
 import Reactor
 
 /// A datagram: one that has come, or one that is to go.
-public struct Packet: Hashable, Sendable {
+public struct Datagram: Hashable, Sendable {
     /// What it holds; may be empty.
     public var bytes: [UInt8]
     /// Where it came from, or where it is to go; `nil` for the peer of a connected socket.
@@ -18,7 +18,7 @@ public struct Packet: Hashable, Sendable {
         isTruncated = false
     }
 
-    init(_ bytes: [UInt8], _ origin: PacketOrigin) {
+    init(_ bytes: [UInt8], _ origin: DatagramMetadata) {
         self.bytes = bytes
         address = origin.address
         isTruncated = origin.isTruncated
@@ -26,7 +26,7 @@ public struct Packet: Hashable, Sendable {
 }
 
 /// What is known of a datagram beside its bytes.
-public struct PacketOrigin: Hashable, Sendable {
+public struct DatagramMetadata: Hashable, Sendable {
     /// Where it came from; `nil` if the kernel did not say.
     public let address: SocketAddress?
     /// Whether it was longer than the socket's `packetSize`, and the rest is lost.

@@ -4,10 +4,10 @@ import Reactor
 extension DatagramSocket {
     /// Who waits for datagrams.
     struct Reception {
-        let promise: Core
+        let promise: PromiseCore
         let limit: Int
         /// Of `forEachPacket`; `nil` for `receive`, which takes them as an array.
-        let body: ((RawSpan, PacketOrigin) throws -> Void)?
+        let body: ((RawSpan, DatagramMetadata) throws -> Void)?
     }
 
     /// The datagrams that have come: waits for one, then takes what is there, at most `limit` and never more than 32.
@@ -17,8 +17,8 @@ extension DatagramSocket {
     /// leaves what comes to the next. See recvmmsg(2).
     public func receive(
         upTo limit: Int = 32, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[Packet]> {
-        Promise(startReceiving(limit).core.traced(root: "receive", Promise<[Packet]>.self, file, line))
+    ) -> Promise<[Datagram]> {
+        Promise(startReceiving(limit).core.traced(root: "receive", Promise<[Datagram]>.self, file, line))
     }
 
     /// Calls `body` with each datagram, in the order of their coming, until the socket is closed or `body` throws. The bytes are
@@ -30,7 +30,7 @@ extension DatagramSocket {
     /// error that makes receiving impossible. Cancelling it ends it; datagrams that were taken together with the last
     /// one are the next call's.
     public func forEachPacket(
-        _ body: @escaping (RawSpan, PacketOrigin) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+        _ body: @escaping (RawSpan, DatagramMetadata) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
         Promise(startForEach(body).core.traced(root: "forEachPacket", Promise<Void>.self, file, line))
     }
@@ -42,23 +42,23 @@ extension DatagramSocket {
         return SystemError(.receiveMessages, EBUSY, detail: "another reception is waiting")
     }
 
-    private func startReceiving(_ limit: Int) -> Promise<[Packet]> {
+    private func startReceiving(_ limit: Int) -> Promise<[Datagram]> {
         if let refusal = refusal(limit) { return Promise(error: refusal) }
         if !leftOver.isEmpty && !isDelivering {
             let packets = Array(leftOver.prefix(limit))
             leftOver.removeFirst(packets.count)
             return .value(packets)
         }
-        let core = IOPromise([Packet].self, self)
+        let core = IOPromise([Datagram].self, self)
         reception = Reception(promise: core, limit: limit, body: nil)
         updateInterest()
         return Promise(core)
     }
 
-    private func startForEach(_ body: @escaping (RawSpan, PacketOrigin) throws -> Void) -> Promise<Void> {
+    private func startForEach(_ body: @escaping (RawSpan, DatagramMetadata) throws -> Void) -> Promise<Void> {
         if let refusal = refusal(1) { return Promise(error: refusal) }
         let core = IOPromise(Void.self, self)
-        reception = Reception(promise: core, limit: MessageBatch.capacity, body: body)
+        reception = Reception(promise: core, limit: DatagramBatch.capacity, body: body)
         if !leftOver.isEmpty && !isDelivering { loop.enqueue(LeftOverJob(self)) }
         updateInterest()
         return Promise(core)
@@ -70,7 +70,9 @@ extension DatagramSocket {
         if count == -Int(EAGAIN) { return noteFutileReadiness(.receiveMessages, count) }
         if count < 0 {
             let error = SystemError(.receiveMessages, CInt(-count), detail: peerAddress?.description)
-            if reception.body != nil && !Self.isLasting(error) { return noteFutileReadiness(.receiveMessages, count) }
+            if reception.body != nil && !Self.isPersistent(error) {
+                return noteFutileReadiness(.receiveMessages, count)
+            }
             self.reception = nil
             return reception.promise.reject(error)
         }
@@ -82,14 +84,14 @@ extension DatagramSocket {
         deliver(count)
     }
 
-    private func packet(_ index: Int) -> Packet { Packet([UInt8](batch.bytes(index)), origin(index)) }
+    private func packet(_ index: Int) -> Datagram { Datagram([UInt8](batch.bytes(index)), origin(index)) }
 
-    private func origin(_ index: Int) -> PacketOrigin {
-        PacketOrigin(address: batch.address(index), isTruncated: batch.isTruncated(index))
+    private func origin(_ index: Int) -> DatagramMetadata {
+        DatagramMetadata(address: batch.address(index), isTruncated: batch.isTruncated(index))
     }
 
     /// Of the socket rather than of a datagram: the next call would fail likewise.
-    private static func isLasting(_ error: SystemError) -> Bool {
+    private static func isPersistent(_ error: SystemError) -> Bool {
         [EBADF, EFAULT, EINVAL, ENOTSOCK, ENOTCONN].contains(error.code)
     }
 
@@ -108,8 +110,8 @@ extension DatagramSocket {
     }
 
     private func call(
-        _ body: (RawSpan, PacketOrigin) throws -> Void, _ bytes: UnsafeRawBufferPointer, _ origin: PacketOrigin,
-        _ promise: Core
+        _ body: (RawSpan, DatagramMetadata) throws -> Void, _ bytes: UnsafeRawBufferPointer, _ origin: DatagramMetadata,
+        _ promise: PromiseCore
     ) {
         do { try body(bytes.bytes, origin) } catch {
             guard reception?.promise === promise else { return }
@@ -125,7 +127,7 @@ extension DatagramSocket {
         if let body = reception.body {
             while !leftOver.isEmpty, self.reception?.promise === reception.promise {
                 let packet = leftOver.removeFirst()
-                let origin = PacketOrigin(address: packet.address, isTruncated: packet.isTruncated)
+                let origin = DatagramMetadata(address: packet.address, isTruncated: packet.isTruncated)
                 packet.bytes.withUnsafeBytes { call(body, $0, origin, reception.promise) }
             }
         } else if !leftOver.isEmpty {
@@ -159,7 +161,7 @@ private final class LeftOverJob: Job {
     override var isReportedUndelivered: Bool { false }
 
     override func discardAndRelease() {
-        socket.loopIsEnding()
+        socket.loopWillEnd()
         super.discardAndRelease()
     }
 }

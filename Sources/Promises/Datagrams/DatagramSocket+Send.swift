@@ -4,8 +4,8 @@ import Reactor
 extension DatagramSocket {
     /// A send that waits for the kernel.
     struct Outgoing {
-        let promise: Core
-        let packets: [Packet]
+        let promise: PromiseCore
+        let packets: [Datagram]
         /// Whether it was one of several, which gives their number.
         let isCounted: Bool
         var sent = 0
@@ -42,7 +42,7 @@ extension DatagramSocket {
     /// Fulfilled with how many have gone: fewer than all if the kernel refused one, which is the next. Rejected as the form
     /// with one if it refused the first.
     public func send(
-        _ packets: [Packet], file: StaticString = #fileID, line: UInt = #line
+        _ packets: [Datagram], file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Int> {
         Promise(sendAll(packets).core.traced(root: "send", Promise<Int>.self, file, line))
     }
@@ -56,16 +56,16 @@ extension DatagramSocket {
     private func sendOne(_ bytes: UnsafeRawBufferPointer, _ address: SocketAddress?) -> Promise<Void> {
         if let refusal { return Promise(error: refusal) }
         if outgoing.isEmpty {
-            let result = MessageBatch.send(bytes, to: address, socket.fd, loop.kernel)
+            let result = DatagramBatch.send(bytes, to: address, socket.fd, loop.kernel)
             if result > 0 { return .value }
             if result != -Int(EAGAIN) { return Promise(error: error(result, address)) }
         }
         let core = IOPromise(Void.self, self)
-        enqueue(Outgoing(promise: core, packets: [Packet(bytes, to: address)], isCounted: false))
+        enqueue(Outgoing(promise: core, packets: [Datagram(bytes, to: address)], isCounted: false))
         return Promise(core)
     }
 
-    private func sendAll(_ packets: [Packet]) -> Promise<Int> {
+    private func sendAll(_ packets: [Datagram]) -> Promise<Int> {
         if let refusal { return Promise(error: refusal) }
         if packets.isEmpty { return .value(0) }
         let core = IOPromise(Int.self, self)
@@ -89,7 +89,7 @@ extension DatagramSocket {
         // As with streams, at most 16 calls; then the others have their turn.
         for _ in 0..<16 where send.sent < send.packets.count {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
-            let result = MessageBatch.send(rest, socket.fd, loop.kernel)
+            let result = DatagramBatch.send(rest, socket.fd, loop.kernel)
             if result == -Int(EAGAIN) {
                 if isReady { noteFutileReadiness(.sendMessages, result) }
                 return false

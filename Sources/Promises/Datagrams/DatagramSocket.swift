@@ -29,10 +29,10 @@ public final class DatagramSocket: IOProducer {
     /// Who waits for datagrams: one at a time.
     var reception: Reception?
     /// Datagrams that were taken from the kernel and not delivered, because `forEachPacket` ended.
-    var leftOver: [Packet] = []
+    var leftOver: [Datagram] = []
     /// They are being delivered: none are read meanwhile, since they would take the place of those.
     var isDelivering = false
-    private(set) lazy var batch = MessageBatch(packetSize: packetSize)
+    private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
     var outgoing: [Outgoing] = []
     /// Calls that have received or sent something.
     var successes = 0
@@ -49,7 +49,7 @@ public final class DatagramSocket: IOProducer {
 
     deinit {
         if isClosed { return }
-        loop.putInOrder { [loop, socket] in loop.letGo(of: socket.fd) }
+        loop.performCleanup { [loop, socket] in loop.closeDescriptor(socket.fd) }
     }
 
     /// A socket that receives at `address`, from anybody. An IPv6 one takes IPv6 only.
@@ -102,7 +102,7 @@ public final class DatagramSocket: IOProducer {
         guard (1...65535).contains(packetSize) else {
             throw SystemError(.receiveMessages, EINVAL, detail: "packetSize: \(packetSize), which is 1 to 65535")
         }
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         let socket = try Socket.datagram(from: source, to: peer, options, loop.kernel)
         return DatagramSocket(socket, packetSize: packetSize, on: loop)
     }
@@ -142,11 +142,11 @@ public final class DatagramSocket: IOProducer {
     private func release() {
         isClosed = true
         interest = []
-        loop.letGo(of: socket.fd)
+        loop.closeDescriptor(socket.fd)
     }
 
     /// A waiting operation was cancelled. Of several packets that are sent as one, none may have gone.
-    func stop(_ promise: Core) -> Bool {
+    func stop(_ promise: PromiseCore) -> Bool {
         if reception?.promise === promise {
             reception = nil
         } else {
@@ -179,7 +179,7 @@ public final class DatagramSocket: IOProducer {
 }
 
 extension DatagramSocket: ReadinessHandler {
-    package func loopIsEnding() { end("the loop has ended") }
+    package func loopWillEnd() { end("the loop has ended") }
 
     package func descriptorIsReady(_ ready: Interest) {
         interest.subtract(ready)

@@ -10,7 +10,7 @@ public let conf = Configuration()
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let abandonment = Atomic<UInt8>(AbandonPolicy.reject.rawValue)
-    private let handler = Mutex(Handler { LoopReport.print($0.description) })
+    private let handler = Mutex(Handler { LoopEvent.print($0.description) })
 
     // A struct, because a mutex of a closure by itself wraps the closure once more with each reading, and each call then
     // goes through all of the wrappings.
@@ -26,19 +26,20 @@ public final class Configuration: Sendable {
 
     init() {
         atexit { conf.limited.tellAll() }
-        let handler = LoopReport.Handler { report in
+        let handler = LoopEvent.Handler { report in
             switch report {
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))
             case .slowHandler(let handler, let subject):
-                conf.log(.slowHandler(handler, (subject as? Record).map { Records.provenance($0, origin: nil) }))
-            case .taskOfEndedLoop: conf.log(.taskOfEndedLoop)
-            case .unattended(let origin): conf.log(.unattendedHandler(at: origin))
+                conf.log(
+                    .slowHandler(handler, (subject as? TraceRecord).map { TraceRegistry.provenance($0, origin: nil) }))
+            case .taskOnEndedLoop: conf.log(.taskOnEndedLoop)
+            case .undriven(let origin): conf.log(.undrivenLoop(at: origin))
             case .loopFailed(let name, let error): conf.log(.loopFailed(name, error))
             case .watchPaused(let error): conf.log(.watchPaused(error))
             case .staleWatch(let fd, let origin): conf.log(.staleWatch(descriptor: fd, at: origin))
             }
         }
-        LoopReport.handler.withLock { $0 = handler }
+        LoopEvent.handler.withLock { $0 = handler }
     }
 
     /// The policy of `catch` and `recover` where none is given.

@@ -15,11 +15,11 @@ public enum LogEvent: Sendable {
     case undeliveredHandlers(Int)
     /// `hang` waits for a promise, and for a second nothing on this thread's loop could have settled it: no job, no timer, no
     /// descriptor, no signal. Only another thread still can. What it waits for, and the line of the `hang`; once a line.
-    case hangCannotEnd(Provenance, at: Origin)
+    case hangStalled(Provenance, at: CallSite)
     /// `hang` was called in a handler, directly or not, and waits for a promise that only this handler settles, or another one
     /// that hangs further down the stack: it cannot return before the hang does. What it waits for, and the line of the `hang`;
     /// once a line.
-    case hangDeadlock(Provenance, at: Origin)
+    case hangDeadlock(Provenance, at: CallSite)
     /// A listener cannot accept and pauses, 100 ms at a time: descriptors or memory have run out, or the kernel refused 64
     /// connections in a row. Once an episode, which ends when a connection is accepted.
     case acceptPaused(any Error)
@@ -29,32 +29,32 @@ public enum LogEvent: Sendable {
     case watchPaused(any Error)
     /// A descriptor was closed while the loop watched it, and a copy of it lives on: cancel a watch before you close its
     /// descriptor. The watch is over. The line that made it, if that is known. The first of each loop.
-    case staleWatch(descriptor: CInt, at: Origin?)
+    case staleWatch(descriptor: CInt, at: CallSite?)
     /// A handler has held its loop for longer than `EventLoop.slowHandlerThreshold`. Of a promise's operator, what is known
     /// of that promise, if it has a name or was made while promises were traced.
     case slowHandler(SlowHandler, Provenance?)
     /// An actor or a task has an executor of a loop that has ended: its jobs run on a thread that is there for these. Once an
     /// executor.
-    case taskOfEndedLoop
+    case taskOnEndedLoop
     /// A handler, a timer, or a promise of the loop's waits on a thread whose loop nobody drives: a thread of Swift's pool, on
     /// which an async function has called the synchronous one that began it, a thread that has ended, or the main thread under an
     /// async `main`. Nothing will come of it. The line; once each.
-    case unattendedHandler(at: Origin)
+    case undrivenLoop(at: CallSite)
     /// A task waits for a guarantee that nobody is left to fulfill, and never goes on: its loop has ended, or it was cancelled or
     /// abandoned, as the error says.
-    case awaitCannotEnd(Provenance, any Error)
+    case awaitStalled(Provenance, any Error)
     /// A loop of `EventLoop.spawn` ended, and its thread with it, since it could not wait for anything any more. Its name.
     case loopFailed(String, any Error)
     /// Events that `Configuration.logLimit` has kept from the handler: how many, of which kind, and of which line if that
     /// is known. Kind and line are `nil` for those of so many lines that they are not kept apart.
-    case suppressed(Int, Kind?, at: Origin?)
+    case suppressed(Int, Kind?, at: CallSite?)
 
     /// What an event is about.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// The kind of the event of the same name.
-        case abandoned, unhandledRejection, cauterized, undeliveredHandlers, hangCannotEnd, hangDeadlock
+        case abandoned, unhandledRejection, cauterized, undeliveredHandlers, hangStalled, hangDeadlock
         /// The kind of the event of the same name.
-        case acceptPaused, watchPaused, staleWatch, slowHandler, taskOfEndedLoop, unattendedHandler, awaitCannotEnd
+        case acceptPaused, watchPaused, staleWatch, slowHandler, taskOnEndedLoop, undrivenLoop, awaitStalled
         /// The kind of the event of the same name.
         case loopFailed, suppressed
     }
@@ -66,15 +66,15 @@ public enum LogEvent: Sendable {
         case .unhandledRejection: .unhandledRejection
         case .cauterized: .cauterized
         case .undeliveredHandlers: .undeliveredHandlers
-        case .hangCannotEnd: .hangCannotEnd
+        case .hangStalled: .hangStalled
         case .hangDeadlock: .hangDeadlock
         case .acceptPaused: .acceptPaused
         case .watchPaused: .watchPaused
         case .staleWatch: .staleWatch
         case .slowHandler: .slowHandler
-        case .taskOfEndedLoop: .taskOfEndedLoop
-        case .unattendedHandler: .unattendedHandler
-        case .awaitCannotEnd: .awaitCannotEnd
+        case .taskOnEndedLoop: .taskOnEndedLoop
+        case .undrivenLoop: .undrivenLoop
+        case .awaitStalled: .awaitStalled
         case .loopFailed: .loopFailed
         case .suppressed: .suppressed
         }
@@ -92,19 +92,19 @@ extension LogEvent: CustomStringConvertible {
         case .cauterized(let error, let promise):
             "cauterized: \(error)\(promise.ofRejection)"
         case .undeliveredHandlers(let count):
-            LoopReport.undelivered(count).description
-        case .hangCannotEnd(let promise, let origin):
+            LoopEvent.undelivered(count).description
+        case .hangStalled(let promise, let origin):
             "hang at \(origin) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
         case .hangDeadlock(let promise, let origin):
             "hang at \(origin) waits for \(promise), which is settled by a handler that cannot return before the hang does"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
-        case .watchPaused(let error): LoopReport.describe(watchPaused: error)
-        case .staleWatch(let descriptor, let origin): LoopReport.staleWatch(descriptor, origin).description
-        case .taskOfEndedLoop: LoopReport.taskOfEndedLoop.description
-        case .unattendedHandler(let origin):
-            LoopReport.unattended(origin).description
-        case .awaitCannotEnd(let promise, let error):
+        case .watchPaused(let error): LoopEvent.describe(watchPaused: error)
+        case .staleWatch(let descriptor, let origin): LoopEvent.staleWatch(descriptor, origin).description
+        case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
+        case .undrivenLoop(let origin):
+            LoopEvent.undriven(origin).description
+        case .awaitStalled(let promise, let error):
             "a task waits for \(promise), and never goes on: \(error)"
         case .loopFailed(let name, let error):
             "the event loop \"\(name)\" ended, since it could not go on: \(error)"

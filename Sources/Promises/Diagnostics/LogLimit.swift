@@ -28,11 +28,11 @@ public struct LogLimit: Hashable, Sendable {
 /// are the kernel's, the same code.
 struct LogKey: Hashable, Sendable {
     let kind: LogEvent.Kind
-    let origin: Origin?
+    let origin: CallSite?
     private let errorType: ObjectIdentifier?
     private let errorCode: CInt?
 
-    init(_ kind: LogEvent.Kind, at origin: Origin? = nil, _ error: (any Error)? = nil) {
+    init(_ kind: LogEvent.Kind, at origin: CallSite? = nil, _ error: (any Error)? = nil) {
         self.kind = kind
         self.origin = origin
         errorType = error.map { ObjectIdentifier(type(of: $0)) }
@@ -45,14 +45,14 @@ extension LogEvent {
         switch self {
         case .abandoned(let promise): LogKey(kind, at: promise.line)
         case .unhandledRejection(let error, let promise), .cauterized(let error, let promise),
-            .awaitCannotEnd(let promise, let error):
+            .awaitStalled(let promise, let error):
             LogKey(kind, at: promise.line, error)
-        case .hangCannotEnd(_, let origin), .hangDeadlock(_, let origin), .unattendedHandler(let origin):
+        case .hangStalled(_, let origin), .hangDeadlock(_, let origin), .undrivenLoop(let origin):
             LogKey(kind, at: origin)
         case .staleWatch(_, let origin): LogKey(kind, at: origin)
         case .acceptPaused(let error), .watchPaused(let error), .loopFailed(_, let error): LogKey(kind, at: nil, error)
         case .slowHandler(let handler, _): LogKey(kind, at: handler.origin)
-        case .undeliveredHandlers, .taskOfEndedLoop: LogKey(kind)
+        case .undeliveredHandlers, .taskOnEndedLoop: LogKey(kind)
         case .suppressed(_, let kind, let origin): LogKey(kind ?? .suppressed, at: origin)
         }
     }
@@ -60,5 +60,5 @@ extension LogEvent {
 
 extension Provenance {
     /// The line that is most telling: of the last step of the trace, or of the making.
-    fileprivate var line: Origin? { trace?.steps.last?.origin ?? origin }
+    fileprivate var line: CallSite? { trace?.steps.last?.origin ?? origin }
 }

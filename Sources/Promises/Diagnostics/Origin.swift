@@ -1,4 +1,4 @@
 import Reactor
 
 /// Where in the source a promise was made.
-public typealias Origin = Reactor.Origin
+public typealias CallSite = Reactor.CallSite

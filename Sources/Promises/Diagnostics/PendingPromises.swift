@@ -6,7 +6,7 @@ extension EventLoop {
     ///
     /// Looks through the records of the whole process, which other threads wait for.
     @available(*, noasync, message: "an async function has no loop of its own")
-    public static var pendingPromises: [Provenance] { Records.pending(ofLoop: ofThisThread.serial) }
+    public static var pendingPromises: [Provenance] { TraceRegistry.pending(ofLoop: ofCurrentThread.serial) }
 
     /// `pendingPromises` as text, a line for each:
     ///

@@ -86,7 +86,7 @@ extension PromiseError: Equatable {
     /// object, or values of one type and description.
     public static func == (one: PromiseError, other: PromiseError) -> Bool {
         if case .noWinner(let errors) = one, case .noWinner(let others) = other {
-            return errors.count == others.count && zip(errors, others).allSatisfy { OtherError.areEqual($0, $1) }
+            return errors.count == others.count && zip(errors, others).allSatisfy { ErrorInspection.areEqual($0, $1) }
         }
         return one.parts == other.parts
     }
@@ -117,10 +117,10 @@ public protocol CancellableError: Error {
 extension Error {
     /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, or a
     /// `CancellableError` that says so.
-    public var isCancelled: Bool { OtherError.isCancelled(self) }
+    public var isCancelled: Bool { ErrorInspection.isCancelled(self) }
 }
 
-private enum OtherError {
+private enum ErrorInspection {
     /// The type of error that was last found to be none of those which can mean "cancelled". Asking a type at run time
     /// what it conforms to took longer than three hops of the chain that leads to the `catch` which asks.
     private static let latest = Atomic<UInt>(0)

@@ -5,12 +5,12 @@ public struct Provenance: Hashable, Sendable {
     /// `Promise<Int>`, where that is known: of a promise that is waited for, was traced, or has a name.
     public let type: String?
     /// Where it was made, if that was by hand. Of a rejection: where the promise was made that was rejected first.
-    public let origin: Origin?
+    public let origin: CallSite?
     /// The chain that leads to it, if it was made while `conf.trace` was on.
     public let trace: Trace?
 
     /// What a report of your own may say of a promise.
-    public init(name: String? = nil, type: String? = nil, origin: Origin? = nil, trace: Trace? = nil) {
+    public init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
         self.name = name
         self.type = type
         self.origin = origin

@@ -1,14 +1,14 @@
 /// What the core reports of itself.
 @usableFromInline
 enum Reports {
-    static func abandoned(_ core: Core) {
-        let event = LogEvent.abandoned(core.provenance(origin: core.placeOfMaking))
+    static func abandoned(_ core: PromiseCore) {
+        let event = LogEvent.abandoned(core.provenance(origin: core.creationSite))
         if conf.abandoned == .trap { fatalError(event.description) }
         conf.log(event)
     }
 
-    static func unhandled(_ error: any Error, _ origin: Origin?, _ record: Record?) {
-        unhandled(error, Records.provenance(record, origin: origin))
+    static func unhandled(_ error: any Error, _ origin: CallSite?, _ record: TraceRecord?) {
+        unhandled(error, TraceRegistry.provenance(record, origin: origin))
     }
 
     static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {

@@ -7,7 +7,7 @@ public struct Trace: Hashable, Sendable {
         /// What made it: `made` if that was by hand, otherwise the operator's name, such as `map`.
         public let operation: String
         /// The line of the call.
-        public let origin: Origin
+        public let origin: CallSite
         /// Its name, if it has one; see `Promise.named`.
         public let name: String?
         /// If its handler has returned a promise that is still pending: how that one came about.

@@ -5,19 +5,19 @@ import Reactor
 /// Records of a chain point to those before them, and outlive their promises for as long as a later one needs them. The
 /// list is never longer than 64, so that neither memory nor the depth of a release grows with the chain: the record that
 /// would be the 65th stands on copies of the newest before it, and on the first.
-// @unchecked Sendable: the `let`s are constant, the `var`s are touched under the lock of `Records` only.
-final class Record: @unchecked Sendable {
+// @unchecked Sendable: the `let`s are constant, the `var`s are touched under the lock of `TraceRegistry` only.
+final class TraceRecord: @unchecked Sendable {
     /// What made the promise. `nil`: it was made with tracing off, and only has a name.
-    let step: (operation: StaticName, origin: Origin)?
+    let step: (operation: StaticText, origin: CallSite)?
     let type: Any.Type?
     /// The serial number of the loop that it belongs to.
     let loop: Int
     /// The order of making.
     let ordinal: Int
 
-    private let parent: Record?
+    private let parent: TraceRecord?
     /// The chain's first, where the list of parents no longer leads to it.
-    private let first: Record?
+    private let first: TraceRecord?
     /// The steps from the first to this one.
     private let count: Int
     /// The same of those that are still there.
@@ -26,16 +26,16 @@ final class Record: @unchecked Sendable {
     var name: String?
     /// The record of the promise that the handler has returned. Dropped with the core, so a release from here ends at the
     /// next living one.
-    var awaited: Record?
+    var awaited: TraceRecord?
     /// The core, as long as it lives; only to be looked at under the lock.
-    var core: Unmanaged<Core>?
+    var core: Unmanaged<PromiseCore>?
 
     private static var mostKept: Int32 { 64 }
     private static var mostCopied: Int { 31 }
     private static var deepest: Int { 8 }
 
     init(
-        _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, type: Any.Type?, loop: Int,
+        _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?, type: Any.Type?, loop: Int,
         ordinal: Int
     ) {
         let parent = parent?.step == nil ? nil : parent?.shortened()
@@ -49,7 +49,7 @@ final class Record: @unchecked Sendable {
         kept = (parent?.kept ?? 0) + 1
     }
 
-    private init(copying other: Record, after parent: Record?, first: Record?) {
+    private init(copying other: TraceRecord, after parent: TraceRecord?, first: TraceRecord?) {
         step = other.step
         type = other.type
         loop = other.loop
@@ -72,22 +72,24 @@ final class Record: @unchecked Sendable {
     var typeName: String? { type.map { "\($0)" } }
 
     /// Where the promise was made, if that was by hand.
-    var placeOfMaking: Origin? { step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.origin : nil } }
+    var creationSite: CallSite? {
+        step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.origin : nil }
+    }
 
     /// Itself, or a copy with fewer before it, so that one more has room.
-    private func shortened() -> Record {
+    private func shortened() -> TraceRecord {
         guard kept >= Self.mostKept else { return self }
         let chain = chain
         let first = first ?? chain.first!
-        var copy: Record?
-        for record in chain.suffix(Self.mostCopied) { copy = Record(copying: record, after: copy, first: first) }
+        var copy: TraceRecord?
+        for record in chain.suffix(Self.mostCopied) { copy = TraceRecord(copying: record, after: copy, first: first) }
         return copy!
     }
 
     /// The records up to this one that are still there, the oldest first.
-    private var chain: [Record] {
-        var records: [Record] = []
-        var next: Record? = self
+    private var chain: [TraceRecord] {
+        var records: [TraceRecord] = []
+        var next: TraceRecord? = self
         while let record = next {
             records.append(record)
             next = record.parent
@@ -139,14 +141,14 @@ final class Record: @unchecked Sendable {
 /// Which cores were pending when a look at many of them came by; so that a chain of links, each of which leads to the next, is
 /// followed once and not from each of its cores anew.
 ///
-/// The cores that are asked about have records, and their links own what they lead to: under the lock of `Records` none of
+/// The cores that are asked about have records, and their links own what they lead to: under the lock of `TraceRegistry` none of
 /// them goes, and no address stands for two.
 struct Roots {
     private var known: [UnsafeMutableRawPointer: Bool] = [:]
     /// How many cores have been looked at. For tests.
     private(set) var visited = 0
 
-    mutating func isPending(_ core: Unmanaged<Core>) -> Bool {
+    mutating func isPending(_ core: Unmanaged<PromiseCore>) -> Bool {
         var path: [UnsafeMutableRawPointer] = []
         var next = core
         var isPending = true

@@ -6,9 +6,9 @@ import Reactor
 ///
 /// A core whose `annotations` say so takes its record out before it ends, so a core that is found here may be looked
 /// at under the lock. Nothing foreign runs under the lock.
-enum Records {
+enum TraceRegistry {
     // nonisolated(unsafe): touched under `lock` only, and so never twice at a time.
-    @exclusivity(unchecked) nonisolated(unsafe) private static var records: [UnsafeMutableRawPointer: Record] = [:]
+    @exclusivity(unchecked) nonisolated(unsafe) private static var records: [UnsafeMutableRawPointer: TraceRecord] = [:]
     @exclusivity(unchecked) nonisolated(unsafe) private static var ordinal = 0
 
     // A lock of pthread's and not a Mutex: ThreadSanitizer sees the former. Allocated, since its address must not change.
@@ -25,66 +25,69 @@ enum Records {
         return body()
     }
 
-    private static func address(_ core: Core) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(core).toOpaque() }
-
-    static func isRecorded(_ core: Core) -> Bool {
-        core.annotations.load(ordering: .relaxed) & Core.isRecorded != 0
+    private static func address(_ core: PromiseCore) -> UnsafeMutableRawPointer {
+        Unmanaged.passUnretained(core).toOpaque()
     }
 
-    private static func record(_ core: Core) -> Record? {
+    static func isRecorded(_ core: PromiseCore) -> Bool {
+        core.annotations.load(ordering: .relaxed) & PromiseCore.isRecorded != 0
+    }
+
+    private static func record(_ core: PromiseCore) -> TraceRecord? {
         isRecorded(core) ? records[address(core)] : nil
     }
 
     private static func insert(
-        _ core: Core, _ step: (operation: StaticName, origin: Origin)?, after parent: Record?, _ type: Any.Type,
+        _ core: PromiseCore, _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?,
+        _ type: Any.Type,
         _ loop: Int
-    ) -> Record {
+    ) -> TraceRecord {
         ordinal += 1
-        let record = Record(step, after: parent, type: type, loop: loop, ordinal: ordinal)
+        let record = TraceRecord(step, after: parent, type: type, loop: loop, ordinal: ordinal)
         record.core = .passUnretained(core)
         if let old = records.updateValue(record, forKey: address(core)) {
             record.name = old.name
             old.leave()
         }
-        core.annotations.bitwiseOr(Core.isRecorded, ordering: .relaxed)
+        core.annotations.bitwiseOr(PromiseCore.isRecorded, ordering: .relaxed)
         return record
     }
 
     /// Records how `core` was made, out of `source` if it is an operator's.
     static func add(
-        _ core: Core, after source: Core?, _ operation: StaticString, _ origin: Origin, _ type: Any.Type
+        _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ origin: CallSite, _ type: Any.Type
     ) {
         // The one that all fulfilled promises of Void share has no place.
-        if core === Core.void { return }
-        let loop = EventLoop.ofThisThread.serial
+        if core === PromiseCore.void { return }
+        let loop = EventLoop.ofCurrentThread.serial
         withLock {
-            var parent: Record?
+            var parent: TraceRecord?
             if let source {
                 parent = record(source)
-                if parent == nil, let place = source.placeOfMaking {
+                if parent == nil, let place = source.creationSite {
                     // It was made before tracing was on.
-                    let made = (StaticName(Trace.Step.making), place)
-                    parent = Record(made, after: nil, type: nil, loop: loop, ordinal: 0)
+                    let made = (StaticText(Trace.Step.making), place)
+                    parent = TraceRecord(made, after: nil, type: nil, loop: loop, ordinal: 0)
                 }
             }
-            _ = insert(core, (StaticName(operation), origin), after: parent, type, loop)
+            _ = insert(core, (StaticText(operation), origin), after: parent, type, loop)
         }
     }
 
     /// Names a promise.
-    static func name(_ core: Core, _ name: String, _ type: Any.Type) {
-        if core === Core.void { return }
+    static func name(_ core: PromiseCore, _ name: String, _ type: Any.Type) {
+        if core === PromiseCore.void { return }
         let isHere = core.loop == EventLoop.addressOfThisThread
-        let loop = isHere ? EventLoop.ofThisThread.serial : 0
+        let loop = isHere ? EventLoop.ofCurrentThread.serial : 0
         withLock {
-            let made = core.placeOfMaking.map { (operation: StaticName(Trace.Step.making), origin: $0) }
+            let made = core.creationSite.map { (operation: StaticText(Trace.Step.making), origin: $0) }
             let record = record(core) ?? insert(core, made, after: nil, type, loop)
             record.name = name
         }
     }
 
     /// Records that `core` now waits for `inner`, which its handler has returned.
-    static func adopt(_ core: Core, _ inner: Core) {
+    static func adopt(_ core: PromiseCore, _ inner: PromiseCore) {
         let root = core.root
         withLock {
             guard let adopter = record(root), let adopted = record(inner), adopted.isPending, adopter !== adopted else {
@@ -95,7 +98,7 @@ enum Records {
     }
 
     /// Takes out the record of a core that ends, before anything of the core is taken apart.
-    static func remove(_ core: Core) -> Record? {
+    static func remove(_ core: PromiseCore) -> TraceRecord? {
         withLock {
             let record = records.removeValue(forKey: address(core))
             record?.leave()
@@ -104,14 +107,14 @@ enum Records {
     }
 
     /// What is known of `core`, which the caller holds.
-    static func record(of core: Core) -> Record? {
+    static func record(of core: PromiseCore) -> TraceRecord? {
         guard isRecorded(core) else { return nil }
         // Or the report would find nobody who knows what a record is.
         _ = conf
         return withLock { record(core) }
     }
 
-    static func provenance(_ core: Core, type: String?, origin: Origin?) -> Provenance {
+    static func provenance(_ core: PromiseCore, type: String?, origin: CallSite?) -> Provenance {
         guard isRecorded(core) else { return Provenance(type: type, origin: origin) }
         return withLock {
             let record = record(core)
@@ -120,7 +123,7 @@ enum Records {
         }
     }
 
-    static func provenance(_ record: Record?, origin: Origin?) -> Provenance {
+    static func provenance(_ record: TraceRecord?, origin: CallSite?) -> Provenance {
         guard let record else { return Provenance(origin: origin) }
         return withLock {
             Provenance(name: record.name, type: record.typeName, origin: origin, trace: record.trace())
@@ -137,27 +140,27 @@ enum Records {
             return records.values.filter { $0.loop == loop && $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }
                 .map {
                     Provenance(
-                        name: $0.name, type: $0.typeName, origin: $0.placeOfMaking, trace: $0.trace(&roots))
+                        name: $0.name, type: $0.typeName, origin: $0.creationSite, trace: $0.trace(&roots))
                 }
         }
     }
 }
 
-extension Core {
-    /// The end of a core that `Records` knows, or whose place has been noted. Out of line, for the sake of all others.
+extension PromiseCore {
+    /// The end of a core that `TraceRegistry` knows, or whose place has been noted. Out of line, for the sake of all others.
     @inline(never)
     func endAnnotated() {
-        if annotations.load(ordering: .relaxed) & Core.isNoted != 0 { leaveUnattendedWork() }
-        end(Records.isRecorded(self) ? Records.remove(self) : nil)
+        if annotations.load(ordering: .relaxed) & PromiseCore.isNoted != 0 { leaveUndrivenWork() }
+        end(TraceRegistry.isRecorded(self) ? TraceRegistry.remove(self) : nil)
     }
 
     /// What is known of this promise. Any thread.
-    func provenance(type: String? = nil, origin: Origin?) -> Provenance {
-        Records.provenance(self, type: type, origin: origin)
+    func provenance(type: String? = nil, origin: CallSite?) -> Provenance {
+        TraceRegistry.provenance(self, type: type, origin: origin)
     }
 }
 
-extension Core {
+extension PromiseCore {
     /// What a description says before the value: `"login": `
     var label: String { provenance(origin: nil).name.map { "\"\($0)\": " } ?? "" }
 

@@ -16,36 +16,38 @@ enum Tracing {
     // The type comes as a function, so that its metadata are not asked for where nobody wants them.
     @usableFromInline @inline(never)
     static func record(
-        _ core: Core, after source: Core?, _ operation: StaticString, _ file: StaticString, _ line: UInt,
+        _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ file: StaticString, _ line: UInt,
         _ type: () -> Any.Type
     ) {
-        let origin = Origin(file, line)
-        if isOn { Records.add(core, after: source, operation, origin, type()) }
+        let origin = CallSite(file, line)
+        if isOn { TraceRegistry.add(core, after: source, operation, origin, type()) }
         // What is dispatched has its handler elsewhere, and what is made by hand needs no loop.
         guard core.loop == EventLoop.addressOfThisThread, !(core is DispatchedResult) else { return }
-        if source == nil && (core.role.contains(.madeByHand) || core.settled != nil) { return }
+        if source == nil && (core.role.contains(.externallySettled) || core.settled != nil) { return }
         // A property does not know its caller, but perhaps the line that made what it was called on.
-        let place = origin.isKnown ? origin : source?.placeOfMaking ?? origin
-        if EventLoop.ofThisThread.note(core, place) { core.annotations.bitwiseOr(Core.isNoted, ordering: .relaxed) }
+        let place = origin.isKnown ? origin : source?.creationSite ?? origin
+        if EventLoop.ofCurrentThread.note(core, place) {
+            core.annotations.bitwiseOr(PromiseCore.isNoted, ordering: .relaxed)
+        }
     }
 
     @usableFromInline @inline(never)
-    static func adopt(_ core: Core, _ inner: Core) { Records.adopt(core, inner) }
+    static func adopt(_ core: PromiseCore, _ inner: PromiseCore) { TraceRegistry.adopt(core, inner) }
 }
 
-extension Core {
+extension PromiseCore {
     /// Makes a core that waits for this one.
     @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op) -> Core {
-        let child = Core(operation)
+    func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
+        let child = PromiseCore(operation)
         attach(child)
         return child
     }
 
     /// The same for a node with a role of its own.
     @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> Core {
-        let child = Core(operation, role: role)
+    func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> PromiseCore {
+        let child = PromiseCore(operation, role: role)
         attach(child)
         return child
     }
@@ -53,8 +55,8 @@ extension Core {
     /// Records that `operation` made this core out of `source`, as a promise of type `type`.
     @inlinable @inline(__always)
     func traced<Kind>(
-        _ operation: StaticString, after source: Core, _ type: Kind.Type, _ file: StaticString, _ line: UInt
-    ) -> Core {
+        _ operation: StaticString, after source: PromiseCore, _ type: Kind.Type, _ file: StaticString, _ line: UInt
+    ) -> PromiseCore {
         if Tracing.isWanted { Tracing.record(self, after: source, operation, file, line) { type } }
         return self
     }
@@ -63,7 +65,7 @@ extension Core {
     @inlinable @inline(__always)
     func traced<Kind>(
         root operation: StaticString = Trace.Step.making, _ type: Kind.Type, _ file: StaticString, _ line: UInt
-    ) -> Core {
+    ) -> PromiseCore {
         if Tracing.isWanted { Tracing.record(self, after: nil, operation, file, line) { type } }
         return self
     }

@@ -21,7 +21,7 @@ extension Dispatcher {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
         Promise(
-            Core.void.derive(MapOn<Void, T> { try body() }, on: self, "async", Promise<T>.self, file, line))
+            PromiseCore.void.derive(MapOn<Void, T> { try body() }, on: self, "async", Promise<T>.self, file, line))
     }
 
     /// Runs `body` here, and is fulfilled with what it returns. As for `Guarantee.map(on:)`, it is abandoned if the
@@ -33,7 +33,7 @@ extension Dispatcher {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> {
         Guarantee(
-            Core.void.derive(
+            PromiseCore.void.derive(
                 MapOn<Void, T> { body() }, on: self, fails: .inSilence, "async", Guarantee<T>.self, file, line))
     }
 }

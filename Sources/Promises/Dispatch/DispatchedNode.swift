@@ -22,11 +22,11 @@ protocol DispatchedOperation<Input, Output> {
 /// Three may want its operation: the job, a cancellation, and the end of a job that never ran. It is by `upstream` that one
 /// of them gets it, by putting `taken` there. That is also who owns `source`, and `told` after it. A cancellation may be
 /// on any thread, unlike that of other nodes, and so `source` is held, whatever becomes of it elsewhere.
-// @unchecked: as Core, and by what is said above.
+// @unchecked: as PromiseCore, and by what is said above.
 @usableFromInline
-final class DispatchedNode: Core, @unchecked Sendable {
+final class DispatchedNode: PromiseCore, @unchecked Sendable {
     @usableFromInline let result: DispatchedResult
-    private var source: Core?
+    private var source: PromiseCore?
     /// Until the job has been given to it: it may hold that, and must not be held by it. Of who starts the node.
     private var dispatcher: (any Dispatcher)?
     private let interest: Interest
@@ -47,21 +47,21 @@ final class DispatchedNode: Core, @unchecked Sendable {
 
     @usableFromInline
     init(
-        _ result: DispatchedResult, after source: Core, on dispatcher: (any Dispatcher)?, _ interest: Interest,
-        role: Role, code: @escaping (Core, Phase) -> Void
+        _ result: DispatchedResult, after source: PromiseCore, on dispatcher: (any Dispatcher)?, _ interest: Interest,
+        role: Role, code: @escaping (PromiseCore, Phase) -> Void
     ) {
         self.result = result
         self.source = source
         self.dispatcher = dispatcher
         self.interest = interest
-        home = dispatcher is ThreadPool ? EventLoop.ofThisThread.homeOfJobs : nil
+        home = dispatcher is ThreadPool ? EventLoop.ofCurrentThread.loopToNotify : nil
         result.home = home
-        if home == nil && dispatcher != nil { result.sender = EventLoop.ofThisThread.remote }
+        if home == nil && dispatcher != nil { result.sender = EventLoop.ofCurrentThread.remote }
         super.init(state: State.pending, loop: nil, role: role, code: code)
     }
 
     /// Waits for `inner`, which the handler of `node` has returned.
-    init(following inner: Core, after node: DispatchedNode, code: @escaping (Core, Phase) -> Void) {
+    init(following inner: PromiseCore, after node: DispatchedNode, code: @escaping (PromiseCore, Phase) -> Void) {
         result = node.result
         source = inner
         dispatcher = nil
@@ -81,13 +81,13 @@ final class DispatchedNode: Core, @unchecked Sendable {
     fileprivate func start() {
         guard let dispatcher = dispatcher.take(), isOfInterest else { return perform() }
         if let home {
-            home.beginOutsideWork()
+            home.beginExternalWork()
             isCounted.store(true, ordering: .releasing)
         } else {
-            result.isSent()
+            result.didDispatch()
         }
-        let ticket = DispatchTicket(self)
-        do { try dispatcher.dispatch { ticket.run() } } catch { isRefused(error) }
+        let ticket = DispatchToken(self)
+        do { try dispatcher.dispatch { ticket.run() } } catch { dispatchDidFail(error) }
         // Or its end would be a job that was let go.
         withExtendedLifetime(ticket) {}
     }
@@ -104,7 +104,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
             guard mark == Upstream.rejected, replace(word, by: Upstream.taken) else { return false }
             // Back by an exchange: it publishes a reference, see "The life of a promise" in docs/architecture.md.
             defer { _ = upstream.exchange(word, ordering: .acquiringAndReleasing) }
-            return policy.catches(Core.core(word).error)
+            return policy.catches(PromiseCore.core(word).error)
         }
     }
 
@@ -112,23 +112,23 @@ final class DispatchedNode: Core, @unchecked Sendable {
     fileprivate func perform() {
         guard takeOut() else { return }
         let mark = told & Upstream.mark
-        if mark == Upstream.forsaken {
+        if mark == Upstream.abandoned {
             code(self, .drop)
             if result.claim() { result.endForsaken() }
         } else if mark != Upstream.cancelled && !result.isOpen && !role.contains(.runsWhenCancelled) {
             // The promise has been cancelled while the job was on its way.
             code(self, .drop)
         } else if let home, isCounted.load(ordering: .relaxed) {
-            let hasEnded = EventLoop.ofThisThread.work(for: home) { code(self, .run) }
+            let hasEnded = EventLoop.ofCurrentThread.work(for: home) { code(self, .run) }
             if !hasEnded { isCounted.store(false, ordering: .relaxed) }
         } else {
             code(self, .run)
         }
         letGoOfSource()
-        isOver()
+        releaseExternalWork()
     }
 
-    private func isRefused(_ error: any Error) {
+    private func dispatchDidFail(_ error: any Error) {
         guard takeOut() else { return }
         code(self, .drop)
         if mayBring { result.endUnrun(toldSource, error) }
@@ -136,18 +136,18 @@ final class DispatchedNode: Core, @unchecked Sendable {
     }
 
     /// Nobody has the job any more, run or not.
-    fileprivate func isLetGo() {
+    fileprivate func tokenWasReleased() {
         if takeOut() {
             code(self, .drop)
             if mayBring { result.endUnrun(toldSource, nil) }
             letGoOfSource()
         }
-        isOver()
+        releaseExternalWork()
     }
 
     /// The loop need not wait for it: the result has settled, or waits for something else.
-    func isOver() {
-        if isCounted.exchange(false, ordering: .acquiring) { home?.endOutsideWork() }
+    func releaseExternalWork() {
+        if isCounted.exchange(false, ordering: .acquiring) { home?.endExternalWork() }
     }
 
     private func takeOut() -> Bool {
@@ -163,7 +163,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
         guard told & State.pointerMask != 0 else { return }
         let word = told
         told &= Upstream.mark
-        Core.release(upstream: word)
+        PromiseCore.release(upstream: word)
     }
 
     private func replace(_ word: UInt, by other: UInt) -> Bool {
@@ -191,7 +191,7 @@ final class DispatchedNode: Core, @unchecked Sendable {
             // It runs, or is about to. What it brings comes too late.
             return .stopped(nil)
         }
-        var next: Core?
+        var next: PromiseCore?
         let wasWaiting = before & Upstream.mark == Upstream.waiting
         if wasWaiting, let source = source.take() {
             // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
@@ -199,16 +199,16 @@ final class DispatchedNode: Core, @unchecked Sendable {
             // The list is that of the root. It stays the root as long as it has waiters, and belongs to the source.
             withExtendedLifetime(source) { source.root.noteWithdrawal() }
         } else if before & State.pointerMask != 0 {
-            Core.release(upstream: before)
+            PromiseCore.release(upstream: before)
         }
         guard willRun else {
             dropWhatWaits()
             // (Others may be stopped by a job that comes to know of the cancellation, when the result is not its own.)
-            if home != nil { result.isStopped(self) }
+            if home != nil { result.didStop(self) }
             return .stopped(next)
         }
         // Its place in the list is still there, so it cannot stand in another one.
-        if wasWaiting { EventLoop.ofThisThread.runInline(.passRetained(CancelledStart(self))) }
+        if wasWaiting { EventLoop.ofCurrentThread.runInline(.passRetained(CancelledStart(self))) }
         return .willEnd(next)
     }
 }
@@ -224,15 +224,15 @@ extension DispatchedNode {
         while seen & Upstream.mark != Upstream.taken {
             let mark = seen & Upstream.mark
             let hasSettled = mark == Upstream.fulfilled || mark == Upstream.rejected
-            let late = hasSettled ? LateCancellation(error ?? Core.cancellationError, after: seen) : nil
+            let late = hasSettled ? LateCancellation(error ?? PromiseCore.cancellationError, after: seen) : nil
             let word =
                 late.map { UInt(bitPattern: Unmanaged.passRetained($0).toOpaque()) | Upstream.cancelled }
-                ?? Core.cancellation(error, Upstream.cancelled)
+                ?? PromiseCore.cancellation(error, Upstream.cancelled)
             let (done, now) = upstream.compareExchange(
                 expected: seen, desired: word, ordering: .acquiringAndReleasing)
             if done { return hasSettled ? mark : seen }
             late?.sourceWord = 0
-            Core.release(upstream: word)
+            PromiseCore.release(upstream: word)
             seen = now
         }
         return nil
@@ -240,8 +240,8 @@ extension DispatchedNode {
 }
 
 /// The cancellation of a result whose node had already been told how its source has settled.
-// @unchecked Sendable: as Core. `sourceWord` is constant from the moment that another thread may see the object.
-final class LateCancellation: Core, @unchecked Sendable {
+// @unchecked Sendable: as PromiseCore. `sourceWord` is constant from the moment that another thread may see the object.
+final class LateCancellation: PromiseCore, @unchecked Sendable {
     /// The word that the node had: the source, and how that has settled. Owned, or 0.
     @exclusivity(unchecked) fileprivate(set) final var sourceWord: UInt
 
@@ -252,19 +252,19 @@ final class LateCancellation: Core, @unchecked Sendable {
     }
 
     deinit {
-        if sourceWord != 0 { Core.release(upstream: sourceWord) }
+        if sourceWord != 0 { PromiseCore.release(upstream: sourceWord) }
     }
 }
 
 /// What a dispatcher holds, so that the end of it is noticed.
-private final class DispatchTicket: Sendable {
+private final class DispatchToken: Sendable {
     private let node: DispatchedNode
 
     init(_ node: DispatchedNode) { self.node = node }
 
     func run() { node.perform() }
 
-    deinit { node.isLetGo() }
+    deinit { node.tokenWasReleased() }
 }
 
 /// Starts an operation that must run in any case, when its result has been cancelled.

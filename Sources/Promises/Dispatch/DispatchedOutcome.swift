@@ -8,13 +8,13 @@ enum DispatchedOutcome<Value> {
     /// What the source has come to.
     case ofSource
     /// What this promise will come to, which the handler has returned.
-    case following(Core)
+    case following(PromiseCore)
 }
 
 /// How the result gets it. What comes after that has settled, or been cancelled, is let go.
 extension DispatchedNode {
     @inlinable
-    static func perform<Op: DispatchedOperation>(_ type: Op.Type, _ core: Core, _ phase: Phase) {
+    static func perform<Op: DispatchedOperation>(_ type: Op.Type, _ core: PromiseCore, _ phase: Phase) {
         guard phase == .run else {
             _ = core.take(Op.self)
             return
@@ -27,10 +27,10 @@ extension DispatchedNode {
             outcome = operation.run(node.source(of: Op.Input.self))
         }
         switch outcome {
-        case .value(let value): node.bring(value)
-        case .error(let error): node.bring(throwing: error)
+        case .value(let value): node.complete(value)
+        case .error(let error): node.complete(throwing: error)
         case .ofSource: node.bringSource(as: Op.Output.self)
-        case .following(let core): node.bring(following: core, as: Op.Output.self)
+        case .following(let core): node.complete(following: core, as: Op.Output.self)
         }
     }
 
@@ -42,7 +42,7 @@ extension DispatchedNode {
 
     /// What the operation is told: its source, or the cancellation that has come in place of the source's outcome.
     @usableFromInline
-    var toldSource: Unmanaged<Core> { Self.core(ofWord: sourceWord) }
+    var toldSource: Unmanaged<PromiseCore> { Self.core(ofWord: sourceWord) }
 
     @usableFromInline
     var isToldOfValue: Bool { sourceWord & State.kindMask == State.fulfilled }
@@ -50,19 +50,19 @@ extension DispatchedNode {
     /// Where the outcome is that an operation passes on which adds nothing: `toldSource`, or a cancellation that has come
     /// after the source's outcome.
     @usableFromInline
-    var outcomePassedOn: Unmanaged<Core> { Self.core(ofWord: told) }
+    var outcomePassedOn: Unmanaged<PromiseCore> { Self.core(ofWord: told) }
 
     @usableFromInline
     var passesValueOn: Bool { told & State.kindMask == State.fulfilled }
 
     private var sourceWord: UInt {
-        guard told & Upstream.mark == Upstream.cancelled, let late = Core.core(told) as? LateCancellation else {
+        guard told & Upstream.mark == Upstream.cancelled, let late = PromiseCore.core(told) as? LateCancellation else {
             return told
         }
         return late.sourceWord
     }
 
-    private static func core(ofWord word: UInt) -> Unmanaged<Core> {
+    private static func core(ofWord word: UInt) -> Unmanaged<PromiseCore> {
         .fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
     }
 
@@ -71,15 +71,15 @@ extension DispatchedNode {
     var mayBring: Bool { told & Upstream.mark == Upstream.cancelled || result.claim() }
 
     @inlinable
-    func bring<Value>(_ value: consuming Value) {
+    func complete<Value>(_ value: consuming Value) {
         letGoOfSource()
         guard mayBring else { return }
         result.store(value)
-        result.end(State.fulfilled | Core.flags(Value.self))
+        result.end(State.fulfilled | PromiseCore.flags(Value.self))
     }
 
     @usableFromInline
-    func bring(throwing error: any Error) {
+    func complete(throwing error: any Error) {
         letGoOfSource()
         if mayBring { result.end(rejectedWith: error) }
     }
@@ -87,40 +87,40 @@ extension DispatchedNode {
     /// An error comes with its origin.
     @inlinable
     func bringSource<Value>(as type: Value.Type) {
-        if passesValueOn { bring(source(of: Value.self).value) } else { bring(rejectedAs: outcomePassedOn) }
+        if passesValueOn { complete(source(of: Value.self).value) } else { complete(rejectedAs: outcomePassedOn) }
     }
 
     @usableFromInline
-    func bring(rejectedAs source: Unmanaged<Core>) {
+    func complete(rejectedAs source: Unmanaged<PromiseCore>) {
         guard mayBring else { return }
         source._withUnsafeGuaranteedRef { result.storeError($0.error, $0.origin) }
         result.end(State.rejected)
     }
 
     @inlinable
-    func bring<Value>(following inner: Core, as type: Value.Type) {
+    func complete<Value>(following inner: PromiseCore, as type: Value.Type) {
         guard let (root, kind) = inner.settled else {
             return wait(for: inner) { DispatchedNode.perform(DispatchedFollow<Value>.self, $0, $1) }
         }
-        if kind == State.fulfilled { return bring(root._withUnsafeGuaranteedRef { $0.value(as: Value.self) }) }
+        if kind == State.fulfilled { return complete(root._withUnsafeGuaranteedRef { $0.value(as: Value.self) }) }
         root._withUnsafeGuaranteedRef { $0.markHandled() }
-        bring(rejectedAs: root)
+        complete(rejectedAs: root)
     }
 
     @usableFromInline
-    func wait(for inner: Core, by code: @escaping (Core, Phase) -> Void) {
+    func wait(for inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
         letGoOfSource()
         if Tracing.isOn { Tracing.adopt(result, inner) }
         guard result.isOpen else {
             // Cancelled while the handler ran: what that has returned is not wanted any more.
-            return inner.cancelUnlessWanted()
+            return inner.cancelIfUnobserved()
         }
-        if inner.root === result { return bring(throwing: result.errorOfWaitingForItself) }
+        if inner.root === result { return complete(throwing: result.errorOfWaitingForItself) }
         let next = DispatchedNode(following: inner, after: self, code: code)
         inner.attach(next)
-        guard !result.waitsFurther(by: next) else { return }
+        guard !result.replaceNode(by: next) else { return }
         // It has settled the result already; or that has been cancelled meanwhile.
-        next.stop(for: nil).source?.cancelUnlessWanted()
+        next.stop(for: nil).source?.cancelIfUnobserved()
     }
 }
 
@@ -137,13 +137,13 @@ struct DispatchedFollow<Value>: DispatchedOperation {
     func run(_ source: Source<Value>) -> DispatchedOutcome<Value> { .ofSource }
 }
 
-extension Core {
+extension PromiseCore {
     /// Makes a promise of type `type` of what `operation` makes of this one, by the operator of that name.
     @inlinable
     func derive<Op: DispatchedOperation, Kind>(
         _ operation: consuming Op, on dispatcher: (any Dispatcher)?, fails failure: DispatchedResult.Failure = .byError,
         role: Role = [], _ name: StaticString, _ type: Kind.Type, _ file: StaticString, _ line: UInt
-    ) -> Core {
+    ) -> PromiseCore {
         let result = DispatchedResult(root: Op.Output.self, fails: failure, file, line)
         let node = DispatchedNode(result, after: self, on: dispatcher, operation.interest, role: role) {
             DispatchedNode.perform(Op.self, $0, $1)

@@ -6,10 +6,10 @@ import Synchronization
 /// It is settled on whatever thread the handler runs, and so like a promise made by hand: by whoever claims it. What it
 /// waits for stands in another object, a `DispatchedNode` in the list of the source. Each holds the other until the result
 /// settles; that it does at some time, since a source tells all its waiters before it goes.
-// @unchecked: as Core.
+// @unchecked: as PromiseCore.
 @usableFromInline
-final class DispatchedResult: Core, @unchecked Sendable {
-    private let place: Origin
+final class DispatchedResult: PromiseCore, @unchecked Sendable {
+    private let place: CallSite
     private let failure: Failure
     /// The node that will settle it: its address, owned; or 0, while there is none; or closed. Who puts something else here
     /// owns what was here before.
@@ -36,20 +36,20 @@ final class DispatchedResult: Core, @unchecked Sendable {
         case beforeAnEnd
     }
 
-    @usableFromInline override var placeOfMaking: Origin? { place }
+    @usableFromInline override var creationSite: CallSite? { place }
 
     @usableFromInline
-    init(_ place: Origin, fails failure: Failure, code: @escaping (Core, Phase) -> Void) {
+    init(_ place: CallSite, fails failure: Failure, code: @escaping (PromiseCore, Phase) -> Void) {
         self.place = place
         self.failure = failure
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .madeByHand, code: code)
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled, code: code)
     }
 
     @inlinable @inline(__always)
     convenience init<Value>(
         root type: Value.Type, fails failure: Failure, _ file: StaticString, _ line: UInt
     ) {
-        self.init(Origin(file, line), fails: failure) { Core.perform(Follow<Value>.self, $0, $1) }
+        self.init(CallSite(file, line), fails: failure) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
     // MARK: What it waits for
@@ -63,7 +63,7 @@ final class DispatchedResult: Core, @unchecked Sendable {
     }
 
     /// The same for one that takes over from the one before. False if the result has settled, or is being cancelled.
-    func waitsFurther(by next: DispatchedNode) -> Bool {
+    func replaceNode(by next: DispatchedNode) -> Bool {
         let word = UInt(bitPattern: Unmanaged.passRetained(next).toOpaque())
         var seen = node.load(ordering: .relaxed)
         while seen != Self.closed {
@@ -85,14 +85,14 @@ final class DispatchedResult: Core, @unchecked Sendable {
     }
 
     /// Its job is about to be given to a dispatcher.
-    func isSent() {
+    func didDispatch() {
         guard let sender, !isOut.exchange(true, ordering: .acquiringAndReleasing) else { return }
         sender.beginDispatchedJob()
         // Who has cancelled it on another thread may have looked before.
-        if settled != nil { isBack() }
+        if settled != nil { didReturn() }
     }
 
-    private func isBack() {
+    private func didReturn() {
         if isOut.exchange(false, ordering: .acquiringAndReleasing) { sender?.endDispatchedJob() }
     }
 
@@ -103,7 +103,7 @@ final class DispatchedResult: Core, @unchecked Sendable {
     func end(_ outcome: UInt) {
         retain()
         settle(outcome)
-        isBack()
+        didReturn()
         Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))
     }
 
@@ -115,14 +115,14 @@ final class DispatchedResult: Core, @unchecked Sendable {
 
     /// The handler will never run, with what its source has come to: the dispatcher has refused the job with `error`, or let
     /// it go.
-    func endUnrun(_ source: Unmanaged<Core>, _ error: (any Error)?) {
+    func endUnrun(_ source: Unmanaged<PromiseCore>, _ error: (any Error)?) {
         if let error, case .byError = failure { return end(rejectedWith: error) }
         Reports.abandoned(self)
         let outcome = PromiseError.ofNobody
         if case .beforeAnEnd = failure {
             source._withUnsafeGuaranteedRef { Reports.unhandled($0.error, $0.provenance(origin: $0.origin)) }
             store(())
-            end(State.fulfilled | Core.flags(Void.self))
+            end(State.fulfilled | PromiseCore.flags(Void.self))
         } else if outcome.staysPending {
             endForsaken()
         } else {
@@ -131,8 +131,8 @@ final class DispatchedResult: Core, @unchecked Sendable {
     }
 
     func endForsaken() {
-        forsake()
-        isBack()
+        abandon()
+        didReturn()
         Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))
     }
 
@@ -144,12 +144,12 @@ final class DispatchedResult: Core, @unchecked Sendable {
 
     // MARK: Cancellation
 
-    override func stopByHand(with error: (any Error)?) -> Stopping {
+    override func cancelExternally(with error: (any Error)?) -> Stopping {
         // The job may end just now, on its own thread, and find nothing left to settle: the loop must not end before the
         // cancellation has reached it.
-        home?.beginOutsideWork()
+        home?.beginExternalWork()
         guard claim() else {
-            home?.endOutsideWork()
+            home?.endExternalWork()
             return .refused
         }
         let word = node.exchange(Self.closed, ordering: .acquiringAndReleasing)
@@ -157,16 +157,16 @@ final class DispatchedResult: Core, @unchecked Sendable {
         let node = Unmanaged<DispatchedNode>.fromOpaque(UnsafeRawPointer(bitPattern: word)!).takeRetainedValue()
         let stopping = node.stop(for: error)
         // Then it has begun anew, and is counted again.
-        if case .willEnd = stopping { home?.endOutsideWork() }
+        if case .willEnd = stopping { home?.endExternalWork() }
         return stopping
     }
 
     /// The job will never begin, and is counted until the result has settled.
-    func isStopped(_ node: DispatchedNode) { stopped = node }
+    func didStop(_ node: DispatchedNode) { stopped = node }
 
-    override func hasStopped() {
-        stopped.take()?.isOver()
-        home?.endOutsideWork()
-        isBack()
+    override func didCancel() {
+        stopped.take()?.releaseExternalWork()
+        home?.endExternalWork()
+        didReturn()
     }
 }

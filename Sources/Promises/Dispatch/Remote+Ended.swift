@@ -12,7 +12,7 @@ extension EventLoop.Remote {
     /// It does not keep this thread's loop alive: `hang` on it, or take a `hold()`. Ask once, since each answer is kept until the
     /// loop has ended.
     public var ended: Guarantee<Void> {
-        let home = EventLoop.ofThisThread.remote
+        let home = EventLoop.ofCurrentThread.remote
         home.beginDispatchedJob()
         return Guarantee { seal in
             whenEnded {
@@ -29,7 +29,7 @@ extension LoopGroup {
     ///
     /// The last loop to end settles it. No handler is attached on the calling thread, whose loop may never be driven.
     public var ended: Guarantee<Void> {
-        let home = EventLoop.ofThisThread.remote
+        let home = EventLoop.ofCurrentThread.remote
         home.beginDispatchedJob()
         let left = Countdown(from: count)
         return Guarantee { seal in

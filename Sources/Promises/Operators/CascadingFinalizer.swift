@@ -5,10 +5,10 @@ import Reactor
 /// It takes a `catch` or a `cauterize` to handle the rest. An error that has passed all of them is reported as an
 /// unhandled rejection, unless it means "cancelled".
 public struct CascadingFinalizer {
-    private let core: Core
+    private let core: PromiseCore
 
     @usableFromInline
-    init(_ core: Core) { self.core = core }
+    init(_ core: PromiseCore) { self.core = core }
 
     // Rejected with what nobody has handled yet.
     @usableFromInline var rest: Promise<Void> { Promise(core) }
@@ -79,11 +79,11 @@ private struct Finally: Operation {
     typealias Output = Void
     let body: () -> Void
     // A waiter that only watches does not keep its loop by the count of those that wait.
-    private let loop = EventLoop.ofThisThread
+    private let loop = EventLoop.ofCurrentThread
 
     init(_ body: @escaping () -> Void) { self.body = body }
 
-    func run(_ source: Source<Void>, _ core: Core) {
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
         body()
         core.finish(())
     }

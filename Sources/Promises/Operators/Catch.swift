@@ -21,10 +21,10 @@ extension Catchable {
 
 /// The end of a chain; see `catch`.
 public struct Finalizer {
-    private let core: Core
+    private let core: PromiseCore
 
     @usableFromInline
-    init(_ core: Core) { self.core = core }
+    init(_ core: PromiseCore) { self.core = core }
 
     /// Calls `body` when the chain has ended, however it has: after the `catch` handler, after a success, after a
     /// cancellation that the handler did not see. May be called several times.
@@ -51,7 +51,7 @@ struct Catch<T>: Operation {
     }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         if !source.isFulfilled {
             let error = source.error
             if policy.catches(error) { body(error) }

@@ -72,7 +72,7 @@ struct CatchSome<T>: Operation {
     @inlinable init(_ body: @escaping (any Error) -> Bool) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         if source.isFulfilled || body(source.error) {
             core.finish(())
         } else {

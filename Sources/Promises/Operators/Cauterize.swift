@@ -26,7 +26,7 @@ struct Cauterize<T>: Operation {
     @inlinable init(_ policy: CatchPolicy) { self.policy = policy }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         if !source.isFulfilled && policy.catches(source.error) { Reports.cauterized(source.core) }
         core.finish(())
     }
@@ -34,7 +34,7 @@ struct Cauterize<T>: Operation {
 
 extension Reports {
     @usableFromInline
-    static func cauterized(_ core: Core) {
+    static func cauterized(_ core: PromiseCore) {
         conf.log(.cauterized(core.error, core.provenance(origin: core.origin)))
     }
 }

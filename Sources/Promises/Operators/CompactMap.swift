@@ -24,7 +24,7 @@ struct CompactMap<T, U>: Operation {
     @inlinable init(_ body: @escaping (T) throws -> U?) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
             if let value = try body(source.value) { return core.finish(value) }

@@ -107,7 +107,7 @@ struct Done<T>: Operation {
     @inlinable init(_ body: consuming @escaping (T) throws -> Void) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
             try body(source.value)
@@ -127,7 +127,7 @@ struct Tap<T>: Operation {
     @inlinable init(_ body: @escaping (Result<T, any Error>) -> Void) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         body(source.result)
         core.finish(as: source)
     }

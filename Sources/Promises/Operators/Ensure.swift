@@ -35,10 +35,10 @@ struct EnsureThen<T>: Operation {
     @inlinable init(_ body: @escaping () -> Guarantee<Void>) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
         // long a recursion through here is.
-        let held = Core(Held<T>(source.core), role: .shielding)
+        let held = PromiseCore(DelayedOutcome<T>(source.core), role: .shielding)
         if core.isEndingCancelled { held.isEndingCancelled = true }
         let cleanup = body().core
         cleanup.attach(held)
@@ -49,15 +49,15 @@ struct EnsureThen<T>: Operation {
 
 /// An outcome that waits for something else before it is passed on.
 @usableFromInline
-struct Held<T>: Operation {
+struct DelayedOutcome<T>: Operation {
     @usableFromInline typealias Input = Void
     @usableFromInline typealias Output = T
-    @usableFromInline let outcome: Core
+    @usableFromInline let outcome: PromiseCore
 
-    @inlinable init(_ outcome: Core) { self.outcome = outcome }
+    @inlinable init(_ outcome: PromiseCore) { self.outcome = outcome }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<Void>, _ core: Core) {
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
         core.finish(as: Source<T>(.passUnretained(outcome), isFulfilled: outcome.settled?.kind == State.fulfilled))
     }
 }

@@ -4,7 +4,7 @@ public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
     do { return try body().asPromise() } catch {
-        return Promise(Core(error: error, origin: nil).traced(root: "firstly", Promise<Next.T>.self, file, line))
+        return Promise(PromiseCore(error: error, origin: nil).traced(root: "firstly", Promise<Next.T>.self, file, line))
     }
 }
 

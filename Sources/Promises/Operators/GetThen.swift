@@ -40,7 +40,7 @@ struct GetThen<T, Next: Thenable>: Operation {
     @inlinable init(_ body: @escaping (T) throws -> Next) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
             let inner = try body(source.value).asPromise().core
@@ -59,7 +59,7 @@ struct GuaranteeGetThen<T, Next>: Operation {
     @inlinable init(_ body: @escaping (T) -> Guarantee<Next>) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         let inner = body(source.value).core
         precondition(
@@ -68,10 +68,10 @@ struct GuaranteeGetThen<T, Next>: Operation {
     }
 }
 
-extension Core {
+extension PromiseCore {
     /// As `source`, which is fulfilled, once `inner` is fulfilled; otherwise as that is rejected.
     @inlinable
-    func finish<Value, Other>(as source: Source<Value>, after inner: Core, of type: Other.Type) {
+    func finish<Value, Other>(as source: Source<Value>, after inner: PromiseCore, of type: Other.Type) {
         if let (settled, kind) = inner.settled {
             // No need to queue for what is known.
             if kind == State.fulfilled { return finish(as: source) }
@@ -79,7 +79,7 @@ extension Core {
             return finish(rejectedAs: settled)
         }
         // The value waits in a promise of its own. Being linked to that, this one climbs to `inner` when it is cancelled.
-        let held = Core(GetHold<Value, Other>(source.core))
+        let held = PromiseCore(GetDelayed<Value, Other>(source.core))
         inner.attach(held)
         if Tracing.isOn { Tracing.adopt(self, inner) }
         finish(following: held, as: Value.self)
@@ -88,15 +88,15 @@ extension Core {
 
 /// Waits for the side effect, then settles as the source of the `getThen` did.
 @usableFromInline
-struct GetHold<T, Next>: Operation {
+struct GetDelayed<T, Next>: Operation {
     @usableFromInline typealias Input = Next
     @usableFromInline typealias Output = T
-    @usableFromInline let outcome: Core
+    @usableFromInline let outcome: PromiseCore
 
-    @inlinable init(_ outcome: Core) { self.outcome = outcome }
+    @inlinable init(_ outcome: PromiseCore) { self.outcome = outcome }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<Next>, _ core: Core) {
+    func run(_ source: Source<Next>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         core.finish(outcome.value(as: T.self))
     }

@@ -68,7 +68,7 @@ struct Map<T, U>: Operation {
     @inlinable init(_ body: consuming @escaping (T) throws -> U) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do { core.finish(try body(source.value)) } catch { core.finish(throwing: error) }
     }

@@ -30,7 +30,7 @@ struct MapError<T>: Operation {
     }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled, policy.catches(source.error) else { return core.finish(as: source) }
         do {
             core.finish(throwing: try body(source.error), inPlaceOf: source.reference)
@@ -38,10 +38,10 @@ struct MapError<T>: Operation {
     }
 }
 
-extension Core {
+extension PromiseCore {
     /// The source's rejection with another error. Where it comes from remains.
     @usableFromInline
-    func finish(throwing error: any Error, inPlaceOf source: Unmanaged<Core>) {
+    func finish(throwing error: any Error, inPlaceOf source: Unmanaged<PromiseCore>) {
         guard isOpen else { return Unmanaged.passUnretained(self).release() }
         storeError(error, source._withUnsafeGuaranteedRef { $0.origin })
         settle(State.rejected)

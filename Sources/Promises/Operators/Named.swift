@@ -6,7 +6,7 @@ extension Promise {
     /// - Returns: the same promise.
     @discardableResult
     public func named(_ name: String) -> Promise<T> {
-        Records.name(core, name, Self.self)
+        TraceRegistry.name(core, name, Self.self)
         return self
     }
 }
@@ -16,7 +16,7 @@ extension Guarantee {
     /// - Returns: the same guarantee.
     @discardableResult
     public func named(_ name: String) -> Guarantee<T> {
-        Records.name(core, name, Self.self)
+        TraceRegistry.name(core, name, Self.self)
         return self
     }
 }

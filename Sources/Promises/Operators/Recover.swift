@@ -82,7 +82,7 @@ struct Recover<Next: Thenable>: Operation {
     }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<Next.T>, _ core: Core) {
+    func run(_ source: Source<Next.T>, _ core: PromiseCore) {
         guard !source.isFulfilled, policy.catches(source.error) else { return core.finish(as: source) }
         do {
             core.finish(following: try body(source.error).asPromise().core, as: Next.T.self)
@@ -99,7 +99,7 @@ struct RecoverAlways<T>: Operation {
     @inlinable init(_ body: @escaping (any Error) -> Guarantee<T>) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         core.finish(followingGuarantee: body(source.error).core, as: T.self)
     }

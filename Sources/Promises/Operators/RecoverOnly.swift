@@ -87,7 +87,7 @@ struct RecoverSome<Next: Thenable>: Operation {
     @inlinable init(_ body: @escaping (any Error) throws -> Next?) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<Next.T>, _ core: Core) {
+    func run(_ source: Source<Next.T>, _ core: PromiseCore) {
         guard !source.isFulfilled else { return core.finish(as: source) }
         do {
             guard let next = try body(source.error) else { return core.finish(rejectedAs: source.reference) }

@@ -32,7 +32,7 @@ struct TapError<T>: Operation {
     }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         if !source.isFulfilled {
             let error = source.error
             if policy.catches(error) { body(error) }

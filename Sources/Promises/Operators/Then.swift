@@ -45,7 +45,7 @@ struct Then<T, Next: Thenable>: Operation {
     @inlinable init(_ body: @escaping (T) throws -> Next) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
             core.finish(following: try body(source.value).asPromise().core, as: Next.T.self)
@@ -62,7 +62,7 @@ struct GuaranteeThen<T, Next>: Operation {
     @inlinable init(_ body: @escaping (T) -> Guarantee<Next>) { self.body = body }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         core.finish(followingGuarantee: body(source.value).core, as: Next.self)
     }

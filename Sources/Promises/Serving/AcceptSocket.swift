@@ -1,7 +1,7 @@
 import Reactor
 
 /// One socket of a listener, as the poller knows it.
-final class ListenerDoor: ReadinessHandler {
+final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
     /// The listener, held while this door waits: nobody else need hold it then.
     var keeper: Listener?
@@ -13,7 +13,7 @@ final class ListenerDoor: ReadinessHandler {
     var socket: Socket { listening.socket }
     var address: SocketAddress { listening.address }
 
-    /// As `whatKeepsItAlive` shows it: of several sockets the one that waits.
+    /// As `keepAliveReasons` shows it: of several sockets the one that waits.
     package var label: String { "Listener(\(address))" }
 
     func letGo(on loop: EventLoop) {
@@ -22,17 +22,17 @@ final class ListenerDoor: ReadinessHandler {
         listening.close()
     }
 
-    package func descriptorIsReady(_ ready: Interest) { keeper?.isReady(self) }
+    package func descriptorIsReady(_ ready: Interest) { keeper?.acceptReady(on: self) }
 
-    package func loopIsEnding() { keeper?.loopIsEnding() }
+    package func loopWillEnd() { keeper?.loopWillEnd() }
 }
 
 /// Who has asked a listener for connections: each `accept` that waits, or `serve`.
 ///
 /// An object of its own, which is still whole when the listener goes: an inline handler of one promise that is rejected
 /// then may cancel another.
-final class ListenerClaims: IOProducer {
-    var waiting: [Core] = []
+final class AcceptQueue: IOProducer {
+    var waiting: [PromiseCore] = []
     var service: Service?
     weak var listener: Listener?
 
@@ -40,7 +40,7 @@ final class ListenerClaims: IOProducer {
         let limit: Int
         /// Begins to serve what was accepted, here or on another loop.
         let start: (Accepted) -> Void
-        let promise: Core
+        let promise: PromiseCore
     }
 
     func refuseAll(_ error: SystemError) {
@@ -49,7 +49,7 @@ final class ListenerClaims: IOProducer {
     }
 
     /// An `accept` was cancelled, or `serve`.
-    func stop(_ promise: Core) -> Bool {
+    func stop(_ promise: PromiseCore) -> Bool {
         if let service, service.promise === promise {
             self.service = nil
             if let listener, !listener.isClosed { listener.release() }

@@ -3,9 +3,9 @@ import Reactor
 /// What a listener serves on one loop: on its own, or on one of a group.
 ///
 /// Of the loop's thread, and held by the connections that it serves; by the listener too, if the loop is its own.
-final class ListenerBranch {
+final class ConnectionTracker {
     private let loop: EventLoop
-    private let account: DrainAccount
+    private let account: DrainCounters
     /// All that are open.
     private(set) var running = RunningConnections()
     /// Those of them whose handlers are done.
@@ -21,7 +21,7 @@ final class ListenerBranch {
     /// How often it is looked whether a busy connection has become idle.
     private static var interval: Duration { .milliseconds(20) }
 
-    init(on loop: EventLoop, _ account: DrainAccount) {
+    init(on loop: EventLoop, _ account: DrainCounters) {
         self.loop = loop
         self.account = account
     }
@@ -45,19 +45,23 @@ final class ListenerBranch {
         running[place]?.waiter = waiter
     }
 
-    fileprivate func isDone(_ place: Int, _ keeper: AnyObject) {
+    fileprivate func connectionDidClose(_ place: Int, _ keeper: AnyObject) {
         let entry = running.remove(place)
         lingering.remove(place)
-        if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { account.hasLeft() }
+        if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { account.countLeft() }
         if running.count == 0 { sweeping.take()?.cancel() }
-        if let listener { listener.oneIsDone() } else { (keeper as? HandOff)?.isDone = true }
+        if let listener { listener.connectionDidEnd() } else { (keeper as? ConnectionTransfer)?.isDone = true }
     }
 
     /// The handler of a connection is done, and its close is not. It gives up its place: a peer that takes its time would
     /// otherwise keep others from being served.
     fileprivate func didBeginLingering(_ place: Int, _ keeper: AnyObject) {
         lingering.insert(place)
-        if let listener { listener.connectionDidBeginLingering() } else { (keeper as? HandOff)?.didBeginLingering() }
+        if let listener {
+            listener.connectionDidBeginLingering()
+        } else {
+            (keeper as? ConnectionTransfer)?.didBeginLingering()
+        }
         // A listener that is drained takes nobody who would need the descriptors, and has a deadline.
         while sweeping == nil, lingering.unevictedCount > lingeringLimit, let oldest = lingering.evictOldest() {
             running[oldest]?.connection.close(linger: .zero)
@@ -75,7 +79,7 @@ final class ListenerBranch {
 
     private func sweep() {
         for entry in running.all where entry.connection.isIdle && entry.connection.socket.unreadBytes == 0 {
-            if ended.insert(ObjectIdentifier(entry.connection)).inserted { account.isIdle() }
+            if ended.insert(ObjectIdentifier(entry.connection)).inserted { account.countIdle() }
             entry.connection.close()
         }
     }
@@ -83,7 +87,7 @@ final class ListenerBranch {
     /// The time for that is up.
     func abortAll() {
         let rest = running.all
-        for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { account.isLeaving() }
+        for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { account.countLeaving() }
         for entry in rest {
             entry.connection.abort()
             entry.waiter?.cancel()
@@ -100,7 +104,7 @@ struct RunningConnections {
     struct Entry {
         let connection: Connection
         /// What waits for its handler's promise.
-        var waiter: Core?
+        var waiter: PromiseCore?
     }
 
     private var entries: ContiguousArray<Entry?> = []
@@ -138,13 +142,13 @@ struct RunningConnections {
 private struct Served: Operation {
     typealias Input = Void
     typealias Output = Void
-    let branch: ListenerBranch
+    let branch: ConnectionTracker
     let place: Int
     let keeper: AnyObject
 
-    func run(_ source: Source<Void>, _ core: Core) {
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
         if let connection = branch.running[place]?.connection {
-            _ = connection.close().core.derive(ServiceIsDone(branch: branch, place: place, keeper: keeper))
+            _ = connection.close().core.derive(ReleaseSlot(branch: branch, place: place, keeper: keeper))
             if connection.phase.hasDescriptor { branch.didBeginLingering(place, keeper) }
         }
         core.finish(())
@@ -158,7 +162,7 @@ private struct ServedAndReported: Operation {
     let served: Served
     let onError: (any Error, Connection) -> Void
 
-    func run(_ source: Source<Void>, _ core: Core) {
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
         if !source.isFulfilled { report(source.error) }
         served.run(source, core)
     }
@@ -171,15 +175,15 @@ private struct ServedAndReported: Operation {
 }
 
 /// The descriptor of a connection that was served is closed.
-private struct ServiceIsDone: Operation {
+private struct ReleaseSlot: Operation {
     typealias Input = Void
     typealias Output = Void
-    let branch: ListenerBranch
+    let branch: ConnectionTracker
     let place: Int
     let keeper: AnyObject
 
-    func run(_ source: Source<Void>, _ core: Core) {
-        branch.isDone(place, keeper)
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
+        branch.connectionDidClose(place, keeper)
         core.finish(())
     }
 }

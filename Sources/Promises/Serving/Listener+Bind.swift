@@ -33,7 +33,7 @@ extension Listener {
     public static func bind(
         _ addresses: [SocketAddress], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws(SystemError) -> Listener {
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         if addresses.isEmpty { throw SystemError(.bind, EINVAL, detail: "to no address") }
         var sockets: [ListeningSocket] = []
         do throws(SystemError) {
@@ -72,7 +72,7 @@ extension Listener {
     ///   still the caller's.
     @available(*, noasync, message: "an async function has no loop of its own")
     public convenience init(adopting descriptor: CInt) throws(SystemError) {
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         self.init([try ListeningSocket(adopting: descriptor, loop.kernel)], on: loop)
     }
 }

@@ -58,11 +58,11 @@ final class ListenerDrain {
     private let resolve: (DrainResult) -> Void
     /// How many connections there were.
     private let all: Int
-    private let account: DrainAccount
+    private let account: DrainCounters
     private var deadline: EventLoop.Timer?
     private var isFinished = false
 
-    init(_ all: Int, _ account: DrainAccount) {
+    init(_ all: Int, _ account: DrainCounters) {
         self.all = all
         self.account = account
         account.begin()
@@ -84,7 +84,7 @@ final class ListenerDrain {
 }
 
 /// How the connections of a listener fare that is drained, on all its loops. Any thread.
-final class DrainAccount: Sendable {
+final class DrainCounters: Sendable {
     private let hasBegun = Atomic(false)
     private let idle = Atomic(0)
     /// Of the idle ones and of those aborted, how many are still there.
@@ -95,19 +95,19 @@ final class DrainAccount: Sendable {
     func begin() { hasBegun.store(true, ordering: .relaxed) }
 
     /// One is idle and is being closed.
-    func isIdle() {
+    func countIdle() {
         idle.add(1, ordering: .relaxed)
-        isLeaving()
+        countLeaving()
     }
 
     /// One is being closed, or aborted.
-    func isLeaving() { leaving.add(1, ordering: .relaxed) }
+    func countLeaving() { leaving.add(1, ordering: .relaxed) }
 
     /// One of these is no more.
-    func hasLeft() { leaving.subtract(1, ordering: .relaxed) }
+    func countLeft() { leaving.subtract(1, ordering: .relaxed) }
 
     /// One has ended with its loop.
-    func isLost() {
+    func countLost() {
         if hasBegun.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
     }
 
@@ -129,7 +129,7 @@ extension Connection {
     /// - Returns: `answer`.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
-    public func busy<T>(until answer: Promise<T>) -> Promise<T> {
+    public func deferDrain<T>(until answer: Promise<T>) -> Promise<T> {
         watch(answer.core)
         return answer
     }
@@ -137,12 +137,12 @@ extension Connection {
     /// The same for what cannot fail.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
-    public func busy<T>(until answer: Guarantee<T>) -> Guarantee<T> {
+    public func deferDrain<T>(until answer: Guarantee<T>) -> Guarantee<T> {
         watch(answer.core)
         return answer
     }
 
-    private func watch(_ answer: Core) {
+    private func watch(_ answer: PromiseCore) {
         loop.assertOwner()
         answer.watch(AnswerEnds(answer: AnswerUnderWay(self)))
     }
@@ -154,10 +154,10 @@ private final class AnswerUnderWay {
 
     init(_ connection: Connection) {
         self.connection = connection
-        connection.answersUnderWay += 1
+        connection.pendingAnswers += 1
     }
 
-    deinit { connection.answersUnderWay -= 1 }
+    deinit { connection.pendingAnswers -= 1 }
 }
 
 /// An answer has been given, or will never be: in the latter case this is let go without being run.
@@ -166,5 +166,5 @@ private struct AnswerEnds: Operation {
     typealias Output = Void
     let answer: AnswerUnderWay
 
-    func run(_ source: Source<Void>, _ core: Core) { core.finish(()) }
+    func run(_ source: Source<Void>, _ core: PromiseCore) { core.finish(()) }
 }

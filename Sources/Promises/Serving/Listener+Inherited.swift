@@ -20,7 +20,7 @@ extension Listener {
     package static func inherited(
         named name: String?, _ descriptors: [ServiceManager.Descriptor]
     ) throws(SystemError) -> Listener? {
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         var sockets: [ListeningSocket] = []
         for descriptor in descriptors where name == nil || descriptor.name == name {
             sockets.append(try ListeningSocket(adopting: descriptor.number, loop.kernel))

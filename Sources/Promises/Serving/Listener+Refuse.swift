@@ -34,6 +34,6 @@ extension Listener {
     }
 
     func closeReserve() {
-        if let descriptor = reserve.take() { loop.letGo(of: descriptor) }
+        if let descriptor = reserve.take() { loop.closeDescriptor(descriptor) }
     }
 }

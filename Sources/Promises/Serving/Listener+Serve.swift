@@ -66,7 +66,7 @@ extension Listener {
             return Promise(error: SystemError(.accept, EINVAL, detail: "maxLingering: \(maxLingering)"))
         }
         let core = IOPromise(Void.self, claims)
-        claims.service = ListenerClaims.Service(limit: maxConnections, start: start, promise: core)
+        claims.service = AcceptQueue.Service(limit: maxConnections, start: start, promise: core)
         updateInterest()
         return Promise(core)
     }

@@ -32,14 +32,14 @@ extension Listener {
         _ handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
         let lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections)
-        let service = GroupService(group, balancing, maxConnections, lingeringLimit, account, loop.remote) {
+        let service = GroupServer(group, balancing, maxConnections, lingeringLimit, account, loop.remote) {
             branch, connection, keeper in
             branch.serve(connection, keeper, onError, handler)
         }
         // It is asked by the listener only.
         let promise = startService(maxConnections, maxLingering) { [unowned self] accepted in
             if !service.handOver(accepted) {
-                end(GroupService.errorOfNoLoop)
+                end(GroupServer.errorOfNoLoop)
             }
         }
         if promise.isPending {
@@ -53,17 +53,17 @@ extension Listener {
 /// What a listener serves on a group of loops. Held by the listener, and by each connection there.
 // @unchecked: `listener` and the watches are touched on the listener's own thread only, and there is no other reference to the
 // service when it goes with them, since `listener` refers back to it. The rest is constant, atomic, or a branch's own.
-final class GroupService: @unchecked Sendable {
-    typealias Start = @Sendable (ListenerBranch, Connection, _ keeper: HandOff) -> Void
+final class GroupServer: @unchecked Sendable {
+    typealias Start = @Sendable (ConnectionTracker, Connection, _ keeper: ConnectionTransfer) -> Void
 
     private let group: LoopGroup
     private let balancing: LoopGroup.Balancing
     private let limit: Int
     private let lingeringLimitOfLoop: Int
-    let account: DrainAccount
+    let account: DrainCounters
     private let home: EventLoop.Remote
     private let start: Start
-    private let branches: [BranchOfMember]
+    private let branches: [TrackerBox]
     /// How many connections there are, and whether the listener is closed. One word, so that either the connection that ends or
     /// the listener that is closed at the same time observes the other, and so that each change of the number of active
     /// connections is observed once.
@@ -77,13 +77,13 @@ final class GroupService: @unchecked Sendable {
 
     /// On the thread of a member: what is served there, as long as anything is.
     // @unchecked: touched on the thread of the member's loop only.
-    private final class BranchOfMember: @unchecked Sendable {
-        weak var branch: ListenerBranch?
+    private final class TrackerBox: @unchecked Sendable {
+        weak var branch: ConnectionTracker?
     }
 
     init(
         _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ lingeringLimit: Int,
-        _ account: DrainAccount, _ home: EventLoop.Remote, _ start: @escaping Start
+        _ account: DrainCounters, _ home: EventLoop.Remote, _ start: @escaping Start
     ) {
         self.group = group
         self.balancing = balancing
@@ -94,7 +94,7 @@ final class GroupService: @unchecked Sendable {
         self.account = account
         self.home = home
         self.start = start
-        branches = group.map { _ in BranchOfMember() }
+        branches = group.map { _ in TrackerBox() }
         living = Atomic(branches.count)
     }
 
@@ -120,15 +120,15 @@ final class GroupService: @unchecked Sendable {
 
     func begin(_ listener: Listener) {
         self.listener = listener
-        home.beginOutsideWork()
+        home.beginExternalWork()
         // At its limit the listener waits for nothing that would tell it of the loop's end.
-        endWatch = home.whenEnded { self.homeHasEnded() }
+        endWatch = home.whenEnded { self.listenerLoopDidEnd() }
         // Weak: a group that somebody still serves on would never be let go, and so never end.
-        endWatchesOfMembers = group.map { remote in remote.whenEnded { [weak self] in self?.memberHasEnded() } }
+        endWatchesOfMembers = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
     }
 
     /// On the thread of a loop of the group, or this one.
-    private func memberHasEnded() {
+    private func memberDidEnd() {
         guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
         home.submit {
             if let listener = self.listener, !listener.isClosed { listener.end(Self.errorOfNoLoop) }
@@ -142,7 +142,7 @@ final class GroupService: @unchecked Sendable {
     /// False if there is no loop any more; then the connection is closed.
     func handOver(_ accepted: Accepted) -> Bool {
         word.add(Counts.oneActive, ordering: .relaxed)
-        let handOff = HandOff(accepted, self)
+        let handOff = ConnectionTransfer(accepted, self)
         while let member = group.pick(balancing) {
             handOff.destination = member
             if member.remote.submit({ handOff.arrive() }) { return true }
@@ -159,19 +159,19 @@ final class GroupService: @unchecked Sendable {
         guard listener.take() != nil else { return }
         home.forgetWhenEnded(endWatch)
         for (remote, watch) in zip(group, endWatchesOfMembers) { remote.forgetWhenEnded(watch) }
-        home.endOutsideWork()
+        home.endExternalWork()
     }
 
-    private func homeHasEnded() {
+    private func listenerLoopDidEnd() {
         let listener = listener.take()
-        listener?.homeHasEnded()
+        listener?.listenerLoopDidEnd()
     }
 
     func drain() { tellBranches { $0.drain() } }
 
     func abortAll() { tellBranches { $0.abortAll() } }
 
-    private func tellBranches(_ body: @escaping @Sendable (ListenerBranch) -> Void) {
+    private func tellBranches(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
         for member in group.members {
             let box = branches[member.index]
             member.remote.submit { if let branch = box.branch { body(branch) } }
@@ -180,10 +180,10 @@ final class GroupService: @unchecked Sendable {
 
     // MARK: On other threads
 
-    func arrived(_ handOff: HandOff, _ accepted: Accepted, on member: LoopGroup.Member) {
-        let loop = EventLoop.ofThisThread
+    func arrived(_ handOff: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
+        let loop = EventLoop.ofCurrentThread
         let box = branches[member.index]
-        let branch = box.branch ?? ListenerBranch(on: loop, account)
+        let branch = box.branch ?? ConnectionTracker(on: loop, account)
         branch.lingeringLimit = lingeringLimitOfLoop
         box.branch = branch
         start(branch, accepted.connection(on: loop), handOff)
@@ -191,11 +191,11 @@ final class GroupService: @unchecked Sendable {
 
     /// The listener gets a message only where a change makes a difference to it: there was no room, or this was the last
     /// connection. A message for each would cost more than the rest.
-    func oneIsDone(wasLingering: Bool) {
+    func connectionDidEnd(wasLingering: Bool) {
         let change = wasLingering ? Counts.oneLingering : Counts.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
         guard !wasLingering && Counts.active(left) == limit - 1 || left == Counts.closed else { return }
-        home.submit { self.listener?.oneIsDone() }
+        home.submit { self.listener?.connectionDidEnd() }
     }
 
     func connectionDidBeginLingering() {
@@ -208,8 +208,8 @@ final class GroupService: @unchecked Sendable {
 /// whatever has become of the loop.
 // @unchecked: `accepted` is touched by the job that takes it, on the loop's thread, or at the end of this object; `isDone` and
 // `isLingering` on that thread, and then; `destination` before the job is on its way, and afterwards only read.
-final class HandOff: @unchecked Sendable {
-    private let service: GroupService
+final class ConnectionTransfer: @unchecked Sendable {
+    private let service: GroupServer
     private var accepted: Accepted?
     /// Whether its handler has come to an end, and its descriptor is closed.
     var isDone = false
@@ -222,7 +222,7 @@ final class HandOff: @unchecked Sendable {
         }
     }
 
-    init(_ accepted: Accepted, _ service: GroupService) {
+    init(_ accepted: Accepted, _ service: GroupServer) {
         self.accepted = accepted
         self.service = service
     }
@@ -231,8 +231,8 @@ final class HandOff: @unchecked Sendable {
         // The loop has ended before it took it.
         if let accepted { _ = Glibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
-        if !isDone { service.account.isLost() }
-        service.oneIsDone(wasLingering: isLingering)
+        if !isDone { service.account.countLost() }
+        service.connectionDidEnd(wasLingering: isLingering)
     }
 
     func didBeginLingering() {

@@ -47,16 +47,16 @@ public final class Listener {
     public internal(set) var refusedConnections = 0
 
     let loop: EventLoop
-    let doors: [ListenerDoor]
-    let claims = ListenerClaims()
+    let doors: [AcceptSocket]
+    let claims = AcceptQueue()
     var isClosed = false
     var isDraining = false
     var drain: ListenerDrain?
-    let account = DrainAccount()
+    let account = DrainCounters()
     /// What it serves on its own loop.
-    let branch: ListenerBranch
+    let branch: ConnectionTracker
     /// What it serves on a group of loops.
-    var group: GroupService?
+    var group: GroupServer?
     private var backOff: EventLoop.Timer?
     private var isInTrouble = false
     /// The descriptor that is closed to accept those who are refused.
@@ -72,8 +72,8 @@ public final class Listener {
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         localAddresses = sockets.map(\.address)
-        doors = sockets.map(ListenerDoor.init)
-        branch = ListenerBranch(on: loop, account)
+        doors = sockets.map(AcceptSocket.init)
+        branch = ConnectionTracker(on: loop, account)
         claims.listener = self
         branch.listener = self
         // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
@@ -83,13 +83,13 @@ public final class Listener {
     // With the loop goes what has held us: the pause of `backOff`, or the handlers of connections that were running.
     deinit {
         if loop.isOwnedByThisThread && !isClosed { release() }
-        loop.putInOrder {
+        loop.performCleanup {
             [loop, doors, backOff, reserve, drain, claims, active = openConnections, isOpen = !isClosed] in
             // Else nobody waits for it, or it would be held.
             if isOpen {
                 if !loop.hasEnded { backOff?.cancel() }
                 for door in doors { door.letGo(on: loop) }
-                if let reserve { loop.letGo(of: reserve) }
+                if let reserve { loop.closeDescriptor(reserve) }
             }
             drain?.finish(active: active)
             claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
@@ -121,7 +121,7 @@ public final class Listener {
 
     // MARK: Accepting
 
-    func isReady(_ door: ListenerDoor) {
+    func acceptReady(on door: AcceptSocket) {
         // Before it calls out: a handler may turn the loop.
         updateInterest()
         for _ in 0..<Self.budget where !isClosed && hasRoom {
@@ -131,7 +131,7 @@ public final class Listener {
     }
 
     /// Answers whether there may be more.
-    private func acceptOne(_ door: ListenerDoor) -> Bool {
+    private func acceptOne(_ door: AcceptSocket) -> Bool {
         var storage = sockaddr_storage()
         let result = loop.kernel.accept(door.socket.fd, &storage)
         guard result < 0 else {
@@ -170,7 +170,7 @@ public final class Listener {
     }
 
     /// A connection of `serve` is no more.
-    func oneIsDone() {
+    func connectionDidEnd() {
         if let drain, openConnections == 0 { drain.finish(active: 0) }
         updateInterest()
         finishIfDone()
@@ -207,13 +207,13 @@ public final class Listener {
 
     // MARK: Ending
 
-    func loopIsEnding() {
+    func loopWillEnd() {
         if !isClosed { end(SystemError(.accept, ECANCELED, detail: "the loop has ended")) }
     }
 
     /// With connections on other loops, of which it will not hear any more.
-    func homeHasEnded() {
-        loopIsEnding()
+    func listenerLoopDidEnd() {
+        loopWillEnd()
         drain?.finish(active: openConnections)
         claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
     }

@@ -9,7 +9,7 @@ extension Connection {
     /// - Throws: `SystemError` of `socketpair`, such as `EMFILE`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         let ends = try loop.kernel.socketPair()
         let make = { (fd: CInt) in
             loop.forget(fd)
@@ -26,7 +26,7 @@ extension Connection {
     /// - Throws: `SystemError` of `pipe2`, such as `EMFILE`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         let ends = try loop.kernel.pipe()
         for fd in [ends.0, ends.1] { loop.forget(fd) }
         return (
@@ -44,7 +44,7 @@ extension Connection {
     ///   for; `EBADF` for a number that is no descriptor.
     @available(*, noasync, message: "an async function has no loop of its own")
     public convenience init(adopting fd: CInt) throws(SystemError) {
-        let loop = EventLoop.ofThisThread
+        let loop = EventLoop.ofCurrentThread
         let kernel = loop.kernel
         let traits = try Self.traits(of: fd, loop)
         let flags = try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)")
@@ -88,7 +88,7 @@ extension Connection {
         }
     }
 
-    private static func direction(of fd: CInt, _ kernel: Kernel) throws(SystemError) -> Traits {
+    private static func direction(of fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Traits {
         let flags = CInt(try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)"))
         switch flags & O_ACCMODE {
         case O_RDONLY: return .reads

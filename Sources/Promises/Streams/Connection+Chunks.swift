@@ -24,7 +24,7 @@ extension Connection {
     public func forEachChunk<Done: Thenable>(
         _ body: @escaping (RawSpan) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Done.T == Void {
-        let core = startChunks(isReadAhead: false) { try body($0).asPromise() }.core
+        let core = startChunks(readsAhead: false) { try body($0).asPromise() }.core
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
@@ -35,7 +35,7 @@ extension Connection {
     public func forEachChunk(
         _ body: @escaping (RawSpan) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let core = startChunks(isReadAhead: true) {
+        let core = startChunks(readsAhead: true) {
             try body($0)
             return .value
         }.core
@@ -44,21 +44,21 @@ extension Connection {
 
     @usableFromInline
     func startChunks(
-        isReadAhead: Bool, _ body: @escaping (RawSpan) throws -> Promise<Void>
+        readsAhead: Bool, _ body: @escaping (RawSpan) throws -> Promise<Void>
     ) -> Promise<Void> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
-        if isReadAhead { self.isReadAhead = true }
+        if readsAhead { self.readsAhead = true }
         isReadTaken = true
         let core = IOPromise(running: ChunkStep.self, self)
         // It begins with a job: bytes that are here already are no reason to call the body inside this call.
         core.upstream.store(Upstream.taken, ordering: .relaxed)
         core.retain()
-        core.wait(for: Core.void, andRun: ChunkStep(chunks: ChunkLoop(self, body)))
+        core.wait(for: PromiseCore.void, andRun: ChunkStep(chunks: ChunkLoop(self, body)))
         return Promise(core)
     }
 
     /// Reads once for it.
-    func readChunk(_ core: Core) {
+    func readChunk(_ core: PromiseCore) {
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
@@ -77,13 +77,13 @@ extension Connection {
     }
 
     /// Takes the step out of a core that waits for input.
-    func takeStep(_ core: Core) -> ChunkStep {
+    func takeStep(_ core: PromiseCore) -> ChunkStep {
         core.upstream.store(Upstream.taken, ordering: .relaxed)
         return core.take(ChunkStep.self)
     }
 
     /// Lets it wait for input. There is no word in the core about a source: to cancel it is the connection's business.
-    fileprivate func demand(_ step: consuming ChunkStep, _ core: Core) {
+    fileprivate func demand(_ step: consuming ChunkStep, _ core: PromiseCore) {
         core.store(step)
         core.upstream.store(0, ordering: .relaxed)
         pendingRead = (core, Self.chunkwise)
@@ -121,7 +121,7 @@ struct ChunkStep: Operation {
     typealias Output = Void
     let chunks: ChunkLoop
 
-    func run(_ source: Source<Void>, _ core: Core) {
+    func run(_ source: Source<Void>, _ core: PromiseCore) {
         guard source.isFulfilled else {
             chunks.end()
             return core.finish(rejectedAs: source.reference)
@@ -131,7 +131,7 @@ struct ChunkStep: Operation {
     }
 
     /// To the next chunk.
-    private func goOn(_ core: Core) {
+    private func goOn(_ core: PromiseCore) {
         let connection = chunks.connection
         if connection.phase != .open {
             chunks.end()
@@ -145,15 +145,15 @@ struct ChunkStep: Operation {
     }
 
     /// Calls the body.
-    func hand(_ bytes: UnsafeRawBufferPointer, _ core: Core) {
-        let inner: Core
+    func hand(_ bytes: UnsafeRawBufferPointer, _ core: PromiseCore) {
+        let inner: PromiseCore
         do { inner = try chunks.body(bytes.bytes).core } catch {
             chunks.end()
             if core.isOpen { core.reject(error) }
             return
         }
         // It may have cancelled us.
-        guard core.isOpen else { return inner.cancelUnlessWanted() }
+        guard core.isOpen else { return inner.cancelIfUnobserved() }
         // With more at hand the next chunk is the next job's: else the stack would be as deep as that is long.
         if inner.settled?.kind == State.fulfilled && !chunks.connection.hasInput { return goOn(core) }
         core.retain()
@@ -161,7 +161,7 @@ struct ChunkStep: Operation {
     }
 
     /// The stream has come to its end.
-    func finish(_ core: Core) {
+    func finish(_ core: PromiseCore) {
         chunks.end()
         if let failure = chunks.connection.failure { core.reject(failure) } else { core.fulfill(()) }
     }

@@ -30,12 +30,12 @@ extension Connection {
             return refuseShutdown(ENOTSOCK, "one side alone can only be ended at a socket")
         }
         if let failure { return Promise(error: failure) }
-        if let ending = rare?.ending { return Promise(ending) }
+        if let ending = cold?.ending { return Promise(ending) }
         if writeSide == .open {
             writeSide = .ending
             if outgoing != nil {
-                let core = Core(root: Void.self)
-                rarities.ending = core
+                let core = PromiseCore(root: Void.self)
+                makeColdState.ending = core
                 return Promise(core)
             }
             endWriteSide()
@@ -56,8 +56,8 @@ extension Connection {
         } else if phase == .open {
             release(as: .shutDown)
         }
-        guard let promise = rare?.ending else { return }
-        rare?.ending = nil
+        guard let promise = cold?.ending else { return }
+        cold?.ending = nil
         promise.fulfill(())
     }
 
@@ -107,15 +107,15 @@ extension Connection {
             abort()
             return .value
         }
-        let rare = rarities
-        if let closing = rare.closing {
+        let cold = makeColdState
+        if let closing = cold.closing {
             if lingerTime != nil { limitClose(to: lingerTime) }
             return Guarantee(closing)
         }
-        let core = Core(root: Void.self)
-        rare.closing = core
+        let core = PromiseCore(root: Void.self)
+        cold.closing = core
         phase = .flushing
-        rare.idleTimer?.cancel()
+        cold.idleTimer?.cancel()
         cancelRead()
         // An inline handler of that read may have aborted it.
         if phase == .flushing {
@@ -128,7 +128,7 @@ extension Connection {
             }
         }
         // An inline handler of that read may have given it a time of its own.
-        if phase.hasDescriptor && rare.closingTimer == nil { limitClose(to: lingerTime) }
+        if phase.hasDescriptor && cold.closingTimer == nil { limitClose(to: lingerTime) }
         return Guarantee(core)
     }
 
@@ -140,16 +140,16 @@ extension Connection {
 
     /// Reads to nobody; ends the connection when the peer has ended.
     func discardInput() {
-        guard phase == .lingering, let rare else { return }
+        guard phase == .lingering, let cold else { return }
         let buffer = loop.scratch
         let count = loop.kernel.receive(fd, buffer.baseAddress!, buffer.count)
         if count == -Int(EAGAIN) {
             noteFutileReadiness(readCall)
             return updateInterest()
         }
-        rare.discarded += max(count, 0)
+        cold.discarded += max(count, 0)
         if count <= 0 { return release() }
-        if rare.discarded > Self.closeDiscardLimit { return abort() }
+        if cold.discarded > Self.closeDiscardLimit { return abort() }
         updateInterest()
     }
 

@@ -16,14 +16,14 @@ extension Connection {
     /// Limits the close that has begun to `lingerTime` from now, without a check for progress; a time of zero or less ends it
     /// now. Without a time the limits are the default ones.
     func limitClose(to lingerTime: Duration?) {
-        guard let rare else { return }
-        rare.closingTimer?.cancel()
+        guard let cold else { return }
+        cold.closingTimer?.cancel()
         if let lingerTime, lingerTime <= .zero { return endCloseNow() }
-        rare.checksCloseProgress = lingerTime == nil
+        cold.checksCloseProgress = lingerTime == nil
         // What reads a pipe or a terminal is a program of this machine, which may take its time as long as it goes on.
         let limit = lingerTime ?? (traits.contains(.socket) ? Self.closeTimeLimit : nil)
-        rare.closeDeadline = limit.map { loop.now.advanced(by: $0) }
-        scheduleCloseCheck(rare)
+        cold.closeDeadline = limit.map { loop.now.advanced(by: $0) }
+        scheduleCloseCheck(cold)
     }
 
     private func endCloseNow() {
@@ -31,13 +31,13 @@ extension Connection {
         if phase == .lingering { release() } else { abort() }
     }
 
-    private func scheduleCloseCheck(_ rare: Rarities) {
-        let check = rare.checksCloseProgress ? loop.now.advanced(by: Self.closeCheckInterval) : nil
-        guard let first = [check, rare.closeDeadline].compactMap(\.self).min() else { return }
-        rare.closeProgress = closeProgress
+    private func scheduleCloseCheck(_ cold: ColdState) {
+        let check = cold.checksCloseProgress ? loop.now.advanced(by: Self.closeCheckInterval) : nil
+        guard let first = [check, cold.closeDeadline].compactMap(\.self).min() else { return }
+        cold.closeProgress = closeProgress
         // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that flushes,
         // retains the connection.
-        rare.closingTimer = loop.schedule(at: first) { [unowned self] in checkClose() }
+        cold.closingTimer = loop.schedule(at: first) { [unowned self] in checkClose() }
     }
 
     private func checkClose() {
@@ -45,13 +45,13 @@ extension Connection {
         // it has looked at.
         if phase == .flushing { flush() }
         if phase == .lingering { discardInput() }
-        guard phase.hasDescriptor, let rare else { return }
-        let isLate = rare.closeDeadline.map { $0 <= loop.now } ?? false
+        guard phase.hasDescriptor, let cold else { return }
+        let isLate = cold.closeDeadline.map { $0 <= loop.now } ?? false
         let minimum = traits.contains(.socket) ? Self.closeProgressMinimum : 1
-        if isLate || closeProgress - rare.closeProgress < minimum {
+        if isLate || closeProgress - cold.closeProgress < minimum {
             abort()
         } else {
-            scheduleCloseCheck(rare)
+            scheduleCloseCheck(cold)
             updateInterest()
         }
     }
@@ -60,6 +60,6 @@ extension Connection {
     /// still reading is often no longer in the queue here.
     private var closeProgress: Int {
         let unsent = traits.contains(.tcp) ? socket.unacknowledgedBytes : 0
-        return bytesSent - unsent + (rare?.discarded ?? 0)
+        return bytesSent - unsent + (cold?.discarded ?? 0)
     }
 }

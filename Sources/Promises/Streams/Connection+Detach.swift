@@ -24,7 +24,7 @@ extension Connection {
         // As in `release`, but for the closing. Whose number it is now nobody knows here, so it is never touched again.
         phase = .closed
         interest = []
-        rare?.idleTimer?.cancel()
+        cold?.idleTimer?.cancel()
         loop.forget(fd)
         return fd
     }

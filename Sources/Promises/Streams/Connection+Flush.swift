@@ -13,11 +13,11 @@ extension Connection {
     /// Each write that waits counts with its bytes and 192 more, for its promise and its place in the queue; an empty one
     /// too. So 4 MiB are 4 MiB of large writes, and 21,700 writes of one byte.
     public var writeQueueLimit: Int {
-        get { rare?.writeQueueLimit ?? Self.defaultWriteQueueLimit }
+        get { cold?.writeQueueLimit ?? Self.defaultWriteQueueLimit }
         set {
-            rarities.writeQueueLimit = newValue
-            noteCongestion()
-            relieve()
+            makeColdState.writeQueueLimit = newValue
+            updateCongestion()
+            signalWritableIfNeeded()
         }
     }
 
@@ -68,7 +68,7 @@ extension Connection {
     @usableFromInline
     func send(_ buffers: [[UInt8]]) -> Promise<Void> {
         let count = buffers.reduce(0) { $0 + $1.count }
-        if count <= WriteQueue.gatherSize {
+        if count <= WriteQueue.coalesceLimit {
             var joined: [UInt8] = []
             joined.reserveCapacity(count)
             for buffer in buffers { joined += buffer }
@@ -155,7 +155,7 @@ extension Connection {
     /// A write stands in the queue.
     private func queued(_ core: WritePromise, _ queue: WriteQueue) -> Promise<Void> {
         outgoing = queue
-        noteCongestion()
+        updateCongestion()
         updateInterest()
         return Promise(core)
     }
@@ -180,7 +180,7 @@ extension Connection {
     func flush() {
         guard let queue = outgoing else { return }
         for call in 0..<16 {
-            let (result, offered) = queue.withPieces { transmit($0) }
+            let (result, offered) = queue.withIOVectors { transmit($0) }
             if result == -Int(EAGAIN) {
                 if call == 0 { noteFutileReadiness(writeCall) }
                 break
@@ -194,35 +194,35 @@ extension Connection {
             // Less than it was offered: the kernel has no more room.
             if queue.isEmpty || result < offered { break }
         }
-        if queue.isEmpty { allIsSent() }
-        relieve()
+        if queue.isEmpty { writesDidFinish() }
+        signalWritableIfNeeded()
     }
 
-    private func allIsSent() {
+    private func writesDidFinish() {
         outgoing = nil
         if writeSide == .ending { endWriteSide() }
         if phase == .flushing { linger() }
     }
 
-    func withdrawWrite(_ promise: Core) -> Bool {
-        if rare?.writable === promise {
-            rare?.writable = nil
+    func withdrawWrite(_ promise: PromiseCore) -> Bool {
+        if cold?.writable === promise {
+            cold?.writable = nil
             return true
         }
         guard let outgoing, let write = promise as? WritePromise, outgoing.withdraw(write) else { return false }
-        if outgoing.isEmpty { allIsSent() }
+        if outgoing.isEmpty { writesDidFinish() }
         updateInterest()
-        relieve()
+        signalWritableIfNeeded()
         return true
     }
 
     func failWrites() {
         guard let failure else { return }
-        let promises = (outgoing?.promises ?? []) + (rare?.ending.map { [$0] } ?? [])
+        let promises = (outgoing?.promises ?? []) + (cold?.ending.map { [$0] } ?? [])
         outgoing = nil
-        rare?.ending = nil
+        cold?.ending = nil
         for promise in promises { promise.reject(failure) }
-        relieve()
+        signalWritableIfNeeded()
     }
 }
 
@@ -242,7 +242,7 @@ private final class FlushJob: Job {
 
     /// The loop ends, and the poller did not know that something waits.
     override func discardAndRelease() {
-        connection.loopIsEnding()
+        connection.loopWillEnd()
         super.discardAndRelease()
     }
 }

@@ -63,18 +63,18 @@ extension Connection {
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        if refusalToRead == nil { isReadAhead = true }
+        if refusalToRead == nil { readsAhead = true }
         let series = eachLine(limit) {
             try body($0)
-            return Core.void
+            return PromiseCore.void
         }
         return Promise(series.start(series.makeCore().traced(root: "forEachLine", Promise<Void>.self, file, line)))
     }
 
     /// By turns a line and what the body makes of it.
-    private func eachLine(_ limit: Int, _ body: @escaping (String) throws -> Core) -> Series<Void> {
+    private func eachLine(_ limit: Int, _ body: @escaping (String) throws -> PromiseCore) -> SequentialOperation<Void> {
         var isReading = false
-        return Series { [self] source, core in
+        return SequentialOperation { [self] source, core in
             isReading.toggle()
             if isReading { return startLine(limit).core }
             guard let source, let line = source._withUnsafeGuaranteedRef({ $0.value(as: String?.self) }) else {
@@ -107,57 +107,57 @@ extension Connection {
         Promise(error: SystemError(readCall, EINVAL, detail: detail))
     }
 
-    private func start<Value>(_ frame: Frame) -> Promise<Value> {
+    private func start<Value>(_ frame: FrameDecoder) -> Promise<Value> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
         let core = IOPromise(Value.self, self)
-        let rare = rarities
-        rare.frame = (core, frame)
+        let cold = makeColdState
+        cold.frame = (core, frame)
         isReadTaken = true
         demandsInput = true
-        rare.input.beginSearch()
-        serveFrame(rare)
+        cold.input.beginSearch()
+        serveFrame(cold)
         updateInterest()
         return Promise(core)
     }
 
     func readForFrame() {
-        guard demandsInput, let rare, let (_, frame) = rare.frame else { return }
+        guard demandsInput, let cold, let (_, frame) = cold.frame else { return }
         let buffer = loop.scratch
-        let count = receive(into: buffer, atMost: frame.appetite(rare.input))
+        let count = receive(into: buffer, atMost: frame.bytesNeeded(cold.input))
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         if count > 0 {
             noteReceived(count)
-            if case .exactly(let total) = frame, rare.input.count == 0 { rare.input.reserve(min(total, 1 << 20)) }
-            rare.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            if case .exactly(let total) = frame, cold.input.count == 0 { cold.input.reserve(min(total, 1 << 20)) }
+            cold.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             hasInput = true
         } else {
             noteEnd(count)
         }
-        serveFrame(rare)
+        serveFrame(cold)
         if count < 0 { failWrites() }
     }
 
     /// Settles the frame that waits, if it can be.
-    private func serveFrame(_ rare: Rarities) {
-        guard let (promise, frame) = rare.frame else { return }
-        let answer: Frame.Answer
-        switch frame.answer(&rare.input) {
+    private func serveFrame(_ cold: ColdState) {
+        guard let (promise, frame) = cold.frame else { return }
+        let answer: FrameDecoder.Answer
+        switch frame.answer(&cold.input) {
         case .wanting where !hasEnded: return
         case .wanting:
             if let failure {
                 answer = .refused(failure)
-            } else if rare.input.count == 0, frame.mayBeMissing {
+            } else if cold.input.count == 0, frame.mayBeMissing {
                 answer = frame.nothing
             } else {
-                answer = .refused(StreamError.endedEarly(expected: frame.expectation, got: rare.input.count))
+                answer = .refused(StreamError.endedEarly(expected: frame.expectation, got: cold.input.count))
             }
         case let made: answer = made
         }
         // All is as it will be before somebody is told.
-        rare.frame = nil
+        cold.frame = nil
         isReadTaken = false
         demandsInput = false
-        hasInput = rare.input.count > 0
+        hasInput = cold.input.count > 0
         switch answer {
         case .bytes(let bytes): promise.fulfill(bytes)
         case .delimited(let bytes): promise.fulfill(bytes)

@@ -14,18 +14,18 @@ extension Connection {
     /// Activity costs a reading of the clock, about 25 ns. The timer looks at it when it fires and goes on for the rest, so
     /// that it is moved once a period and not once a message.
     public var idleTimeout: Duration? {
-        get { rare?.idleTimeout }
+        get { cold?.idleTimeout }
         set {
             // A server that has no time-out says so for each connection; that is to cost nothing.
-            if newValue == nil && rare == nil { return }
-            let rare = rarities
-            rare.idleTimeout = newValue
-            rare.idleTimer?.cancel()
-            rare.idleTimer = nil
+            if newValue == nil && cold == nil { return }
+            let cold = makeColdState
+            cold.idleTimeout = newValue
+            cold.idleTimer?.cancel()
+            cold.idleTimer = nil
             lastActivity = Self.notWatched
             guard phase == .open, let newValue, newValue > .zero else { return }
             lastActivity = loop.now
-            armIdleTimer(rare, newValue)
+            armIdleTimer(cold, newValue)
         }
     }
 
@@ -37,27 +37,27 @@ extension Connection {
         if lastActivity != Self.notWatched { lastActivity = loop.now }
     }
 
-    private func armIdleTimer(_ rare: Rarities, _ timeout: Duration) {
-        rare.seemsIdle = false
-        rare.idleTimer = loop.schedule(at: lastActivity.advanced(by: timeout)) { [weak self] in self?.idleTimerFired() }
+    private func armIdleTimer(_ cold: ColdState, _ timeout: Duration) {
+        cold.seemsIdle = false
+        cold.idleTimer = loop.schedule(at: lastActivity.advanced(by: timeout)) { [weak self] in self?.idleTimerFired() }
     }
 
     private func idleTimerFired() {
-        guard phase == .open, !hasFailed, let rare, let timeout = rare.idleTimeout else { return }
+        guard phase == .open, !hasFailed, let cold, let timeout = cold.idleTimeout else { return }
         let now = loop.now
         let deadline = lastActivity.advanced(by: timeout)
-        guard deadline <= now else { return armIdleTimer(rare, timeout) }
+        guard deadline <= now else { return armIdleTimer(cold, timeout) }
         // What has become ready with this timer has its turn first. After a stall of the loop, or of the machine, that may be
         // the handlers of many connections: they get as much time as was lost.
-        guard rare.seemsIdle else {
-            rare.seemsIdle = true
+        guard cold.seemsIdle else {
+            cold.seemsIdle = true
             let lost = min(deadline.duration(to: now), timeout)
-            rare.idleTimer = loop.schedule(after: lost) { [weak self] in self?.idleTimerFired() }
+            cold.idleTimer = loop.schedule(after: lost) { [weak self] in self?.idleTimerFired() }
             return
         }
         if isReadyInKernel {
             lastActivity = now
-            return armIdleTimer(rare, timeout)
+            return armIdleTimer(cold, timeout)
         }
         let error = SystemError(readCall, ETIMEDOUT, detail: "idle for \(timeout)")
         failure = error

@@ -74,7 +74,7 @@ extension Connection {
     func readNow() {
         guard let (promise, limit) = pendingRead else { return readForFrame() }
         if limit == Self.chunkwise { return readChunk(promise) }
-        if bitsOfLastRead > Self.bitsOfLittle { return readMuch(promise, min(limit, 65536)) }
+        if sizeClassOfLastRead > Self.bitsOfLittle { return readMuch(promise, min(limit, 65536)) }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: limit)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
@@ -88,8 +88,8 @@ extension Connection {
     /// Right into an array, as large as the last read lets expect: the next power of two. What does not fit is read in the
     /// next turn, with more room.
     @inline(never)
-    private func readMuch(_ promise: Core, _ limit: Int) {
-        let room = min(limit, 1 << bitsOfLastRead)
+    private func readMuch(_ promise: PromiseCore, _ limit: Int) {
+        let room = min(limit, 1 << sizeClassOfLastRead)
         var count = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
             count = receive(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
@@ -101,12 +101,12 @@ extension Connection {
 
     /// Settles a read with what the kernel has answered.
     @inline(__always)
-    private func hand(_ count: Int, to promise: Core, _ bytes: () -> [UInt8]) {
+    private func hand(_ count: Int, to promise: PromiseCore, _ bytes: () -> [UInt8]) {
         pendingRead = nil
         let outcome: ReadOutcome
         if count > 0 {
             noteReceived(count)
-            bitsOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
+            sizeClassOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
             outcome = .bytes(bytes())
         } else {
             noteEnd(count)
@@ -123,18 +123,18 @@ extension Connection {
             guard limit == Self.chunkwise else { return promise.fulfill(ReadOutcome.failed(error)) }
             takeStep(promise).chunks.end()
             promise.reject(error)
-        } else if demandsInput, let rare, let (promise, _) = rare.frame {
+        } else if demandsInput, let cold, let (promise, _) = cold.frame {
             demandsInput = false
             isReadTaken = false
-            rare.frame = nil
+            cold.frame = nil
             promise.reject(error)
         }
     }
 
     /// A read of the other forms was cancelled.
-    func withdrawFrame(_ promise: Core) -> Bool {
-        guard demandsInput, let rare, rare.frame?.promise === promise else { return false }
-        rare.frame = nil
+    func withdrawFrame(_ promise: PromiseCore) -> Bool {
+        guard demandsInput, let cold, cold.frame?.promise === promise else { return false }
+        cold.frame = nil
         demandsInput = false
         isReadTaken = false
         updateInterest()
@@ -145,15 +145,15 @@ extension Connection {
 
     /// At most so many of the bytes that were read and not asked for.
     func takeInput(_ count: Int) -> [UInt8] {
-        guard let rare else { return [] }
-        let bytes = rare.input.take(min(count, rare.input.count))
-        hasInput = rare.input.count > 0
+        guard let cold else { return [] }
+        let bytes = cold.input.take(min(count, cold.input.count))
+        hasInput = cold.input.count > 0
         return bytes
     }
 
     func dropInput() {
-        guard hasInput, let rare else { return }
+        guard hasInput, let cold else { return }
         hasInput = false
-        rare.input = InputBuffer()
+        cold.input = InputBuffer()
     }
 }

@@ -12,12 +12,12 @@ extension Connection {
     /// These are the bytes of the writes alone. Where they are so small that `writeQueueLimit`, which counts what a write
     /// takes beside them, is reached first, `isWritable` goes at that limit and comes back at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
-        get { rare?.watermarks ?? Self.defaultWatermarks }
+        get { cold?.watermarks ?? Self.defaultWatermarks }
         set {
             let high = max(newValue.high, 1)
-            rarities.watermarks = (low: min(max(newValue.low, 0), high - 1), high: high)
-            noteCongestion()
-            relieve()
+            makeColdState.watermarks = (low: min(max(newValue.low, 0), high - 1), high: high)
+            updateCongestion()
+            signalWritableIfNeeded()
         }
     }
 
@@ -39,30 +39,30 @@ extension Connection {
     /// has failed.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-        Guarantee(awaitRelief().core.traced(root: "writable", Guarantee<Void>.self, file, line))
+        Guarantee(waitUntilWritable().core.traced(root: "writable", Guarantee<Void>.self, file, line))
     }
 
     @usableFromInline
-    func awaitRelief() -> Guarantee<Void> {
+    func waitUntilWritable() -> Guarantee<Void> {
         guard isCongested else { return .value }
-        let rare = rarities
-        let core = rare.writable ?? IOPromise(Void.self, self)
-        rare.writable = core
+        let cold = makeColdState
+        let core = cold.writable ?? IOPromise(Void.self, self)
+        cold.writable = core
         return Guarantee(core)
     }
 
-    func noteCongestion() {
+    func updateCongestion() {
         if !isCongested && (queuedBytes >= writeWatermarks.high || isFull) { isCongested = true }
     }
 
     /// Tells who waits that there is room, if that is so. The last thing that a flush does: who is told may write
     /// again.
-    func relieve() {
+    func signalWritableIfNeeded() {
         guard isCongested, queuedBytes <= writeWatermarks.low else { return }
         if let outgoing, outgoing.weight > writeQueueLimit / 2 { return }
         isCongested = false
-        guard let core = rare?.writable else { return }
-        rare?.writable = nil
+        guard let core = cold?.writable else { return }
+        cold?.writable = nil
         core.fulfill(())
     }
 }

@@ -55,7 +55,7 @@ extension Connection {
     public func writeAll<Chunks: Sequence>(
         _ chunks: Chunks, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Chunks.Element == [UInt8] {
-        let series = Series<Void>(each: chunks) { [self] chunk in send(chunk).core }
+        let series = SequentialOperation<Void>(each: chunks) { [self] chunk in send(chunk).core }
         return Promise(series.start(series.makeCore().traced(root: "writeAll", Promise<Void>.self, file, line)))
     }
 }
@@ -77,8 +77,8 @@ public func pipe(
     line: UInt = #line
 ) -> Promise<Int> {
     // What goes through is not answered here, so nobody knows whether the peers are waiting.
-    source.isReadAhead = true
-    sink.isReadAhead = true
+    source.readsAhead = true
+    sink.readsAhead = true
     var count = 0
     let all = source.forEachChunk(
         { chunk -> Promise<Void> in

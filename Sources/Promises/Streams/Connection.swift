@@ -19,13 +19,13 @@ import Reactor
 /// queued and then ends, `abort()` drops everything and resets.
 public final class Connection: IOProducer {
     // What every message touches comes first and together, in two cache lines: at a thousand connections the memory
-    // that a message reads costs more than the instructions. What few connections need is in `rare`.
+    // that a message reads costs more than the instructions. What few connections need is in `cold`.
     //
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while anything is called that could come
     // back here. Checked, they cost nine calls of the runtime a message.
     let loop: EventLoop
     /// The read that waits, and how much it takes; or who reads chunk by chunk, with a limit of `chunkwise`.
-    @exclusivity(unchecked) var pendingRead: (promise: Core, limit: Int)?
+    @exclusivity(unchecked) var pendingRead: (promise: PromiseCore, limit: Int)?
     @exclusivity(unchecked) var outgoing: WriteQueue?
     let fd: CInt
     @exclusivity(unchecked) var interest: Interest = []
@@ -36,9 +36,9 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var hasEnded = false
     /// There is a `failure`.
     @exclusivity(unchecked) var hasFailed = false
-    /// Bytes that were read and that nobody has been given yet are in `rare`.
+    /// Bytes that were read and that nobody has been given yet are in `cold`.
     @exclusivity(unchecked) var hasInput = false
-    /// A frame waits for bytes; which, is in `rare`.
+    /// A frame waits for bytes; which, is in `cold`.
     @exclusivity(unchecked) var demandsInput = false
     /// A frame waits, or somebody reads chunk by chunk, perhaps not just now: no other read may begin.
     @exclusivity(unchecked) var isReadTaken = false
@@ -48,11 +48,11 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var isCongested = false
     /// It is, or was, read by somebody who goes on without waiting for what becomes of it: what the peer is owed is not
     /// known here.
-    @exclusivity(unchecked) var isReadAhead = false
+    @exclusivity(unchecked) var readsAhead = false
     /// How many bits it takes to count the bytes that the last read has brought; what is expected of the next.
-    @exclusivity(unchecked) var bitsOfLastRead: UInt8 = 0
+    @exclusivity(unchecked) var sizeClassOfLastRead: UInt8 = 0
     /// How many answers `busy` was told of that have not settled.
-    @exclusivity(unchecked) var answersUnderWay: Int32 = 0
+    @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     /// `notWatched` where there is no idle time-out.
     @exclusivity(unchecked) var lastActivity = Connection.notWatched
     /// The turn of the loop in which bytes were last sent at once.
@@ -61,7 +61,7 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
     /// Bytes that the kernel has taken so far.
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
-    @exclusivity(unchecked) var rare: Rarities?
+    @exclusivity(unchecked) var cold: ColdState?
 
     /// The peer's address; `nil` if the kernel no longer knew it, and where peers have none.
     public let peerAddress: SocketAddress?
@@ -83,21 +83,21 @@ public final class Connection: IOProducer {
     deinit {
         guard phase.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
-        loop.putInOrder { [loop, fd, rare] in
+        loop.performCleanup { [loop, fd, cold] in
             if !loop.hasEnded {
-                rare?.closingTimer?.cancel()
-                rare?.idleTimer?.cancel()
+                cold?.closingTimer?.cancel()
+                cold?.idleTimer?.cancel()
             }
-            loop.letGo(of: fd)
-            rare?.closing?.fulfill(())
+            loop.closeDescriptor(fd)
+            cold?.closing?.fulfill(())
         }
     }
 
     /// What is there only for the few connections that need it.
-    var rarities: Rarities {
-        if let rare { return rare }
-        let made = Rarities()
-        rare = made
+    var makeColdState: ColdState {
+        if let cold { return cold }
+        let made = ColdState()
+        cold = made
         return made
     }
 
@@ -116,7 +116,7 @@ public final class Connection: IOProducer {
     /// queued, and nobody may be at work. A listener that is drained closes such a connection.
     var isIdle: Bool {
         let isWaiting = phase == .open && (pendingRead != nil || demandsInput) && !hasInput
-        return isWaiting && outgoing == nil && !isReadAhead && answersUnderWay == 0
+        return isWaiting && outgoing == nil && !readsAhead && pendingAnswers == 0
     }
 
     /// Bytes of writes that the kernel has not taken yet.
@@ -124,15 +124,15 @@ public final class Connection: IOProducer {
 
     // The first error of the descriptor. The kernel tells it once and then pretends an orderly end.
     var failure: SystemError? {
-        get { hasFailed ? rare?.failure : nil }
+        get { hasFailed ? cold?.failure : nil }
         set {
-            rarities.failure = newValue
+            makeColdState.failure = newValue
             hasFailed = newValue != nil
         }
     }
 
     /// A read was cancelled: what comes is the next one's. Or a write, of which the kernel has nothing yet.
-    func stop(_ promise: Core) -> Bool {
+    func stop(_ promise: PromiseCore) -> Bool {
         guard let (reader, limit) = pendingRead, reader === promise else {
             return withdrawFrame(promise) || withdrawWrite(promise)
         }
@@ -158,13 +158,13 @@ public final class Connection: IOProducer {
         guard phase.hasDescriptor else { return }
         phase = end
         interest = []
-        rare?.closingTimer?.cancel()
-        rare?.idleTimer?.cancel()
+        cold?.closingTimer?.cancel()
+        cold?.idleTimer?.cancel()
         cancelRead()
-        loop.letGo(of: fd)
+        loop.closeDescriptor(fd)
         dropInput()
-        if let closing = rare?.closing {
-            rare?.closing = nil
+        if let closing = cold?.closing {
+            cold?.closing = nil
             closing.fulfill(())
         }
     }
@@ -177,7 +177,7 @@ extension Connection: CustomStringConvertible {
 }
 
 extension Connection: ReadinessHandler {
-    package func loopIsEnding() {
+    package func loopWillEnd() {
         guard phase.hasDescriptor else { return }
         failure = SystemError(writeCall, ECANCELED, detail: "the loop has ended")
         failWrites()
@@ -214,7 +214,7 @@ extension Connection: ReadinessHandler {
     /// The descriptor was ready, and there was neither anything to read nor room to write.
     @inline(never)
     func noteFutileReadiness(_ call: SystemCall) {
-        let progress = bytesReceived &+ bytesSent &+ (rare?.discarded ?? 0)
+        let progress = bytesReceived &+ bytesSent &+ (cold?.discarded ?? 0)
         loop.noteFutileReadiness(
             of: fd, progress: progress,
             SystemError(call, EAGAIN, detail: "\(self), which is reported as ready"))

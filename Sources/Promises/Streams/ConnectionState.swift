@@ -29,11 +29,11 @@ extension Connection {
     }
 
     /// The fields that few connections need: made with the first of them, so that the others cost a pointer.
-    final class Rarities {
+    final class ColdState {
         var failure: SystemError?
         /// The promise of a `shutdownWrite` that waits for the queue.
-        var ending: Core?
-        var closing: Core?
+        var ending: PromiseCore?
+        var closing: PromiseCore?
         var closingTimer: EventLoop.Timer?
         /// When a close is over, whatever the peer does.
         var closeDeadline: EventLoop.Instant?
@@ -52,11 +52,11 @@ extension Connection {
         var writeQueueLimit = Connection.defaultWriteQueueLimit
         var watermarks = Connection.defaultWatermarks
         /// Who waits for the queue to sink.
-        var writable: Core?
+        var writable: PromiseCore?
 
         /// What was read and nobody has been given yet.
         var input = InputBuffer()
-        var frame: (promise: Core, frame: Frame)?
+        var frame: (promise: PromiseCore, frame: FrameDecoder)?
     }
 
     /// In the place of a limit.

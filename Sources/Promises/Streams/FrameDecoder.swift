@@ -1,5 +1,5 @@
 /// What a read waits for that is not content with whatever comes.
-enum Frame {
+enum FrameDecoder {
     case exactly(Int)
     case until([UInt8], limit: Int)
     case line(limit: Int)
@@ -38,7 +38,7 @@ enum Frame {
 
     /// How many more bytes to ask the kernel for. No more than are missing, if that is known: they can then be handed
     /// on in the array in which they were gathered.
-    func appetite(_ input: InputBuffer) -> Int {
+    func bytesNeeded(_ input: InputBuffer) -> Int {
         if case .exactly(let count) = self { count - input.count } else { .max }
     }
 

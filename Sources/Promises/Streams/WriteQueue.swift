@@ -14,12 +14,12 @@ final class WriteQueue {
         let isShared: Bool
         /// Bytes of writes in it that were taken back: they are cut out when the block is next to be sent.
         var void = 0
-        var isDirty: Bool { void > 0 }
+        var needsCompaction: Bool { void > 0 }
         var marks: ClosedRange<Int>
     }
 
     /// A write.
-    private struct Mark {
+    private struct PendingWrite {
         /// `nil` if it was taken back.
         var promise: WritePromise?
         /// How many of its bytes were queued.
@@ -32,8 +32,8 @@ final class WriteQueue {
         var offset: Int
     }
 
-    private var blocks = Numbered<Block>()
-    private var marks = Numbered<Mark>()
+    private var blocks = IndexedQueue<Block>()
+    private var marks = IndexedQueue<PendingWrite>()
     /// How much of the first block is gone, and how much of the first write.
     private var offset = 0
     private var sentOfFirst = 0
@@ -52,7 +52,7 @@ final class WriteQueue {
     var writes: Int { marks.numbers.count - voidMarks }
 
     /// Blocks smaller than this are filled up before another is begun.
-    static var gatherSize: Int { 16_384 }
+    static var coalesceLimit: Int { 16_384 }
     /// IOV_MAX: more pieces the kernel refuses.
     private static var mostPieces: Int { 1024 }
     /// No more than this and one block are offered at once.
@@ -61,7 +61,7 @@ final class WriteQueue {
     var isEmpty: Bool { marks.isEmpty }
 
     /// The promises of the writes that wait.
-    var promises: [Core] { marks.numbers.compactMap { marks[$0].promise } }
+    var promises: [PromiseCore] { marks.numbers.compactMap { marks[$0].promise } }
 
     // MARK: Coming
 
@@ -69,7 +69,7 @@ final class WriteQueue {
     func append(_ bytes: [UInt8], from start: Int = 0, _ promise: WritePromise) {
         let count = bytes.count - start
         if count == 0 { return note(promise, 0, in: 0) }
-        if count <= Self.gatherSize {
+        if count <= Self.coalesceLimit {
             return bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), start > 0, promise) }
         }
         if blocks.isEmpty {
@@ -86,7 +86,7 @@ final class WriteQueue {
     /// The same for bytes that are only lent: they are copied.
     func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: WritePromise) {
         if bytes.isEmpty { return note(promise, 0, in: 0) }
-        if bytes.count > Self.gatherSize {
+        if bytes.count > Self.coalesceLimit {
             appendBlock([UInt8](bytes))
             return note(promise, bytes.count, in: 1, isBegun: isBegun)
         }
@@ -106,8 +106,8 @@ final class WriteQueue {
         }
         for buffer in buffers where !buffer.isEmpty {
             count += buffer.count
-            if small.count + buffer.count > Self.gatherSize { close() }
-            if buffer.count > Self.gatherSize { appendBlock(buffer) } else { small += buffer }
+            if small.count + buffer.count > Self.coalesceLimit { close() }
+            if buffer.count > Self.coalesceLimit { appendBlock(buffer) } else { small += buffer }
         }
         close()
         note(promise, count, in: blocks.end - first)
@@ -118,7 +118,7 @@ final class WriteQueue {
         if !blocks.isEmpty {
             let last = blocks.end - 1
             let place = blocks[last].bytes.count
-            if blocks[last].isShared && place + bytes.count <= Self.gatherSize {
+            if blocks[last].isShared && place + bytes.count <= Self.coalesceLimit {
                 blocks[last].bytes.append(contentsOf: bytes)
                 blocks[last].marks = blocks[last].marks.lowerBound...marks.end
                 return place
@@ -138,7 +138,8 @@ final class WriteQueue {
         promise.number = marks.end
         let first = self.blocks.end - blocks
         marks.append(
-            Mark(promise: promise, count: count, isBegun: isBegun, block: first, blocks: blocks, offset: offset))
+            PendingWrite(promise: promise, count: count, isBegun: isBegun, block: first, blocks: blocks, offset: offset)
+        )
         self.count += count
     }
 
@@ -146,7 +147,7 @@ final class WriteQueue {
 
     /// Calls `body` with what to send next, in at most 1024 pieces, and answers what that answers, and how many bytes
     /// they were. Not at all if only the promises of empty writes are left.
-    func withPieces(_ body: (UnsafeBufferPointer<iovec>) -> Int) -> (result: Int, offered: Int) {
+    func withIOVectors(_ body: (UnsafeBufferPointer<iovec>) -> Int) -> (result: Int, offered: Int) {
         dropFinishedBlocks()
         if blocks.isEmpty { return (0, 0) }
         let most = min(blocks.numbers.count, Self.mostPieces)
@@ -155,7 +156,7 @@ final class WriteQueue {
             var offered = 0
             for number in blocks.numbers {
                 if used == most || offered >= Self.mostBytes { break }
-                if blocks[number].isDirty { clean(number) }
+                if blocks[number].needsCompaction { clean(number) }
                 let skipped = number == blocks.start ? offset : 0
                 let count = blocks[number].bytes.count - skipped
                 if count == 0 { continue }
@@ -172,13 +173,13 @@ final class WriteQueue {
         }
     }
 
-    /// The kernel has taken `count` bytes of what `withPieces` showed. Answers the promises of the writes that are all
+    /// The kernel has taken `count` bytes of what `withIOVectors` showed. Answers the promises of the writes that are all
     /// gone.
-    func advance(_ count: Int) -> [Core] {
+    func advance(_ count: Int) -> [PromiseCore] {
         self.count -= count
         offset += count
         dropFinishedBlocks()
-        var finished: [Core] = []
+        var finished: [PromiseCore] = []
         sentOfFirst += count
         while !marks.isEmpty, marks[marks.start].count <= sentOfFirst {
             let mark = marks.removeFirst()
@@ -189,7 +190,7 @@ final class WriteQueue {
     }
 
     private func dropFinishedBlocks() {
-        while !blocks.isEmpty, !blocks[blocks.start].isDirty, blocks[blocks.start].bytes.count <= offset {
+        while !blocks.isEmpty, !blocks[blocks.start].needsCompaction, blocks[blocks.start].bytes.count <= offset {
             offset -= blocks.removeFirst().bytes.count
         }
         if blocks.isEmpty { offset = 0 }
@@ -227,8 +228,8 @@ final class WriteQueue {
     /// Leaves nothing of what was taken back. Done when that outweighs the rest, so that writes which come and are taken back
     /// behind one that is stuck take no memory, at a constant cost each.
     private func compact() {
-        for number in blocks.numbers where blocks[number].isDirty { clean(number) }
-        var newBlocks = Numbered<Block>()
+        for number in blocks.numbers where blocks[number].needsCompaction { clean(number) }
+        var newBlocks = IndexedQueue<Block>()
         // The new number of each block, or of the next that stays; likewise of the marks.
         var blockNumbers: [Int] = []
         for number in blocks.numbers {
@@ -236,7 +237,7 @@ final class WriteQueue {
             if !blocks[number].bytes.isEmpty { newBlocks.append(blocks[number]) }
         }
         blockNumbers.append(newBlocks.end)
-        var newMarks = Numbered<Mark>()
+        var newMarks = IndexedQueue<PendingWrite>()
         var markNumbers: [Int] = []
         for number in marks.numbers {
             markNumbers.append(newMarks.end)
@@ -286,7 +287,7 @@ final class WritePromise: IOPromise, @unchecked Sendable {
 }
 
 /// A queue whose elements keep the number that they got when they came.
-struct Numbered<Element> {
+struct IndexedQueue<Element> {
     private var elements: ContiguousArray<Element?> = []
     private var head = 0
     /// The number of the first element, and the one that the next to come will get.

@@ -38,7 +38,7 @@ extension ChildProcess {
         workingDirectory: String? = nil, limit: Int = 16 << 20, timeout: Duration? = nil, ownGroup: Bool = false,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<ChildOutput> {
-        let plan = ChildPlan(
+        let plan = SpawnRequest(
             name, isLookedUp: true, arguments: arguments, environment: environment,
             workingDirectory: workingDirectory, hasOwnGroup: ownGroup)
         let child: ChildProcess
@@ -51,7 +51,7 @@ extension ChildProcess {
         }
         let output = Gathered(child.standardOutput!, limit)
         let errors = Gathered(child.standardError!, limit)
-        let end = child.exitOrKill()
+        let end = child.waitOrKill()
         let all = when(fulfilled: [output.all(), errors.all(), end.asVoid()])
         let promise = (timeout.map { all.timeout($0, file: file, line: line) } ?? all).ensure {
             // What has been rejected has not ended.

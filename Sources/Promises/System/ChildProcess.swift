@@ -66,7 +66,7 @@ public final class ChildProcess {
         workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,
         standardError: Stream = .inherit, ownGroup: Bool = false
     ) throws(SystemError) -> ChildProcess {
-        let plan = ChildPlan(
+        let plan = SpawnRequest(
             path, arguments: arguments, environment: environment, workingDirectory: workingDirectory,
             hasOwnGroup: ownGroup)
         return try start(plan, [standardInput, standardOutput, standardError])
@@ -80,14 +80,14 @@ public final class ChildProcess {
         workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,
         standardError: Stream = .inherit, ownGroup: Bool = false
     ) throws(SystemError) -> ChildProcess {
-        let plan = ChildPlan(
+        let plan = SpawnRequest(
             name, isLookedUp: true, arguments: arguments, environment: environment,
             workingDirectory: workingDirectory, hasOwnGroup: ownGroup)
         return try start(plan, [standardInput, standardOutput, standardError])
     }
 
-    static func start(_ plan: ChildPlan, _ streams: [Stream]) throws(SystemError) -> ChildProcess {
-        let loop = EventLoop.ofThisThread
+    static func start(_ plan: SpawnRequest, _ streams: [Stream]) throws(SystemError) -> ChildProcess {
+        let loop = EventLoop.ofCurrentThread
         var plan = plan
         var ours: [Connection?] = []
         var theirs: [CInt] = []
@@ -125,7 +125,7 @@ public final class ChildProcess {
     /// The child's number. After its end it may be another's.
     public var processID: CInt { end.child.process }
 
-    /// How the child ends. Cancelling it, or a chain that waits for it, does nothing to the child; see `exitOrKill()`.
+    /// How the child ends. Cancelling it, or a chain that waits for it, does nothing to the child; see `waitOrKill()`.
     public var exit: Guarantee<ExitStatus> { Guarantee(end.wait(kills: false)) }
 
     /// How the child has ended; `nil` while it runs. Asks no kernel.
@@ -133,7 +133,7 @@ public final class ChildProcess {
 
     /// As `exit`; cancelled, for example by a `timeout`, it kills the child with SIGKILL, and the whole of its group if it
     /// has one of its own.
-    public func exitOrKill() -> Promise<ExitStatus> { Promise(end.wait(kills: true)) }
+    public func waitOrKill() -> Promise<ExitStatus> { Promise(end.wait(kills: true)) }
 
     /// Sends a signal to the child.
     /// - Parameter wholeGroup: to all processes of its group, which must be its own.
@@ -157,7 +157,7 @@ extension ChildProcess: CustomStringConvertible {
 /// Who waits for the end of a child. The watch holds it, so it outlives the `ChildProcess`.
 private final class ChildEnd: IOProducer {
     let child: Child
-    private var waiting: [(promise: Core, kills: Bool)] = []
+    private var waiting: [(promise: PromiseCore, kills: Bool)] = []
 
     init(_ child: Child) {
         self.child = child
@@ -168,14 +168,14 @@ private final class ChildEnd: IOProducer {
         }
     }
 
-    func wait(kills: Bool) -> Core {
-        if let status = child.status { return Core(value: status) }
+    func wait(kills: Bool) -> PromiseCore {
+        if let status = child.status { return PromiseCore(value: status) }
         let promise = IOPromise(ChildExitStatus.self, self)
         waiting.append((promise, kills))
         return promise
     }
 
-    func stop(_ promise: Core) -> Bool {
+    func stop(_ promise: PromiseCore) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.promise === promise }) else { return false }
         // It may have ended since; then there is nobody to kill.
         if waiting.remove(at: index).kills { try? child.kill(SIGKILL, wholeGroup: child.hasOwnGroup) }

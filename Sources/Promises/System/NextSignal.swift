@@ -23,34 +23,34 @@ public func nextSignal(
 /// The watch of one signal, held by its handler.
 private final class SignalWait: IOProducer {
     private var watch: EventLoop.SignalWatch?
-    private var promise: Core?
+    private var promise: PromiseCore?
 
     init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
         // The cycle ends with the watch: when the signal comes, by a cancellation, or with the loop.
-        watch = try EventLoop.ofThisThread.onSignal(
-            signal, { [last = SignalWaitEnd(self)] in last.wait.signalHasCome() }, file: file, line: line)
+        watch = try EventLoop.ofCurrentThread.onSignal(
+            signal, { [last = SignalWaitEnd(self)] in last.wait.signalDidArrive() }, file: file, line: line)
     }
 
-    func start() -> Core {
+    func start() -> PromiseCore {
         let core = IOPromise(Void.self, self)
         promise = core
         return core
     }
 
-    func signalHasCome() {
+    func signalDidArrive() {
         let core = promise.take()
         endWatch()
         core?.fulfill(())
     }
 
-    func stop(_ promise: Core) -> Bool {
+    func stop(_ promise: PromiseCore) -> Bool {
         guard self.promise.take() != nil else { return false }
         endWatch()
         return true
     }
 
     /// Nobody will tell of the signal any more.
-    func handlerIsGone() { promise.take()?.producerIsGone() }
+    func handlerIsGone() { promise.take()?.producerDidEnd() }
 
     private func endWatch() { watch.take()?.cancel() }
 }

@@ -28,14 +28,14 @@ public enum FileWriting: Sendable {
 public func readFile(
     _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
     line: UInt = #line
-) -> Promise<[UInt8]> { readFile(path, limit: limit, on: pool, calls: FileCalls(), file: file, line: line) }
+) -> Promise<[UInt8]> { readFile(path, limit: limit, on: pool, calls: FileSyscalls(), file: file, line: line) }
 
 /// The same with system calls that a test has replaced.
 package func readFile(
-    _ path: String, limit: Int, on pool: ThreadPool, calls: FileCalls, file: StaticString = #fileID,
+    _ path: String, limit: Int, on pool: ThreadPool, calls: FileSyscalls, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<[UInt8]> {
-    onPool(pool, "readFile", file, line) { try FileWork(path, calls, goOn: $0).read(limit: limit) }
+    onPool(pool, "readFile", file, line) { try FileOperation(path, calls, goOn: $0).read(limit: limit) }
 }
 
 /// Writes `bytes` to a file on a thread of `pool`; makes it if there is none.
@@ -50,7 +50,7 @@ public func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
-    writeFile(bytes, to: path, mode: mode, manner, on: pool, calls: FileCalls(), file: file, line: line)
+    writeFile(bytes, to: path, mode: mode, manner, on: pool, calls: FileSyscalls(), file: file, line: line)
 }
 
 /// Writes `text` in UTF-8; see the form with bytes.
@@ -64,10 +64,10 @@ public func writeFile(
 /// The same with system calls that a test has replaced.
 package func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting, on pool: ThreadPool,
-    calls: FileCalls, file: StaticString = #fileID, line: UInt = #line
+    calls: FileSyscalls, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
     onPool(pool, "writeFile", file, line) {
-        let work = FileWork(path, calls, goOn: $0)
+        let work = FileOperation(path, calls, goOn: $0)
         switch manner {
         case .replacing: try work.overwrite(with: bytes, mode: mode)
         case .appending: try work.append(bytes, mode: mode)
@@ -82,7 +82,7 @@ private func onPool<Value: Sendable>(
     _ body: @escaping @Sendable (_ goOn: @escaping @Sendable () throws -> Void) throws -> Value
 ) -> Promise<Value> {
     let interruption = Interruption()
-    let core = Core.void.derive(
+    let core = PromiseCore.void.derive(
         MapOn<Void, Value> { try body { try interruption.check() } }, on: pool, operation, Promise<Value>.self, file,
         line)
     interruption.watch(core)
@@ -95,7 +95,7 @@ private final class Interruption: Sendable {
     // else looks.
     private let address = Atomic<UInt>(0)
 
-    func watch(_ core: Core) {
+    func watch(_ core: PromiseCore) {
         // An exchange and not a store: see "The life of a promise" in docs/architecture.md.
         _ = address.exchange(
             UInt(bitPattern: Unmanaged.passUnretained(core).toOpaque()), ordering: .acquiringAndReleasing)
@@ -103,7 +103,7 @@ private final class Interruption: Sendable {
 
     func check() throws(PromiseError) {
         guard let pointer = UnsafeRawPointer(bitPattern: address.load(ordering: .acquiring)) else { return }
-        let isOpen = Unmanaged<Core>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.isOpen }
+        let isOpen = Unmanaged<PromiseCore>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.isOpen }
         if !isOpen { throw .cancelled }
     }
 }

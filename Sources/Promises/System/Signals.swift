@@ -14,8 +14,8 @@ import Reactor
 public func signals(
     _ signals: CInt..., file: StaticString = #fileID, line: UInt = #line
 ) throws(SystemError) -> LoopSequence<CInt> {
-    let loop = EventLoop.ofThisThread
-    loop.note(Origin(file, line))
+    let loop = EventLoop.ofCurrentThread
+    loop.note(CallSite(file, line))
     let feed = SignalFeed("signals", on: loop)
     for signal in signals { try feed.watch(signal) }
     return LoopSequence(feed)
@@ -28,7 +28,7 @@ private final class SignalFeed: LoopSource<CInt> {
     private var waiter: Resolver<Void>?
 
     deinit {
-        loop.putInOrder { [loop, watches] in
+        loop.performCleanup { [loop, watches] in
             if !loop.hasEnded { for watch in watches { watch.cancel() } }
         }
     }

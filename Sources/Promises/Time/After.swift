@@ -34,26 +34,26 @@ extension Duration {
 /// A promise that is its own timer's job.
 // @unchecked: the timer is only used on the loop's thread.
 @usableFromInline
-final class TimerCore: Core, @unchecked Sendable {
+final class TimerCore: PromiseCore, @unchecked Sendable {
     private var timer: EventLoop.Timer?
 
     @usableFromInline
     init(_ delay: Duration) {
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
-            Core.perform(Follow<Void>.self, $0, $1)
+            PromiseCore.perform(Follow<Void>.self, $0, $1)
         }
-        timer = EventLoop.ofThisThread.startTimer(after: delay, self)
+        timer = EventLoop.ofCurrentThread.startTimer(after: delay, self)
     }
 
     @usableFromInline
     init(deadline: EventLoop.Instant) {
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
-            Core.perform(Follow<Void>.self, $0, $1)
+            PromiseCore.perform(Follow<Void>.self, $0, $1)
         }
-        timer = EventLoop.ofThisThread.startTimer(at: deadline, self)
+        timer = EventLoop.ofCurrentThread.startTimer(at: deadline, self)
     }
 
     override func run() { fulfill(()) }
 
-    override func stopProducing() -> Bool { timer?.cancel() ?? false }
+    override func cancelProducer() -> Bool { timer?.cancel() ?? false }
 }

@@ -43,9 +43,9 @@ struct Delay<T>: Operation {
     @inlinable init(_ pause: Duration) { self.pause = pause }
 
     @inlinable
-    func run(_ source: Source<T>, _ core: Core) {
+    func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         let timer = TimerCore(pause)
-        core.finish(following: timer.derive(Held<T>(source.core)), as: T.self)
+        core.finish(following: timer.derive(DelayedOutcome<T>(source.core)), as: T.self)
     }
 }

@@ -59,23 +59,23 @@ private final class Retrying<Next: Thenable> {
         self.isRetryable = isRetryable
     }
 
-    func begin() -> Core {
+    func begin() -> PromiseCore {
         if maxAttempts < 1 {
             let problem = "retry(maxAttempts: \(maxAttempts)): at least one attempt is needed"
-            return Core(error: PromiseError.badInput(problem), origin: nil)
+            return PromiseCore(error: PromiseError.badInput(problem), origin: nil)
         }
-        if let problem = schedule.problem { return Core(error: PromiseError.badInput(problem), origin: nil) }
+        if let problem = schedule.problem { return PromiseCore(error: PromiseError.badInput(problem), origin: nil) }
         return attempt(1)
     }
 
-    func attempt(_ number: Int) -> Core {
+    func attempt(_ number: Int) -> PromiseCore {
         do { return try body(number).asPromise().core.derive(Attempt(self, number)) } catch {
-            return Core(error: error, origin: nil).derive(Attempt(self, number))
+            return PromiseCore(error: error, origin: nil).derive(Attempt(self, number))
         }
     }
 
     /// What comes after attempt `number`, of `core`, has failed; `nil`: nothing.
-    func next(after error: any Error, _ number: Int, _ core: Core) throws -> Core? {
+    func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled else { return nil }
         switch try isRetryable(error) {
         case .known(false): return nil
@@ -88,7 +88,7 @@ private final class Retrying<Next: Thenable> {
         }
     }
 
-    private func pause(after error: any Error, _ number: Int, _ core: Core) -> Core? {
+    private func pause(after error: any Error, _ number: Int, _ core: PromiseCore) -> PromiseCore? {
         // Condition and schedule are the user's code, which may have cancelled the result.
         guard core.settled == nil, let pause = schedule.pause(number, error), core.settled == nil else { return nil }
         if pause <= .zero { return attempt(number + 1) }
@@ -108,7 +108,7 @@ private final class Retrying<Next: Thenable> {
             self.number = number
         }
 
-        func run(_ source: Source<Next.T>, _ core: Core) {
+        func run(_ source: Source<Next.T>, _ core: PromiseCore) {
             guard !source.isFulfilled else { return core.finish(as: source) }
             do {
                 guard let next = try retrying.next(after: source.error, number, core) else {

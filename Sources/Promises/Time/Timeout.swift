@@ -57,14 +57,14 @@ struct Timeout<T>: Operation {
     @inlinable init(_ deadline: LoopDeadline) { self.deadline = deadline }
 
     @inlinable
-    func run(_ source: Source<T>, _ core: Core) { core.finish(as: source) }
+    func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(as: source) }
 }
 
 /// A timer that cancels a promise, and that leaves the loop with its last reference.
 @usableFromInline
 final class LoopDeadline {
     private let moment: EventLoop.Instant
-    private let loop = EventLoop.ofThisThread
+    private let loop = EventLoop.ofCurrentThread
     private var timer: EventLoop.Timer?
 
     @usableFromInline
@@ -75,7 +75,7 @@ final class LoopDeadline {
 
     /// The timer holds `core`, and that holds this object by its operation: until the timer fires, or the core settles.
     @usableFromInline
-    func start(_ core: Core, _ error: any Error) {
+    func start(_ core: PromiseCore, _ error: any Error) {
         timer = loop.schedule(at: moment) {
             // What has settled in time, and is only on its way here, is not too late.
             guard core.isWaiting else { return }
@@ -89,7 +89,7 @@ final class LoopDeadline {
     }
 }
 
-extension Core {
+extension PromiseCore {
     /// Whether it stands in a source's list and has not been told anything.
     var isWaiting: Bool { upstream.load(ordering: .relaxed) & Upstream.mark == Upstream.waiting }
 }

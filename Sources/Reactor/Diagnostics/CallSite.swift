@@ -1,14 +1,14 @@
 /// Where in the source something was made or started: a promise, a timer, a hold.
-public struct Origin: Hashable, Sendable, CustomStringConvertible {
+public struct CallSite: Hashable, Sendable, CustomStringConvertible {
     // A pointer into the program's constants, which live as long as it does; null-terminated, as all literals are.
     // Two words, so that it fits beside an error in a promise.
-    private let name: StaticName
+    private let name: StaticText
     /// The line.
     public let line: UInt32
 
     /// The place `file`, as `#fileID` names it, and `line`.
     public init(_ file: StaticString, _ line: UInt) {
-        name = StaticName(file)
+        name = StaticText(file)
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
@@ -24,7 +24,7 @@ public struct Origin: Hashable, Sendable, CustomStringConvertible {
 
 /// A `StaticString` in one word.
 // @unchecked: the characters are constant.
-package struct StaticName: @unchecked Sendable, Hashable {
+package struct StaticText: @unchecked Sendable, Hashable {
     private let characters: UnsafePointer<UInt8>
 
     package init(_ text: StaticString) { characters = text.utf8Start }

@@ -6,7 +6,7 @@ extension EventLoop {
     /// descriptor 7 for reading: Connection(127.0.0.1:54321)
     /// hold at App/Server.swift:12
     /// ```
-    public var whatKeepsItAlive: Reasons {
+    public var keepAliveReasons: Reasons {
         assertOwner()
         return Reasons(
             readyJobs: ready.count + mailbox.count, undeliveredEvents: poller.undeliveredCount,
@@ -19,10 +19,10 @@ extension EventLoop {
                 .init(number: $0.signal, isReferenced: $0.isReferenced, origin: $0.origin)
             },
             holds: holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
-            outsideWork: outsideWork.load(ordering: .relaxed))
+            externalWork: externalWork.load(ordering: .relaxed))
     }
 
-    /// See `whatKeepsItAlive`. What is unreferenced stands among it, and says so.
+    /// See `keepAliveReasons`. What is unreferenced stands among it, and says so.
     public struct Reasons: Hashable, Sendable {
         /// Jobs that are ready, also those that other threads have submitted.
         public let readyJobs: Int
@@ -39,9 +39,9 @@ extension EventLoop {
         /// Signal watches, the oldest first.
         public let signals: [Signal]
         /// The lines that have called `hold()`.
-        public let holds: [Origin]
+        public let holds: [CallSite]
         /// Jobs of pools, and async tasks.
-        public let outsideWork: Int
+        public let externalWork: Int
 
         /// A descriptor that is waited for.
         public struct Descriptor: Hashable, Sendable {
@@ -62,12 +62,12 @@ extension EventLoop {
             /// Whether it keeps the loop alive.
             public let isReferenced: Bool
             /// The call of `onSignal`.
-            public let origin: Origin
+            public let origin: CallSite
         }
 
         /// Whether there is none: `run()` would end.
         public var isEmpty: Bool {
-            readyJobs + undeliveredEvents + timers + holds.count + outsideWork == 0
+            readyJobs + undeliveredEvents + timers + holds.count + externalWork == 0
                 && !descriptors.contains { $0.isReferenced } && !signals.contains { $0.isReferenced }
         }
     }
@@ -86,7 +86,7 @@ extension EventLoop.Reasons: CustomStringConvertible {
         add(timers, "timer", nearest)
         add(unreferencedTimers, "timer", (timers == 0 ? nearest : "") + " (unreferenced)")
         lines += descriptors.map(\.description) + signals.map(\.description) + holds.map { "hold at \($0)" }
-        add(outsideWork, "piece", " of work on other threads")
+        add(externalWork, "piece", " of work on other threads")
         return lines.isEmpty ? "nothing" : lines.joined(separator: "\n")
     }
 }

@@ -89,15 +89,15 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
         var hasThread = false
     }
 
-    private let state = Guarded(State())
+    private let state = LockedValue(State())
     private let tell: @Sendable (Key?, Int) -> Void
     private let forkGeneration: CInt
 
     /// `tell` gets a key, `nil` for those beyond the number that is kept, and how many of its reports did not pass. Any
     /// thread, and without a lock.
     package init(tell: @escaping @Sendable (Key?, Int) -> Void) {
-        Fork.watch()
-        forkGeneration = Fork.generation
+        ForkDetector.watch()
+        forkGeneration = ForkDetector.generation
         self.tell = tell
     }
 
@@ -110,7 +110,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     /// Whether a report is to be made.
     package func admit(_ key: Key) -> Bool {
         // Another thread of the parent's may have held the lock when it forked.
-        if Fork.generation != forkGeneration { return true }
+        if ForkDetector.generation != forkGeneration { return true }
         let now = LoopClock.monotonic.now.nanoseconds
         let (passes, before, needsThread) = state.withLock { state in
             guard let limit = state.limit else { return (true, 0, false) }
@@ -126,7 +126,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
 
     /// Tells of all that did not pass so far.
     package func tellAll() {
-        if Fork.generation != forkGeneration { return }
+        if ForkDetector.generation != forkGeneration { return }
         let suppressed = state.withLock { $0.counts.takeSuppressed($0.limit ?? .standard, now: nil) }
         for (key, count) in suppressed { tell(key, count) }
     }
@@ -134,7 +134,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private func startThread() {
         var handle = pthread_t()
         // Without a thread it is told with the next report of the key, or at the end.
-        if OwnThread.start("reports", &handle, OwnThread.create, { self.tellInTime() }) == 0 {
+        if LibraryThread.start("reports", &handle, LibraryThread.create, { self.tellInTime() }) == 0 {
             pthread_detach(handle)
         } else {
             state.withLock { $0.hasThread = false }

@@ -2,48 +2,48 @@ import Glibc
 import Synchronization
 
 /// What the reactor itself has to report, and to whom. The layer above may take it over.
-package enum LoopReport: Sendable {
+package enum LoopEvent: Sendable {
     /// A loop ended while so many jobs and handlers still waited to run on it; they never will.
     case undelivered(Int)
     /// A handler has held a loop for long. What the layer above has said of it.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
     /// A job of a task came to a loop that has ended, and runs on another thread.
-    case taskOfEndedLoop
+    case taskOnEndedLoop
     /// A handler was attached there on a thread whose loop nobody drives.
-    case unattended(Origin)
+    case undriven(CallSite)
     /// A loop of `spawn`, of that name, cannot wait any more, and ends.
     case loopFailed(String, SystemError)
     /// A descriptor cannot be watched for now; it is tried again. Once an episode.
     case watchPaused(SystemError)
     /// A descriptor was closed while it was watched; where the watch was made, if that is known. The first of a loop.
-    case staleWatch(CInt, Origin?)
+    case staleWatch(CInt, CallSite?)
 
     package static let handler = Mutex(
         Handler { report in
-            if limited.admit(report.key) { LoopReport.print(report.description) }
+            if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
     /// For programs that do without the layer above, which has a limit of its own.
     private static let limited: LimitedReports<Key> = {
-        atexit { LoopReport.limited.tellAll() }
+        atexit { LoopEvent.limited.tellAll() }
         return LimitedReports { key, count in
             let name = key.map { " of \($0.name)\($0.origin.map { " at \($0)" } ?? "")" } ?? ""
-            LoopReport.print("\(count) more report\(count == 1 ? "" : "s")\(name) left out")
+            LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(name) left out")
         }
     }()
 
     private struct Key: Hashable {
         let name: String
-        var origin: Origin?
+        var origin: CallSite?
     }
 
     private var key: Key {
         switch self {
         case .undelivered: Key(name: "undelivered handlers")
         case .slowHandler(let handler, _): Key(name: "slow handlers", origin: handler.origin)
-        case .taskOfEndedLoop: Key(name: "tasks of ended loops")
-        case .unattended(let origin): Key(name: "loops that are not driven", origin: origin)
+        case .taskOnEndedLoop: Key(name: "tasks of ended loops")
+        case .undriven(let origin): Key(name: "loops that are not driven", origin: origin)
         case .loopFailed: Key(name: "loops that failed")
         case .watchPaused: Key(name: "descriptors that cannot be watched for now")
         case .staleWatch(_, let origin): Key(name: "descriptors closed while watched", origin: origin)
@@ -52,25 +52,25 @@ package enum LoopReport: Sendable {
 
     /// A struct, because a closure that is read from a generic place by itself leaves one that is wrapped once more.
     package struct Handler: Sendable {
-        let call: @Sendable (LoopReport) -> Void
+        let call: @Sendable (LoopEvent) -> Void
 
-        package init(_ call: @escaping @Sendable (LoopReport) -> Void) { self.call = call }
+        package init(_ call: @escaping @Sendable (LoopEvent) -> Void) { self.call = call }
     }
 
     /// One line on standard error, which is never waited for.
     package static func print(_ message: String) { LineWriter.standardError.write("swift-reactor: \(message)") }
 
-    static func send(_ report: LoopReport) { handler.withLock { $0 }.call(report) }
+    static func send(_ report: LoopEvent) { handler.withLock { $0 }.call(report) }
 }
 
-extension LoopReport: CustomStringConvertible {
+extension LoopEvent: CustomStringConvertible {
     /// One line for people; the layer above uses the same words.
     package var description: String {
         switch self {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
         case .slowHandler(let handler, _): handler.description
-        case .taskOfEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
-        case .unattended(let origin):
+        case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
+        case .undriven(let origin):
             "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
                 + "with on:, await the promise, or drive this loop by run() or hang(), in an async main by driveAsyncMain()"
         case .watchPaused(let error): Self.describe(watchPaused: error)

@@ -33,7 +33,7 @@ public struct LoopMetrics: Sendable {
     /// What that was.
     public internal(set) var longestHandlerKind: HandlerKind?
     /// Where that was started, as far as it is known; see `SlowHandler.origin`.
-    public internal(set) var longestHandlerOrigin: Origin?
+    public internal(set) var longestHandlerOrigin: CallSite?
     /// Handlers that were slower than the `slowHandlerThreshold`, reported or not.
     public internal(set) var slowHandlers = 0
 
@@ -76,7 +76,7 @@ public struct LoopMetrics: Sendable {
     /// Holds that have not been released.
     public internal(set) var holds = 0
     /// Jobs of a pool, and async tasks, that the loop waits for.
-    public internal(set) var outsideWork = 0
+    public internal(set) var externalWork = 0
 }
 
 extension EventLoop {
@@ -84,10 +84,10 @@ extension EventLoop {
     public var metrics: Metrics {
         var snapshot = counters
         for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
-        snapshot.longestHandler = .nanoseconds(meter.longest)
-        snapshot.longestHandlerKind = meter.longestIdentity?.kind
-        snapshot.longestHandlerOrigin = meter.longestIdentity?.origin
-        snapshot.slowHandlers = meter.slow
+        snapshot.longestHandler = .nanoseconds(profiler.longest)
+        snapshot.longestHandlerKind = profiler.longestIdentity?.kind
+        snapshot.longestHandlerOrigin = profiler.longestIdentity?.origin
+        snapshot.slowHandlers = profiler.slow
         snapshot.measured = measurements
         snapshot.readyJobs = ready.count + mailbox.count
         // Those that the mailbox has refused at the end take it below zero.
@@ -96,7 +96,7 @@ extension EventLoop {
         snapshot.descriptors = poller.waiting
         snapshot.signalWatches = signals.handlers.count
         snapshot.holds = holds.count
-        snapshot.outsideWork = outsideWork.load(ordering: .relaxed)
+        snapshot.externalWork = externalWork.load(ordering: .relaxed)
         return snapshot
     }
 

@@ -26,42 +26,42 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     /// Where the job, timer, watch or hook was started; of a promise's handler, where the operator was called, which is
     /// known if the promise was made while promises were traced. `nil`: not known, for what was started before the
     /// threshold was set.
-    public let origin: Origin?
+    public let origin: CallSite?
     /// How many slow handlers before this one were not reported, since there were too many within a second.
-    public let leftOut: Int
+    public let suppressedCount: Int
 
     /// `a timer at App/Server.swift:12 held the loop for 0.25 seconds`
     public var description: String {
         "a \(kind)\(origin.map { " at \($0)" } ?? "") held the loop for \(duration)"
-            + (leftOut > 0 ? " (\(leftOut) more before it were not reported)" : "")
+            + (suppressedCount > 0 ? " (\(suppressedCount) more before it were not reported)" : "")
     }
 }
 
 /// What is known of a handler, taken down before it runs: afterwards it may be gone.
-struct HandlerIdentity {
+struct HandlerInfo {
     var kind: HandlerKind
-    var origin: Origin?
+    var origin: CallSite?
     var subject: (any AnyObject & Sendable)?
 }
 
 /// The time of the handler that runs, and what has become of the times before. It is the clock of the loop that counts.
-struct HandlerMeter {
+struct HandlerProfiler {
     /// When the present handler began: when the one before it ended. `unknown`: the time was not taken then.
     var started = unknown
     static var unknown: Int64 { .min }
     var threshold = Int64.max
     private(set) var longest: Int64 = 0
-    private(set) var longestIdentity: HandlerIdentity?
+    private(set) var longestIdentity: HandlerInfo?
     private(set) var slow = 0
     private var second = Int64.min
     private var reports = 0
-    private var leftOut = 0
+    private var suppressedCount = 0
 
     /// One that is as slow as ten others would be lost among a hundred reports, and each takes time of its own.
     private static var reportsPerSecond: Int { 10 }
 
     /// The handler has ended. Answers what is to be reported.
-    mutating func note(_ identity: HandlerIdentity, endedAt now: Int64) -> SlowHandler? {
+    mutating func note(_ identity: HandlerInfo, endedAt now: Int64) -> SlowHandler? {
         let time = now - started
         started = now
         if time > longest {
@@ -75,13 +75,14 @@ struct HandlerMeter {
             reports = 0
         }
         guard reports < Self.reportsPerSecond else {
-            leftOut += 1
+            suppressedCount += 1
             return nil
         }
         reports += 1
-        defer { leftOut = 0 }
+        defer { suppressedCount = 0 }
         return SlowHandler(
-            duration: .nanoseconds(time), kind: identity.kind, origin: identity.origin, leftOut: leftOut)
+            duration: .nanoseconds(time), kind: identity.kind, origin: identity.origin, suppressedCount: suppressedCount
+        )
     }
 }
 
@@ -93,57 +94,57 @@ extension EventLoop {
     /// While it is set every handler costs a reading of the clock, about 25 ns, and what is enqueued, submitted or
     /// scheduled remembers the line of the call.
     public var slowHandlerThreshold: Duration? {
-        get { meter.threshold == .max ? nil : .nanoseconds(meter.threshold) }
+        get { profiler.threshold == .max ? nil : .nanoseconds(profiler.threshold) }
         set {
             assertOwner()
-            meter.threshold = newValue.map { min($0.clampedNanoseconds, .max - 1) } ?? .max
+            profiler.threshold = newValue.map { min($0.clampedNanoseconds, .max - 1) } ?? .max
             timingHasChanged()
         }
     }
 
     func timingHasChanged() {
-        let isOn = measuresHandlers || meter.threshold != .max
+        let isOn = measuresHandlers || profiler.threshold != .max
         // The handler that switches it on is not measured.
-        if isOn && !isTiming { meter.started = HandlerMeter.unknown }
+        if isOn && !isTiming { profiler.started = HandlerProfiler.unknown }
         isTiming = isOn
         keepsOrigins.store(isOn, ordering: .relaxed)
     }
 
     /// What is called from now on begins now.
-    func beginTiming() { meter.started = clock.now.nanoseconds }
+    func beginTiming() { profiler.started = clock.now.nanoseconds }
 
     /// A closure as a job, which knows where it comes from if anybody wants to know.
     func job(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Job {
-        isTiming ? LocatedJob(body, Origin(file, line)) : ClosureJob(body)
+        isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
     }
 
     @inline(never)
     func runTimed(_ job: Unmanaged<Job>) {
-        if meter.started == HandlerMeter.unknown { beginTiming() }
+        if profiler.started == HandlerProfiler.unknown { beginTiming() }
         let identity = job._withUnsafeGuaranteedRef {
-            HandlerIdentity(kind: $0.kind, origin: $0.startedAt, subject: $0.subject)
+            HandlerInfo(kind: $0.kind, origin: $0.startedAt, subject: $0.subject)
         }
         job._withUnsafeGuaranteedRef { $0.runAndRelease() }
         handlerHasEnded(identity)
     }
 
-    func handlerHasEnded(_ identity: HandlerIdentity) {
+    func handlerHasEnded(_ identity: HandlerInfo) {
         // It may have been switched off meanwhile.
-        guard isTiming && meter.started != HandlerMeter.unknown else { return }
-        guard let slow = meter.note(identity, endedAt: clock.now.nanoseconds) else { return }
-        LoopReport.send(.slowHandler(slow, subject: identity.subject))
+        guard isTiming && profiler.started != HandlerProfiler.unknown else { return }
+        guard let slow = profiler.note(identity, endedAt: clock.now.nanoseconds) else { return }
+        LoopEvent.send(.slowHandler(slow, subject: identity.subject))
         // The report is nobody's time.
         beginTiming()
     }
 
     /// Calls `body` as a handler of that kind.
     func call(
-        _ kind: HandlerKind, _ origin: @autoclosure () -> Origin?,
+        _ kind: HandlerKind, _ origin: @autoclosure () -> CallSite?,
         _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, _ body: () -> Void
     ) {
         guard isTiming else { return body() }
-        if meter.started == HandlerMeter.unknown { beginTiming() }
-        let identity = HandlerIdentity(kind: kind, origin: origin(), subject: subject())
+        if profiler.started == HandlerProfiler.unknown { beginTiming() }
+        let identity = HandlerInfo(kind: kind, origin: origin(), subject: subject())
         body()
         handlerHasEnded(identity)
     }

@@ -14,12 +14,12 @@ import Synchronization
 extension EventLoop {
     /// This thread, which has just got its loop, may never drive it. Once the main thread has, it is taken to know what it does.
     func expectToBeDriven(isMain: Bool) {
-        let unattended = Unattended(isMain: isMain)
-        self.unattended = unattended
+        let undrivenDetector = UndrivenLoopDetector(isMain: isMain)
+        self.undrivenDetector = undrivenDetector
         Self.noteHandlersIfNeeded()
         // The jobs of a pool are looked after when each has ended.
-        if unattended.isOfPool { return }
-        Self.unattendedThreads.withLock { $0[unattended.number] = unattended }
+        if undrivenDetector.isOfPool { return }
+        Self.undrivenThreads.withLock { $0[undrivenDetector.number] = undrivenDetector }
     }
 
     /// Lets the operators of this thread note where they attach, if its current loop may never be driven, and is not being
@@ -28,7 +28,7 @@ extension EventLoop {
         guard let address = clinux_get_current_loop() else { return clinux_set_noting_handlers(false) }
         clinux_set_noting_handlers(
             Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef {
-                $0.unattended != nil && !$0.isBeingDriven
+                $0.undrivenDetector != nil && !$0.isBeingDriven
             })
     }
 
@@ -37,7 +37,7 @@ extension EventLoop {
 
     /// The outermost turn begins. Returns whether operators have noted where they attach, and are to do so again afterwards.
     func beginDriving() -> Bool {
-        forgetUnattended()
+        forgetUndriven()
         // Not those of a `withLoop` inside which this loop is turned.
         let wasNoting = clinux_is_noting_handlers()
         if wasNoting { clinux_set_noting_handlers(false) }
@@ -45,49 +45,51 @@ extension EventLoop {
     }
 
     /// That turn ends. Only if operators had noted where they attach.
-    func stopDriving() { clinux_set_noting_handlers(unattended != nil) }
+    func stopDriving() { clinux_set_noting_handlers(undrivenDetector != nil) }
 
     /// The loop is driven: what has been attached will run. On a thread of the program's own nothing is noted any more.
-    func forgetUnattended() {
-        guard let unattended else { return }
-        unattended.forgetPlaces()
-        guard unattended.isMain || !unattended.isOfPool && withUnsafeCurrentTask(body: { $0 == nil }) else { return }
+    func forgetUndriven() {
+        guard let undrivenDetector else { return }
+        undrivenDetector.forgetPlaces()
+        guard undrivenDetector.isMain || !undrivenDetector.isOfPool && withUnsafeCurrentTask(body: { $0 == nil }) else {
+            return
+        }
         stopWatching()
     }
 
     private func stopWatching() {
-        guard let unattended = unattended.take() else { return }
+        guard let undrivenDetector = undrivenDetector.take() else { return }
         Self.noteHandlersIfNeeded()
-        Self.unattendedThreads.withLock { _ = $0.removeValue(forKey: unattended.number) }
+        Self.undrivenThreads.withLock { _ = $0.removeValue(forKey: undrivenDetector.number) }
     }
 
     /// Those of all threads that are there, for the end of the process.
-    private static let unattendedThreads = Guarded<[Int: Unattended]>([:])
+    private static let undrivenThreads = LockedValue<[Int: UndrivenLoopDetector]>([:])
 
     /// Whether the thread drives this loop, or is not known to be one that may not.
-    var isAttended: Bool { isBeingDriven || unattended?.isMain ?? true }
+    var isKnownToBeDriven: Bool { isBeingDriven || undrivenDetector?.isMain ?? true }
 
     /// Where what still waits here in vain was begun, as far as is known.
-    package var unattendedPlaces: [Origin] { unattended?.places ?? [] }
+    package var undrivenPlaces: [CallSite] { undrivenDetector?.places ?? [] }
 
     /// The layer above has begun something here that this loop is to deliver. Called only while this thread notes that, or
     /// promises are traced.
-    package func note(_ origin: Origin) {
-        if let unattended, !isBeingDriven { unattended.note(origin) }
+    package func note(_ origin: CallSite) {
+        if let undrivenDetector, !isBeingDriven { undrivenDetector.note(origin) }
     }
 
     /// The same for a handler, or a promise of the loop's: it is reported only if it is still waiting then.
-    /// - Returns: whether `job` must call `leaveUnattendedWork` before it is taken apart.
-    package func note(_ job: Job, _ origin: Origin) -> Bool {
-        guard let unattended, !isBeingDriven else { return false }
-        unattended.note(job, origin)
+    /// - Returns: whether `job` must call `leaveUndrivenWork` before it is taken apart.
+    package func note(_ job: Job, _ origin: CallSite) -> Bool {
+        guard let undrivenDetector, !isBeingDriven else { return false }
+        undrivenDetector.note(job, origin)
         return true
     }
 
     /// The loop has ended, and left these behind.
-    func endUnattended(_ places: [Origin]) {
-        for place in places { Unattended.report(place) }
-        unattended?.forgetPlaces()
+    func endUndrivenDetection(_ places: [CallSite]) {
+        for place in places { UndrivenLoopDetector.report(place) }
+        undrivenDetector?.forgetPlaces()
         stopWatching()
     }
 
@@ -95,22 +97,22 @@ extension EventLoop {
     static func watchEndOfProcess() { _ = endOfProcess }
 
     private static let endOfProcess: Void = {
-        generationOfProcess.store(Fork.generation, ordering: .relaxed)
-        atexit { EventLoop.reportUnattended() }
+        generationOfProcess.store(ForkDetector.generation, ordering: .relaxed)
+        atexit { EventLoop.reportUndriven() }
     }()
 
     private static let generationOfProcess = Atomic<CInt>(0)
 
     /// The process ends, on this thread.
-    static func reportUnattended() {
+    static func reportUndriven() {
         // A forked child has no other threads, and locks that one of them may have held.
-        guard Fork.generation == generationOfProcess.load(ordering: .relaxed) else { return }
-        let threads = unattendedThreads.withLock { $0.values.sorted { $0.number < $1.number } }
+        guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
+        let threads = undrivenThreads.withLock { $0.values.sorted { $0.number < $1.number } }
         for thread in threads { thread.reportAll() }
         // An async `main` leaves the main thread to others, one of which calls exit.
         guard clinux_gettid() == getpid(), threads.contains(where: \.isMain) else { return }
         let left = mainLoopOfProcess.undeliveredCount
-        if left > 0 { LoopReport.send(.undelivered(left)) }
+        if left > 0 { LoopEvent.send(.undelivered(left)) }
     }
 
     /// How many handlers and jobs would be left undelivered if the loop ended now.
@@ -121,10 +123,10 @@ extension EventLoop {
 }
 
 /// What is known of a thread that may never drive its loop.
-package final class Unattended: Sendable {
+package final class UndrivenLoopDetector: Sendable {
     let isMain: Bool
     /// Whether its thread is a `ThreadPool`'s.
-    let isOfPool = PoolThreads.isWorker
+    let isOfPool = ThreadPoolWorkers.isWorker
     let number: Int
     /// How often it has been driven since something was noted.
     private let generation = Atomic<Int>(0)
@@ -132,7 +134,7 @@ package final class Unattended: Sendable {
     /// Whether a task looks after it.
     private let isWatched = Atomic(false)
     /// Places without a job that says whether it still waits.
-    private let standing = Guarded<Set<Origin>>([])
+    private let standing = LockedValue<Set<CallSite>>([])
 
     private static let numbers = Atomic<Int>(0)
 
@@ -141,7 +143,7 @@ package final class Unattended: Sendable {
     package static let patience = Atomic<Int64>(1_000_000_000)
 
     /// Those that have been reported: once each.
-    private static let reported = Guarded<Set<Origin>>([])
+    private static let reported = LockedValue<Set<CallSite>>([])
 
     init(isMain: Bool) {
         self.isMain = isMain
@@ -149,19 +151,19 @@ package final class Unattended: Sendable {
     }
 
     /// What has been begun since the loop was driven last, and still waits.
-    var places: [Origin] {
+    var places: [CallSite] {
         guard hasNotes.load(ordering: .acquiring) else { return [] }
-        let waiting = UnattendedWork.places(ofThread: number, generation: generation.load(ordering: .relaxed))
+        let waiting = UndrivenWork.places(ofThread: number, generation: generation.load(ordering: .relaxed))
         return waiting + standing.withLock { $0.subtracting(waiting) }
     }
 
-    func note(_ origin: Origin) {
+    func note(_ origin: CallSite) {
         standing.withLock { _ = $0.insert(origin) }
         noted()
     }
 
-    func note(_ job: Job, _ origin: Origin) {
-        UnattendedWork.insert(job, origin, thread: number, generation: generation.load(ordering: .relaxed))
+    func note(_ job: Job, _ origin: CallSite) {
+        UndrivenWork.insert(job, origin, thread: number, generation: generation.load(ordering: .relaxed))
         noted()
     }
 
@@ -200,7 +202,7 @@ package final class Unattended: Sendable {
 
     func reportAll() { for place in places { Self.report(place) } }
 
-    static func report(_ origin: Origin) {
-        if reported.withLock({ $0.insert(origin).inserted }) { LoopReport.send(.unattended(origin)) }
+    static func report(_ origin: CallSite) {
+        if reported.withLock({ $0.insert(origin).inserted }) { LoopEvent.send(.undriven(origin)) }
     }
 }

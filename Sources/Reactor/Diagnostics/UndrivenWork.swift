@@ -4,18 +4,18 @@ import Glibc
 ///
 /// A job that is found here may be looked at under the lock of its shard: before it is taken apart it takes itself out. So no
 /// reference is taken, and nothing ends on another thread than it would otherwise. Nothing foreign runs under the lock.
-enum UnattendedWork {
+enum UndrivenWork {
     private struct Entry {
-        /// The number of the `Unattended` of its thread, and its generation.
+        /// The number of the `UndrivenLoopDetector` of its thread, and its generation.
         let thread: Int
         let generation: Int
-        let origin: Origin
+        let origin: CallSite
     }
 
     /// Several, each with a lock, so that threads which attach many handlers seldom wait for one another.
-    private static let shards = (0..<16).map { _ in Guarded<[UnsafeMutableRawPointer: Entry]>([:]) }
+    private static let shards = (0..<16).map { _ in LockedValue<[UnsafeMutableRawPointer: Entry]>([:]) }
 
-    private static func shard(of job: UnsafeMutableRawPointer) -> Guarded<[UnsafeMutableRawPointer: Entry]> {
+    private static func shard(of job: UnsafeMutableRawPointer) -> LockedValue<[UnsafeMutableRawPointer: Entry]> {
         // The lowest bits of addresses are all equal.
         let address = UInt(bitPattern: job)
         return shards[Int((address >> 4 ^ address >> 9) & 15)]
@@ -23,7 +23,7 @@ enum UnattendedWork {
 
     private static func address(_ job: Job) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(job).toOpaque() }
 
-    static func insert(_ job: Job, _ origin: Origin, thread: Int, generation: Int) {
+    static func insert(_ job: Job, _ origin: CallSite, thread: Int, generation: Int) {
         let entry = Entry(thread: thread, generation: generation, origin: origin)
         let job = address(job)
         shard(of: job).withLock { $0[job] = entry }
@@ -35,8 +35,8 @@ enum UnattendedWork {
     }
 
     /// Where what still waits on a thread has been begun since it was driven last, each place once, in the order of the lines.
-    static func places(ofThread thread: Int, generation: Int) -> [Origin] {
-        var places: Set<Origin> = []
+    static func places(ofThread thread: Int, generation: Int) -> [CallSite] {
+        var places: Set<CallSite> = []
         for shard in shards {
             shard.withLock { entries in
                 for (job, entry) in entries where entry.thread == thread && entry.generation == generation {
@@ -52,5 +52,5 @@ enum UnattendedWork {
 
 extension Job {
     /// The job, which has been noted by `EventLoop.note`, is about to be taken apart.
-    package func leaveUnattendedWork() { UnattendedWork.remove(self) }
+    package func leaveUndrivenWork() { UndrivenWork.remove(self) }
 }

@@ -1,16 +1,16 @@
 import Glibc
 
 /// Reading or writing one file, as calls that block: a job for a pool.
-package struct FileWork: Sendable {
+package struct FileOperation: Sendable {
     private let path: String
-    private let calls: FileCalls
+    private let calls: FileSyscalls
     /// Throws if nobody wants it any more. Asked between any two chunks.
     private let goOn: @Sendable () throws -> Void
 
     /// How much is read or written between two looks at whether that is still wanted: some 0.1 ms.
     private static var chunk: Int { 256 << 10 }
 
-    package init(_ path: String, _ calls: FileCalls, goOn: @escaping @Sendable () throws -> Void) {
+    package init(_ path: String, _ calls: FileSyscalls, goOn: @escaping @Sendable () throws -> Void) {
         self.path = path
         self.calls = calls
         self.goOn = goOn
@@ -100,9 +100,9 @@ package struct FileWork: Sendable {
     }
 
     /// Of the file that is there; `nil`: there is none.
-    private func statusOfTarget() throws -> FileCalls.Status? {
+    private func statusOfTarget() throws -> FileSyscalls.Status? {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
-        var status = FileCalls.Status()
+        var status = FileSyscalls.Status()
         let result = calls.statusOfPath(path, &status)
         if result == -Int(ENOENT) { return nil }
         _ = try result.orThrow(.fileStatus, path)
@@ -111,8 +111,8 @@ package struct FileWork: Sendable {
 
     /// The new file gets the group and the mode of the old one. Where the group cannot be had, the group that it has instead
     /// may do what everybody may, and no more. Nothing runs as another user or group than before.
-    private func adoptPermissions(of target: FileCalls.Status, _ fd: CInt) throws {
-        var own = FileCalls.Status()
+    private func adoptPermissions(of target: FileSyscalls.Status, _ fd: CInt) throws {
+        var own = FileSyscalls.Status()
         _ = try retrying(.fileStatus) { calls.status(fd, &own) }
         var mode = target.mode & 0o7777
         if own.owner != target.owner { mode &= ~S_ISUID }
@@ -163,13 +163,13 @@ package struct FileWork: Sendable {
     }
 
     /// Throws if it is a FIFO, a device, a folder: to read these may take for ever, and then one thread of the pool is gone.
-    private func regularFile(_ fd: CInt) throws -> FileCalls.Status {
-        var status = FileCalls.Status()
+    private func regularFile(_ fd: CInt) throws -> FileSyscalls.Status {
+        var status = FileSyscalls.Status()
         _ = try retrying(.fileStatus) { calls.status(fd, &status) }
         return try checked(status)
     }
 
-    private func checked(_ status: FileCalls.Status) throws(SystemError) -> FileCalls.Status {
+    private func checked(_ status: FileSyscalls.Status) throws(SystemError) -> FileSyscalls.Status {
         let kind = status.mode & S_IFMT
         if kind == S_IFDIR { throw SystemError(.open, EISDIR, detail: path) }
         if kind != S_IFREG { throw SystemError(.open, ENOTSUP, detail: "\(path): no regular file") }

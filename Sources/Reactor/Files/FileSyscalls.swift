@@ -2,7 +2,7 @@ import Glibc
 
 /// The system calls for files, as `Syscalls` has those of a loop. They are made on the threads of pools, so they are
 /// `Sendable`, and not counted.
-package struct FileCalls: Sendable {
+package struct FileSyscalls: Sendable {
     /// What fstat(2) has told.
     package struct Status: Sendable {
         package var mode: mode_t

@@ -59,7 +59,7 @@ open class Job {
     /// What it is.
     open var kind: HandlerKind { .job }
     /// Where it comes from, if that is known.
-    open var startedAt: Origin? { nil }
+    open var startedAt: CallSite? { nil }
     /// What the layer above knows of it.
     open var subject: (any AnyObject & Sendable)? { nil }
 
@@ -89,16 +89,16 @@ package final class ClosureJob: Job {
 /// The same with the line that it was handed over at: for loops that tell which of them were slow.
 final class LocatedJob: Job {
     private let body: () -> Void
-    private let place: Origin
+    private let place: CallSite
 
-    init(_ body: @escaping () -> Void, _ place: Origin) {
+    init(_ body: @escaping () -> Void, _ place: CallSite) {
         self.body = body
         self.place = place
     }
 
     override func run() { body() }
 
-    override var startedAt: Origin? { place }
+    override var startedAt: CallSite? { place }
 }
 
 /// Jobs in the order in which they came. Owns them.

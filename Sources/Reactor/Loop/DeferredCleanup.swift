@@ -11,14 +11,14 @@ extension EventLoop {
     /// one; later otherwise; and if the loop has ended, on whatever thread comes to know of it.
     ///
     /// What `body` has captured must be nobody else's.
-    package func putInOrder(_ body: @escaping () -> Void) {
+    package func performCleanup(_ body: @escaping () -> Void) {
         if isOwnedByThisThread { return body() }
-        let estate = Unmanaged<Job>.passRetained(Estate(self, body))
+        let estate = Unmanaged<Job>.passRetained(DeferredCleanup(self, body))
         if !post(estate) { estate.takeRetainedValue().run() }
     }
 
     /// Forgets and closes a descriptor. On the loop's thread, or on any when the loop has ended.
-    package func letGo(of fd: CInt) {
+    package func closeDescriptor(_ fd: CInt) {
         guard isOwnedByThisThread else {
             // Ended: it has forgotten everything.
             _ = Glibc.close(fd)
@@ -30,7 +30,7 @@ extension EventLoop {
 }
 
 /// Runs in any case, once.
-private final class Estate: Job {
+private final class DeferredCleanup: Job {
     // The loop holds it in turn, until it runs it or ends.
     private let loop: EventLoop
     private var body: (() -> Void)?

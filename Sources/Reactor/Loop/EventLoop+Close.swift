@@ -9,11 +9,11 @@ extension EventLoop {
         hasEnded = true
         if isParked { unpark() }
         mailbox.close(into: &ready)
-        let unattendedPlaces = unattendedPlaces
+        let undrivenPlaces = undrivenPlaces
         let undelivered = letGoOfEverything() + waitingHandlers
-        spareJob.take()?.release()
-        endUnattended(undelivered > 0 ? unattendedPlaces : [])
-        if undelivered > 0 { LoopReport.send(.undelivered(undelivered)) }
+        recycledWaiter.take()?.release()
+        endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
+        if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
         let door = door.take()
         door?.ended.open()
         // Who has learned of the end may have settled what was waited for here. It has been counted.
@@ -28,7 +28,7 @@ extension EventLoop {
         // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused
         // by the mailbox already, which has taken the count below zero.
         let kept = Unmanaged.passRetained(self)
-        if orphans.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
+        if outstandingHandlers.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
     }
 
     /// Lets go of what is ready or waits, unrun; how much of it is to be reported is the answer.
@@ -45,7 +45,7 @@ extension EventLoop {
             let jobs = timers.removeAll()
             let handlers = poller.removeAllHandlers()
             for job in jobs { Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
-            for handler in handlers { handler.loopIsEnding() }
+            for handler in handlers { handler.loopWillEnd() }
             closeSignals()
             let removed = hooks.removeAll()
             if jobs.isEmpty && handlers.isEmpty && ready.isEmpty && timers.isEmpty && poller.waiting == 0
@@ -74,8 +74,8 @@ extension EventLoop {
     }
 
     /// Any thread: one handler that waited on this loop when it ended is gone. The last lets the object go.
-    package func orphanIsGone() {
-        if orphans.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+    package func outstandingHandlerDidEnd() {
+        if outstandingHandlers.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
             Unmanaged.passUnretained(self).release()
         }
     }
@@ -85,6 +85,6 @@ extension EventLoop {
         _ = signals.forgetArrived()
         guard let door = signals.door else { return }
         signals.door = nil
-        kernel.close(SignalTable.close(door))
+        kernel.close(SignalRegistry.close(door))
     }
 }

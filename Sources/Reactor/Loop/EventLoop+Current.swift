@@ -6,7 +6,7 @@ extension EventLoop {
     /// The calling thread's loop, made when it is first asked for. It ends with its thread; the main thread's lives
     /// as long as the process.
     @available(*, noasync, message: "an async function has no thread of its own; hand the loop's remote in")
-    public static var current: EventLoop { ofThisThread }
+    public static var current: EventLoop { ofCurrentThread }
 
     /// The main thread's loop as the other threads may use it. Usable anywhere, also before the main thread has asked
     /// for its loop; what is submitted runs once the main thread drives it.
@@ -33,7 +33,7 @@ extension EventLoop {
     }
 
     private static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
-        Fork.watch()
+        ForkDetector.watch()
         var outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
         loop.owner = pthread_self()
@@ -49,7 +49,7 @@ extension EventLoop {
 
     /// `current` for code that may be inlined into an async function's synchronous callees.
     @inlinable
-    package static var ofThisThread: EventLoop {
+    package static var ofCurrentThread: EventLoop {
         if let loop = clinux_get_current_loop() {
             return Unmanaged<EventLoop>.fromOpaque(loop).takeUnretainedValue()
         }
@@ -84,15 +84,15 @@ extension EventLoop {
     package static func makeLoopOfThisThread() -> EventLoop {
         let isMainThread = clinux_gettid() == getpid()
         let loop = isMainThread ? mainLoop.loop : EventLoop()
-        loop.settleOnThisThread(endsWithIt: !isMainThread)
+        loop.installOnThisThread(endsWithIt: !isMainThread)
         loop.expectToBeDriven(isMain: isMainThread)
         watchEndOfProcess()
         return loop
     }
 
     /// Makes this loop the calling thread's, which has none yet.
-    func settleOnThisThread(endsWithIt: Bool = true) {
-        Fork.watch()
+    func installOnThisThread(endsWithIt: Bool = true) {
+        ForkDetector.watch()
         owner = pthread_self()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         // The thread's end closes the loop and drops this reference.
@@ -127,8 +127,8 @@ extension EventLoop {
             pthread_setspecific(endOfThread, nil)
             end(address)
         }
-        loop.unattended?.forgetPlaces()
-        loop.tellPatron()
+        loop.undrivenDetector?.forgetPlaces()
+        loop.notifyRequestingLoop()
     }
 
     // The invariant of the box: until the main thread has asked for its loop nobody but `remote`, which touches only

@@ -48,7 +48,7 @@ extension EventLoop {
 
     func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
 
-    var isForked: Bool { forkGeneration != Fork.generation }
+    var isForked: Bool { forkGeneration != ForkDetector.generation }
 
     /// 64 KiB into which everything is read before its exact bytes are copied out, so that an idle connection holds
     /// no buffer. Valid until the next call that reads on this loop.

@@ -24,16 +24,16 @@ extension EventLoop {
     /// Asks for events, and waits for them, or for mail or the next deadline.
     @inline(__always)
     func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        let isUsual = !measuresTurns && !measuresHandlers && hooks.isEmpty && !clock.isVirtual
-        if isUsual {
+        let isFastPath = !measuresTurns && !measuresHandlers && hooks.isEmpty && !clock.isVirtual
+        if isFastPath {
             _ = try pollKernel(mayBlock: mayBlock, limit)
         } else {
-            try pollUnusually(mayBlock: mayBlock, limit)
+            try pollSlowPath(mayBlock: mayBlock, limit)
         }
     }
 
     @inline(never)
-    private func pollUnusually(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+    private func pollSlowPath(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
         let began = mayBlock && (measuresTurns || measuresHandlers) ? now.nanoseconds : nil
         let hasWaited: Bool
         if case .virtual(let virtual) = clock {
@@ -63,12 +63,12 @@ extension EventLoop {
         if !hasWaker { try openWaker() }
         let isArmed = isDue || deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
         guard blocking else {
-            try fetch(0)
+            try wait(0)
             return false
         }
         guard park() else { return false }
         defer { unpark() }
-        try fetch(isArmed ? -1 : milliseconds(until: deadline))
+        try wait(isArmed ? -1 : milliseconds(until: deadline))
         return true
     }
 
@@ -80,20 +80,20 @@ extension EventLoop {
     /// Descriptors first, without waiting; then time jumps. Only a loop that has no deadline at all really waits, and one
     /// that other threads work for: what they do takes no virtual time.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
-        if poller.descriptor >= 0 { try fetch(0) }
+        if poller.descriptor >= 0 { try wait(0) }
         // What has arrived is not known, and it takes no time.
         if poller.wasInterrupted { return false }
         // Before the mailbox, as in `isAlive`.
-        var awaitsOutsideWork = awaitsOutsideWork
+        var awaitsExternalWork = awaitsExternalWork
         guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return false }
         if !hooks.before.isEmpty && !isDue(nextMoment(limit)) {
             guard callHooksBeforeWaiting() else { return false }
             // A hook may have given something to a pool.
-            awaitsOutsideWork = self.awaitsOutsideWork
+            awaitsExternalWork = self.awaitsExternalWork
             guard mailbox.isEmpty else { return false }
         }
         let deadline = nextMoment(limit)
-        if deadline != .max && (!awaitsOutsideWork || deadline <= virtual.now.nanoseconds) {
+        if deadline != .max && (!awaitsExternalWork || deadline <= virtual.now.nanoseconds) {
             let isJump = deadline > virtual.now.nanoseconds
             virtual.advance(to: Instant(nanoseconds: deadline))
             return isJump
@@ -101,12 +101,12 @@ extension EventLoop {
         if !hasWaker { try openWaker() }
         guard park() else { return false }
         defer { unpark() }
-        try fetch(realLimit)
+        try wait(realLimit)
         return true
     }
 
-    func fetch(_ milliseconds: CInt) throws(SystemError) {
-        counters.events += try poller.fetch(milliseconds, kernel)
+    func wait(_ milliseconds: CInt) throws(SystemError) {
+        counters.events += try poller.wait(milliseconds, kernel)
     }
 
     /// Rounded up: a wait that ends before the deadline would be followed by another, and another.
@@ -115,7 +115,7 @@ extension EventLoop {
     }
 
     /// After a turn, for the loop that carries this one: lets the descriptor show mail and the next timer.
-    func rest() throws(SystemError) {
+    func prepareForEmbedding() throws(SystemError) {
         _ = park()
         guard case .monotonic = clock, let deadline = timers.nextDeadline, deadline < armedDeadline else { return }
         _ = try arm(deadline)

@@ -152,20 +152,20 @@ extension EventLoop {
 
     /// Keeps a job that stands in no queue, with the caller's reference, for the layer above to use it again. The loop lets
     /// it go when it ends.
-    package func keepSpareJob(_ job: Unmanaged<Job>) {
-        let superfluous = hasEnded ? job : spareJob
-        if !hasEnded { spareJob = job }
+    package func keepRecycledWaiter(_ job: Unmanaged<Job>) {
+        let superfluous = hasEnded ? job : recycledWaiter
+        if !hasEnded { recycledWaiter = job }
         superfluous?.release()
     }
 
     /// The job that has been kept, if there is one, with its reference.
-    package func takeSpareJob() -> Unmanaged<Job>? { spareJob.take() }
+    package func takeSpareJob() -> Unmanaged<Job>? { recycledWaiter.take() }
 
     /// A handler on this loop begins to wait for a promise, or has come to its end.
     @inlinable @inline(__always)
-    package func handlerWaits() { waitingHandlers &+= 1 }
+    package func handlerDidAttach() { waitingHandlers &+= 1 }
     @inlinable @inline(__always)
-    package func handlerWaitsNoMore() { waitingHandlers &-= 1 }
+    package func handlerDidDetach() { waitingHandlers &-= 1 }
 
     /// Queues a job and takes over the caller's reference to it.
     @inlinable @inline(__always)

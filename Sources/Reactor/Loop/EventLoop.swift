@@ -21,11 +21,11 @@ public final class EventLoop {
     @exclusivity(unchecked) @usableFromInline package internal(set) var waitingHandlers = 0
     @exclusivity(unchecked) var inlineJobs = Trampoline()
     @usableFromInline let mailbox = Mailbox()
-    package let kernel: Kernel
+    package let kernel: CountingSyscalls
     package let clock: LoopClock
     @exclusivity(unchecked) var poller = Poller()
-    @exclusivity(unchecked) var timers = TimerQueue()
-    let forkGeneration = Fork.generation
+    @exclusivity(unchecked) var timers = TimerHeap()
+    let forkGeneration = ForkDetector.generation
     @exclusivity(unchecked) private var depthOfTurns = 0
     /// See `drainReady`.
     @exclusivity(unchecked) var hasLongJobs = false
@@ -56,14 +56,14 @@ public final class EventLoop {
     // How often another thread found us parked: each has written the eventfd, or is about to.
     @exclusivity(unchecked) var wakesOwed: UInt64 = 0
     /// Where handlers have been attached since it was driven last, if it may be that nobody ever does.
-    @exclusivity(unchecked) var unattended: Unattended?
-    /// Work that other threads do for this loop: see `Remote.beginOutsideWork`.
-    let outsideWork = Atomic<Int>(0)
-    // See `keepSpareJob`. Owned.
-    @exclusivity(unchecked) var spareJob: Unmanaged<Job>?
+    @exclusivity(unchecked) var undrivenDetector: UndrivenLoopDetector?
+    /// Work that other threads do for this loop: see `Remote.beginExternalWork`.
+    let externalWork = Atomic<Int>(0)
+    // See `keepRecycledWaiter`. Owned.
+    @exclusivity(unchecked) var recycledWaiter: Unmanaged<Job>?
     @exclusivity(unchecked) var hooks = LoopHooks()
     @exclusivity(unchecked) var counters = LoopMetrics()
-    @exclusivity(unchecked) var holds: [Int: Origin] = [:]
+    @exclusivity(unchecked) var holds: [Int: CallSite] = [:]
 
     @exclusivity(unchecked) var signals = LoopSignals()
     @exclusivity(unchecked) var lastHold = 0
@@ -78,17 +78,17 @@ public final class EventLoop {
     /// How many waiters have been looked at on this thread to cancel, withdraw and sweep, and how many links for
     /// `pendingPromises`. For tests: what is done by the thousand must not look at thousands each time.
     @exclusivity(unchecked) package var nodesVisited = 0
-    @exclusivity(unchecked) var meter = HandlerMeter()
+    @exclusivity(unchecked) var profiler = HandlerProfiler()
     /// The same as `isTiming` for other threads, which so know whether to remember where a job comes from.
     let keepsOrigins = Atomic(false)
     /// Handlers that dispatchers have; see `Remote.beginDispatchedJob`.
     let dispatchedJobs = Atomic<Int>(0)
     /// Whether a job is on its way here that only says that such work has ended.
-    let isNudged = Atomic(false)
+    let isWakeJobPosted = Atomic(false)
     /// How many milliseconds a virtual clock's loop really waits, where it does; below zero forever.
     @exclusivity(unchecked) var realLimit: CInt = -1
     /// Whom the job of a pool works for that this thread is at.
-    @exclusivity(unchecked) var patron: Remote?
+    @exclusivity(unchecked) var requestingLoop: Remote?
     /// See `isClosed`.
     @exclusivity(unchecked) var hasReleasedAll = false
     // Until the loop ends. It holds the loop in turn.
@@ -108,7 +108,7 @@ public final class EventLoop {
     // The thread that drives the loop; set before the loop is first handed out.
     var owner = pthread_self()
     // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
-    let orphans = Atomic<Int>(0)
+    let outstandingHandlers = Atomic<Int>(0)
     /// The loop around this one, which releases what handlers leave behind: see `nameHeir`.
     let heir = AtomicLazyReference<Remote>()
     /// Whether a loop inside this one has named it as its heir.
@@ -123,7 +123,7 @@ public final class EventLoop {
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
-        kernel = Kernel(syscalls)
+        kernel = CountingSyscalls(syscalls)
         door = Remote(of: self, name: name)
     }
 
@@ -204,8 +204,8 @@ public final class EventLoop {
             depthOfTurns -= 1
             clinux_set_current_loop(outer)
         }
-        let isUsual = !isTiming && !measuresTurns && !inlineJobs.isRunning && unattended == nil
-        if isUsual { try turn(wait, hasWorked: false, isMeasured: false) } else { try takeUnusualTurn(wait) }
+        let isFastPath = !isTiming && !measuresTurns && !inlineJobs.isRunning && undrivenDetector == nil
+        if isFastPath { try turn(wait, hasWorked: false, isMeasured: false) } else { try turnSlowPath(wait) }
     }
 
     // What is rare is in functions of its own, here and in what a turn calls. Who wakes up finds none of the code in the
@@ -245,12 +245,12 @@ public final class EventLoop {
         takeMail()
         _ = drain()
         if let began { noteTurn(since: began) }
-        if isCarried && ready.isEmpty { try rest() }
+        if isCarried && ready.isEmpty { try prepareForEmbedding() }
     }
 
     /// A turn that is measured, or made inside what is, or inside an inline job, or on a thread that may not drive its loop.
     @inline(never)
-    private func takeUnusualTurn(_ wait: Wait) throws(SystemError) {
+    private func turnSlowPath(_ wait: Wait) throws(SystemError) {
         let wasNoting = depthOfTurns == 1 && beginDriving()
         defer { if wasNoting { stopDriving() } }
         // Those that wait behind an inline job must not wait for its return.
@@ -258,10 +258,10 @@ public final class EventLoop {
         if isInsideInlineJob { completeInterrupted() }
         let hasWorked = isInsideInlineJob && runInlineJobs()
         // What a handler does with the loop is not its own time.
-        let isInterrupting = isTiming && depthOfTurns > 1 && meter.started != HandlerMeter.unknown
-        let interrupted = isInterrupting ? clock.now.nanoseconds - meter.started : nil
+        let isInterrupting = isTiming && depthOfTurns > 1 && profiler.started != HandlerProfiler.unknown
+        let interrupted = isInterrupting ? clock.now.nanoseconds - profiler.started : nil
         defer {
-            if let interrupted { meter.started = clock.now.nanoseconds - interrupted }
+            if let interrupted { profiler.started = clock.now.nanoseconds - interrupted }
             if isInsideInlineJob { inlineJobs.resume() }
         }
         try turn(wait, hasWorked: hasWorked, isMeasured: measuresTurns)
@@ -322,18 +322,18 @@ public final class EventLoop {
     /// Whether anything is left that the loop waits for.
     public var isAlive: Bool {
         // First: what such work has posted to us before it ended must be seen in the mailbox then.
-        awaitsOutsideWork || !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0
+        awaitsExternalWork || !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0
             || poller.hasUndelivered || !holds.isEmpty || signals.hasReferenced
     }
 
     /// Whether who waits on this loop is to give up. (Read from another module `isStopping` itself would be checked for
     /// exclusivity after all.)
-    package var isToStop: Bool { isStopping }
+    package var shouldStop: Bool { isStopping }
 
     /// Whether anything on this loop, referenced or not, or work that it knows of, could still make something happen; if not,
     /// only another thread can.
     package var canWakeItself: Bool {
-        isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty || patronAwaitsOthers
+        isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty || requestingLoopAwaitsOthers
             || dispatchedJobs.load(ordering: .relaxed) > 0
     }
 
@@ -370,7 +370,7 @@ public final class EventLoop {
     package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded }
 
     /// The same, and the thread drives its loop, as far as is known.
-    package var isDrivenHere: Bool { isUsableHere && isAttended }
+    package var isDrivenHere: Bool { isUsableHere && isKnownToBeDriven }
 
     /// In every build: traps unless this is the thread that the loop belongs to, or the loop has ended. For calls that are rare
     /// beside what they cost anyway, by handles that the compiler lets a task take along: see docs/concurrency.md.

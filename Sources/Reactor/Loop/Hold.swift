@@ -2,11 +2,11 @@ import Synchronization
 
 extension EventLoop {
     /// Keeps the loop alive until it is released, for work that comes back from elsewhere: another thread, an
-    /// async task. `whatKeepsItAlive` names the line of the call.
+    /// async task. `keepAliveReasons` names the line of the call.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
         assertOwner()
         lastHold += 1
-        holds[lastHold] = Origin(file, line)
+        holds[lastHold] = CallSite(file, line)
         return Hold(self, lastHold)
     }
 
@@ -14,7 +14,7 @@ extension EventLoop {
     /// either may happen on any thread.
     public final class Hold: Sendable {
         // Sound: outside the loop's thread only its mailbox and its owner, both made for any thread, are touched; the
-        // list of holds is changed in `putInOrder`, on the loop's thread.
+        // list of holds is changed in `performCleanup`, on the loop's thread.
         nonisolated(unsafe) private let loop: EventLoop
         // Not its address, which another may have by the time that the end of this one is known to the loop.
         private let id: Int
@@ -31,7 +31,7 @@ extension EventLoop {
         /// when called on another one. Again: nothing happens.
         public func release() {
             if isReleased.exchange(true, ordering: .relaxed) { return }
-            loop.putInOrder { [loop, id] in if !loop.hasEnded { loop.holds[id] = nil } }
+            loop.performCleanup { [loop, id] in if !loop.hasEnded { loop.holds[id] = nil } }
         }
     }
 }

@@ -14,7 +14,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, isClosed ? 0 : hooks.add(body, Origin(file, line), to: .before))
+        return Hook(self, isClosed ? 0 : hooks.add(body, CallSite(file, line), to: .before))
     }
 
     /// Calls `body` whenever this loop has waited, before it looks what has happened: before timers, events and jobs. See
@@ -24,7 +24,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, isClosed ? 0 : hooks.add(body, Origin(file, line), to: .after))
+        return Hook(self, isClosed ? 0 : hooks.add(body, CallSite(file, line), to: .after))
     }
 
     /// A hook that has been added. Letting go of it does not end it; `cancel()` does.
@@ -77,7 +77,7 @@ struct LoopHooks {
     struct Entry {
         let id: Int
         let body: () -> Void
-        let origin: Origin
+        let origin: CallSite
     }
 
     private(set) var before: [Entry] = []
@@ -86,7 +86,7 @@ struct LoopHooks {
     var areBeingCalled = false
     private var lastID = 0
 
-    mutating func add(_ body: @escaping () -> Void, _ origin: Origin, to list: Kind) -> Int {
+    mutating func add(_ body: @escaping () -> Void, _ origin: CallSite, to list: Kind) -> Int {
         lastID += 1
         let entry = Entry(id: lastID, body: body, origin: origin)
         switch list {

@@ -2,15 +2,15 @@ import CLinux
 import Glibc
 
 /// Room for the datagrams of one recvmmsg(2).
-package final class MessageBatch {
+package final class DatagramBatch {
     /// How many datagrams one call takes or gives at most.
     package static var capacity: Int { 32 }
 
     // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and the addresses, these to
     // the bytes. The kernel writes them in `receive`; what it has written is read until the next one.
-    private let headers = UnsafeMutablePointer<clinux_mmsghdr>.allocate(capacity: MessageBatch.capacity)
-    private let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: MessageBatch.capacity)
-    private let addresses = UnsafeMutablePointer<sockaddr_storage>.allocate(capacity: MessageBatch.capacity)
+    private let headers = UnsafeMutablePointer<clinux_mmsghdr>.allocate(capacity: DatagramBatch.capacity)
+    private let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: DatagramBatch.capacity)
+    private let addresses = UnsafeMutablePointer<sockaddr_storage>.allocate(capacity: DatagramBatch.capacity)
     private let bytes: UnsafeMutableRawBufferPointer
     private let packetSize: Int
 
@@ -33,7 +33,7 @@ package final class MessageBatch {
     }
 
     /// Answers as the kernel: how many have come, at most `limit`, or `-errno`.
-    package func receive(_ fd: CInt, upTo limit: Int, _ kernel: Kernel) -> Int {
+    package func receive(_ fd: CInt, upTo limit: Int, _ kernel: CountingSyscalls) -> Int {
         let count = min(limit, Self.capacity)
         for index in 0..<count {
             var header = msghdr()
@@ -63,7 +63,7 @@ package final class MessageBatch {
 
     /// Sends one. Answers 1 or `-errno`.
     package static func send(
-        _ bytes: UnsafeRawBufferPointer, to address: SocketAddress?, _ fd: CInt, _ kernel: Kernel
+        _ bytes: UnsafeRawBufferPointer, to address: SocketAddress?, _ fd: CInt, _ kernel: CountingSyscalls
     ) -> Int {
         // The kernel only reads through these, although sendmmsg(2) does not say so in its types.
         var vector = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
@@ -82,7 +82,7 @@ package final class MessageBatch {
 
     /// Sends as many as one call takes. Answers how many the kernel has taken, or `-errno` if it refuses the first.
     package static func send(
-        _ packets: some Collection<(bytes: [UInt8], address: SocketAddress?)>, _ fd: CInt, _ kernel: Kernel
+        _ packets: some Collection<(bytes: [UInt8], address: SocketAddress?)>, _ fd: CInt, _ kernel: CountingSyscalls
     ) -> Int {
         let packets = Array(packets.prefix(capacity))
         // Joined, so that one pointer reaches all.

@@ -9,7 +9,7 @@ package struct ListeningSocket {
 
     /// Listens on `address`. `mode` are the permissions of the file, for a path only.
     package init(
-        on address: SocketAddress, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: Kernel
+        on address: SocketAddress, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) {
         let name = address.description
         if let mode, address.unixPath == nil || mode > 0o7777 {
@@ -41,7 +41,7 @@ package struct ListeningSocket {
     }
 
     /// A socket that somebody else has made, and the caller gives away unless this throws. Its file, if there is one, stays.
-    package init(adopting fd: CInt, _ kernel: Kernel) throws(SystemError) {
+    package init(adopting fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let socket = Socket(fd, kernel)
         var isListening: CInt = 0
         _ = try kernel.getSocketOption(fd, SOL_SOCKET, SO_ACCEPTCONN, &isListening)
@@ -79,7 +79,7 @@ struct UnixFile {
     private let path: String
     private let address: SocketAddress
     private let identity: FileIdentity?
-    private let kernel: Kernel
+    private let kernel: CountingSyscalls
 
     /// Binds `socket`; `nil` if `address` is not a path. A socket file without a listener is removed first, if
     /// the path is locked: it is what a dead process has left behind.
@@ -105,7 +105,7 @@ struct UnixFile {
     ///
     /// Between the question and the removal another process may take the path, or begin to listen there. One that uses this
     /// library is kept out by the lock; for others, which know none, asking twice what file it is leaves microseconds.
-    private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: Kernel) -> Bool {
+    private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: CountingSyscalls) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
             let probe = try? Socket(SOCK_STREAM, for: address, kernel)
         else { return false }
@@ -115,7 +115,7 @@ struct UnixFile {
         return answer == ECONNREFUSED && identity(path, kernel) == before
     }
 
-    private static func identity(_ path: String, _ kernel: Kernel) -> FileIdentity? {
+    private static func identity(_ path: String, _ kernel: CountingSyscalls) -> FileIdentity? {
         var status = stat()
         guard kernel.linkStatus(path, &status) >= 0 else { return nil }
         return FileIdentity(device: status.st_dev, inode: status.st_ino, isSocket: status.st_mode & S_IFMT == S_IFSOCK)

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Why a name has no addresses: what getaddrinfo(3) answered.

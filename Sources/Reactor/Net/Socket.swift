@@ -4,15 +4,15 @@ import Glibc
 /// Sockets as system calls: non-blocking, close-on-exec, and closed again on every error path.
 package struct Socket {
     package let fd: CInt
-    let kernel: Kernel
+    let kernel: CountingSyscalls
 
-    package init(_ fd: CInt, _ kernel: Kernel) {
+    package init(_ fd: CInt, _ kernel: CountingSyscalls) {
         self.fd = fd
         self.kernel = kernel
     }
 
     init(
-        _ kind: __socket_type, for address: SocketAddress, _ kernel: Kernel
+        _ kind: __socket_type, for address: SocketAddress, _ kernel: CountingSyscalls
     ) throws(SystemError) {
         let type = CInt(kind.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         let number = try kernel.socket(address.family, type).orThrow(.socket, address.description)
@@ -34,7 +34,7 @@ package struct Socket {
 
     /// A stream socket that has not begun to connect, bound to `source` if there is one.
     package static func client(
-        for address: SocketAddress, from source: SocketAddress?, _ settings: [SocketSetting], _ kernel: Kernel
+        for address: SocketAddress, from source: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
         try Socket(SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
             try socket.apply(settings)
@@ -44,7 +44,7 @@ package struct Socket {
 
     /// A UDP socket, bound to `source` and connected to `peer` as far as there is one.
     package static func datagram(
-        from source: SocketAddress?, to peer: SocketAddress?, _ settings: [SocketSetting], _ kernel: Kernel
+        from source: SocketAddress?, to peer: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
         guard let address = source ?? peer else {
             throw SystemError(.bind, EINVAL, detail: "to no address")

@@ -78,13 +78,13 @@ extension SocketAddress {
         self = parsed
     }
 
-    private static func unixName(_ field: Slice<UnsafeRawBufferPointer>) -> UnixName? {
+    private static func unixName(_ field: Slice<UnsafeRawBufferPointer>) -> UnixSocketPath? {
         if field.first != 0 {
             // One without the zero that ends it fills the kernel's field, and could not be handed back.
-            let name = UnixName(bytes: Array(field.prefix { $0 != 0 }), isAbstract: false)
-            return name.bytes.count <= UnixName.capacity ? name : nil
+            let name = UnixSocketPath(bytes: Array(field.prefix { $0 != 0 }), isAbstract: false)
+            return name.bytes.count <= UnixSocketPath.capacity ? name : nil
         }
         guard let last = field.lastIndex(where: { $0 != 0 }) else { return nil }
-        return UnixName(bytes: Array(field[field.startIndex...last].dropFirst()), isAbstract: true)
+        return UnixSocketPath(bytes: Array(field[field.startIndex...last].dropFirst()), isAbstract: true)
     }
 }

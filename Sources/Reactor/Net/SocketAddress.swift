@@ -7,7 +7,7 @@ public struct SocketAddress: Hashable, Sendable {
         // Network byte order, as the kernel keeps them.
         case v4(UInt32)
         case v6(UInt64, UInt64, scope: UInt32)
-        case unix(UnixName)
+        case unix(UnixSocketPath)
     }
 
     let host: Host
@@ -79,10 +79,10 @@ public struct SocketAddress: Hashable, Sendable {
 
     private init(unix name: String, isAbstract: Bool) throws(ParseError) {
         let bytes = Array(name.utf8)
-        if let flaw = UnixName.flaw(of: bytes, isAbstract: isAbstract) {
+        if let flaw = UnixSocketPath.flaw(of: bytes, isAbstract: isAbstract) {
             throw ParseError(text: "unix:\(isAbstract ? "@" : "")\(name)", reason: flaw)
         }
-        self.init(host: .unix(UnixName(bytes: bytes, isAbstract: isAbstract)), port: 0)
+        self.init(host: .unix(UnixSocketPath(bytes: bytes, isAbstract: isAbstract)), port: 0)
     }
 
     /// 127.0.0.1 with that port.

@@ -9,12 +9,12 @@ import Glibc
 struct UnixPathLock {
     private let path: String
     private let fd: CInt
-    private let kernel: Kernel
+    private let kernel: CountingSyscalls
 
     /// `nil` if `address` is no path, or if the lock cannot be had since there can be no such file: then nothing may be
     /// replaced, and bind(2) knows better what is wrong.
     /// - Throws: `EADDRINUSE` of `bind` if another process has the lock: it is taking the path.
-    static func take(for address: SocketAddress, _ kernel: Kernel) throws(SystemError) -> UnixPathLock? {
+    static func take(for address: SocketAddress, _ kernel: CountingSyscalls) throws(SystemError) -> UnixPathLock? {
         guard let path = address.unixPath.map(lockPath) else { return nil }
         // Each further round has met a lock that was released, and its file removed, between two calls.
         for _ in 0..<16 {

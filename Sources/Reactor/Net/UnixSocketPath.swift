@@ -1,7 +1,7 @@
 /// Where a Unix socket is found: a path, or a name in the kernel's abstract space, which has no file.
 ///
 /// An object, so that an address of the common kinds stays three words: every connection keeps one.
-final class UnixName: Hashable, Sendable {
+final class UnixSocketPath: Hashable, Sendable {
     /// The bytes of the path, or of the abstract name without the zero that stands before it in the kernel's form.
     let bytes: [UInt8]
     let isAbstract: Bool
@@ -20,7 +20,7 @@ final class UnixName: Hashable, Sendable {
         let kind = isAbstract ? "abstract name" : "path"
         if bytes.isEmpty { return "the \(kind) is empty" }
         if bytes.contains(0) { return "the \(kind) contains a zero byte" }
-        let count = UnixName(bytes: bytes, isAbstract: isAbstract).bytes.count
+        let count = UnixSocketPath(bytes: bytes, isAbstract: isAbstract).bytes.count
         return count <= capacity ? nil : "the \(kind) has \(count) bytes; a Unix address takes \(capacity)"
     }
 
@@ -31,7 +31,7 @@ final class UnixName: Hashable, Sendable {
     /// U+FFFD; the kernel gets them as they are.
     var name: String { String(decoding: bytes, as: UTF8.self) }
 
-    static func == (one: UnixName, other: UnixName) -> Bool {
+    static func == (one: UnixSocketPath, other: UnixSocketPath) -> Bool {
         one.isAbstract == other.isAbstract && one.bytes == other.bytes
     }
 

@@ -25,7 +25,7 @@ extension EventLoop {
         let (last, now) = (lastShortage, clock.now)
         lastShortage = now
         if let last, last.duration(to: now) <= .seconds(1) { return }
-        LoopReport.send(.watchPaused(error))
+        LoopEvent.send(.watchPaused(error))
     }
 
     /// One timer for all registrations that are put off; it does not keep the loop alive, as the descriptors do.
@@ -80,7 +80,7 @@ extension EventLoop {
         guard isPaused else { return }
         poller.suspend(fd, kernel)
         scheduleRetry()
-        if entry.count == FutileReadiness.limit { LoopReport.send(.watchPaused(error())) }
+        if entry.count == FutileReadiness.limit { LoopEvent.send(.watchPaused(error())) }
     }
 
     // MARK: Registrations out of reach
@@ -109,10 +109,10 @@ extension EventLoop {
     }
 
     /// The first of a loop: a program that makes one such mistake may make it often.
-    func reportStray(_ fd: CInt, _ origin: Origin?) {
+    func reportStray(_ fd: CInt, _ origin: CallSite?) {
         if hasReportedStray { return }
         hasReportedStray = true
-        LoopReport.send(.staleWatch(fd, origin))
+        LoopEvent.send(.staleWatch(fd, origin))
     }
 }
 

@@ -11,7 +11,7 @@ extension Poller {
     }
 
     /// Removes the registration of `fd` until `registerDeferred` makes it anew, whatever is set meanwhile.
-    mutating func suspend(_ fd: CInt, _ kernel: Kernel) {
+    mutating func suspend(_ fd: CInt, _ kernel: CountingSyscalls) {
         let index = Int(fd)
         guard index < slots.count else { return }
         if slots[index].registered != 0 {
@@ -24,7 +24,7 @@ extension Poller {
     /// Makes the registrations that were put off, until the kernel has no room for one: then the rest stay. Of one that
     /// it refuses for another reason the handler is returned as ready, for its own call to report the error.
     mutating func registerDeferred(
-        _ kernel: Kernel
+        _ kernel: CountingSyscalls
     ) -> (shortage: SystemError?, refused: [(handler: any ReadinessHandler, ready: Interest)]) {
         var refused: [(handler: any ReadinessHandler, ready: Interest)] = []
         for fd in deferred.sorted() {

@@ -5,7 +5,7 @@ import Glibc
 extension Poller {
     /// Whether the kernel knows another registration of this number than the table: the number was closed, and perhaps
     /// opened again, without being forgotten. One system call.
-    func isStale(_ fd: CInt, _ kernel: Kernel) -> Bool {
+    func isStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
         let index = Int(fd)
         guard index < slots.count, slots[index].registered != 0 else { return false }
         let event = clinux_epoll_event(
@@ -27,14 +27,14 @@ extension Poller {
 
     /// Removes a stray by its number, if that is possible: it is not registered for another file, and stands for the
     /// stray's.
-    func removeStray(_ fd: CInt, _ kernel: Kernel) -> Bool {
+    func removeStray(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
         slots[Int(fd)].registered == 0 && kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) == 0
     }
 
     /// Makes an epoll descriptor that has the registrations of the table and no others, and closes the present one.
     /// - Parameter own: the loop's own descriptors.
     /// - Returns: whether there was room for it; if not, nothing has changed.
-    mutating func rebuild(_ own: [(source: Source, fd: CInt)], _ kernel: Kernel) -> Bool {
+    mutating func rebuild(_ own: [(source: Source, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
         let old = descriptor
         let result = kernel.epollCreate()
         guard result >= 0 else { return false }

@@ -9,17 +9,17 @@ package protocol ReadinessHandler: AnyObject {
 
     /// The loop ends: nothing will be reported any more. What the handler holds must go, or it would be held for ever
     /// by closures that it holds itself.
-    func loopIsEnding()
+    func loopWillEnd()
 
     /// Where what it calls for `ready` was given to it, if that is known.
-    func origin(of ready: Interest) -> Origin?
+    func origin(of ready: Interest) -> CallSite?
 
     /// What it is, for people who ask what a loop waits for.
     var label: String { get }
 }
 
 extension ReadinessHandler {
-    package func origin(of ready: Interest) -> Origin? { nil }
+    package func origin(of ready: Interest) -> CallSite? { nil }
     package var label: String { (self as? any CustomStringConvertible)?.description ?? "\(type(of: self))" }
 }
 
@@ -101,14 +101,14 @@ package struct Poller: ~Copyable {
     var undeliveredCount: Int { undelivered.count }
 
     /// Makes the epoll descriptor and its buffer if there is none yet.
-    package mutating func open(_ kernel: Kernel) throws(SystemError) {
+    package mutating func open(_ kernel: CountingSyscalls) throws(SystemError) {
         guard descriptor < 0 else { return }
         descriptor = CInt(try kernel.epollCreate().orThrow(.epollCreate))
         events = .allocate(capacity: Self.capacity)
     }
 
     /// Adds one of the loop's own descriptors, edge-triggered: a counter that is never read reports each new write.
-    package mutating func add(_ source: Source, _ fd: CInt, _ kernel: Kernel) throws(SystemError) {
+    package mutating func add(_ source: Source, _ fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let event = clinux_epoll_event(EPOLLIN.rawValue | EPOLLET.rawValue, source.rawValue)
         _ = try add(fd, event, kernel).orThrow(.epollControl)
     }
@@ -116,7 +116,7 @@ package struct Poller: ~Copyable {
     /// Sets what `fd` waits for; the handler is kept exactly while that is not nothing. On an error, for example
     /// EPERM for a regular file, nothing has changed.
     package mutating func setInterest(
-        _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: Kernel
+        _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: CountingSyscalls
     ) throws(SystemError) {
         let index = Int(fd)
         let wanted = interest.rawValue
@@ -173,7 +173,7 @@ package struct Poller: ~Copyable {
     /// Must come before the descriptor is closed: a copy of it elsewhere (dup, fork) would keep the registration
     /// alive, and out of reach once the number is gone.
     /// Without a kernel only the slot is forgotten.
-    package mutating func forget(_ fd: CInt, _ kernel: Kernel?) {
+    package mutating func forget(_ fd: CInt, _ kernel: CountingSyscalls?) {
         let index = Int(fd)
         guard index < slots.count else { return }
         count(index, -1)
@@ -187,7 +187,7 @@ package struct Poller: ~Copyable {
     /// The last value is kept free for the loop's own sources.
     private static func following(_ generation: UInt32) -> UInt32 { generation &+ 1 == .max ? 0 : generation &+ 1 }
 
-    mutating func register(_ index: Int, _ mask: UInt32, _ kernel: Kernel) throws(SystemError) {
+    mutating func register(_ index: Int, _ mask: UInt32, _ kernel: CountingSyscalls) throws(SystemError) {
         let slot = (generation: slots[index].generation, registered: slots[index].registered)
         do throws(SystemError) {
             try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
@@ -203,7 +203,7 @@ package struct Poller: ~Copyable {
     }
 
     func register(
-        _ fd: CInt, _ mask: UInt32, generation: UInt32, over present: UInt32, _ kernel: Kernel
+        _ fd: CInt, _ mask: UInt32, generation: UInt32, over present: UInt32, _ kernel: CountingSyscalls
     ) throws(SystemError) {
         let event = clinux_epoll_event(mask, UInt64(generation) << 32 | UInt64(fd))
         let result =
@@ -213,7 +213,7 @@ package struct Poller: ~Copyable {
 
     /// A registration that could not be removed while its number was closed is taken over if the number stands for that
     /// file again.
-    private func add(_ fd: CInt, _ event: epoll_event, _ kernel: Kernel) -> Int {
+    private func add(_ fd: CInt, _ event: epoll_event, _ kernel: CountingSyscalls) -> Int {
         let result = kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event)
         return result == -Int(EEXIST) ? kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event) : result
     }
@@ -225,7 +225,7 @@ package struct Poller: ~Copyable {
     }
 
     /// Asks the kernel; waits for so many milliseconds, or for ever if they are below zero. Nothing may be undelivered.
-    package mutating func fetch(_ milliseconds: CInt, _ kernel: Kernel) throws(SystemError) -> Int {
+    package mutating func wait(_ milliseconds: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Int {
         let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
         mayHaveMore = count == Self.capacity
         wasInterrupted = false
@@ -247,13 +247,13 @@ package struct Poller: ~Copyable {
     /// What has been fetched was so a while ago.
     mutating func expectMore() { mayHaveMore = true }
 
-    package enum Delivery {
+    package enum Event {
         case loop(Source)
         case handler(any ReadinessHandler, Interest)
     }
 
     /// The next event that somebody still waits for. The caller calls out, once the poller's own state is whole.
-    package mutating func next(_ kernel: Kernel) -> Delivery? {
+    package mutating func next(_ kernel: CountingSyscalls) -> Event? {
         while !undelivered.isEmpty {
             let event = events![undelivered.lowerBound]
             undelivered = undelivered.dropFirst()
@@ -317,7 +317,7 @@ package struct Poller: ~Copyable {
         return handlers
     }
 
-    package mutating func close(_ kernel: Kernel) {
+    package mutating func close(_ kernel: CountingSyscalls) {
         undelivered = 0..<0
         guard descriptor >= 0 else { return }
         kernel.close(descriptor)

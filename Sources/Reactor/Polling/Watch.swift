@@ -27,7 +27,7 @@ extension EventLoop {
         // The number may have been closed and opened again since the watch that stands was made.
         if let present = poller.handler(of: fd) as? WatchGroup, isStale(fd) { present.end(on: self) }
         let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
-        try group.add(interest, handler, Origin(file, line))
+        try group.add(interest, handler, CallSite(file, line))
         return Watch(group, interest, group.generation)
     }
 
@@ -77,7 +77,7 @@ final class WatchGroup: ReadinessHandler {
         let interest: Interest
         let handler: (Interest) -> Void
         let generation: Int
-        let origin: Origin
+        let origin: CallSite
     }
     private var interests: [Entry] = []
     private(set) var generation = 0
@@ -96,7 +96,7 @@ final class WatchGroup: ReadinessHandler {
     private var all: Interest { interests.reduce(into: []) { $0.formUnion($1.interest) } }
 
     func add(
-        _ interest: Interest, _ handler: @escaping (Interest) -> Void, _ origin: Origin
+        _ interest: Interest, _ handler: @escaping (Interest) -> Void, _ origin: CallSite
     ) throws(SystemError) {
         guard all.isDisjoint(with: interest) else {
             throw SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
@@ -136,7 +136,7 @@ final class WatchGroup: ReadinessHandler {
         loop.setReferenced(isReferenced, of: fd)
     }
 
-    func origin(of ready: Interest) -> Origin? {
+    func origin(of ready: Interest) -> CallSite? {
         interests.first { !$0.interest.isDisjoint(with: ready) }?.origin
     }
 
@@ -144,7 +144,7 @@ final class WatchGroup: ReadinessHandler {
     var label: String { "watch at " + interests.map(\.origin.description).joined(separator: " and at ") }
 
     /// The handlers go, although a `Watch` may keep the group.
-    func loopIsEnding() {
+    func loopWillEnd() {
         let removed = interests
         interests = []
         withExtendedLifetime(removed) {}

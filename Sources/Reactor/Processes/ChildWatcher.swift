@@ -29,11 +29,11 @@ extension EventLoop {
     /// Starts a child process, whose end this loop watches.
     /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is none; and of the calls
     ///   that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before there is a child.
-    package func spawn(_ plan: ChildPlan) throws(SystemError) -> Child {
+    package func spawn(_ plan: SpawnRequest) throws(SystemError) -> Child {
         assertOwner()
         if let flaw = plan.flaw { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(flaw)") }
         try openPoller()
-        Orphans.reap()
+        ZombieReaper.reap()
         // A child that could not be watched must not be started.
         let watch = try ChildWatch(self)
         defer { watch.end() }
@@ -147,15 +147,15 @@ package final class Child: ReadinessHandler {
         handler?(status)
     }
 
-    package func loopIsEnding() {
+    package func loopWillEnd() {
         guard status == nil else { return }
-        Orphans.add(process, pidfd: pidfd)
+        ZombieReaper.add(process, pidfd: pidfd)
         end(.unknown)
     }
 }
 
 /// The job that looks once whether a child has ended.
-private final class FirstLook: Job {
+private final class InitialCheckJob: Job {
     private let child: Child
 
     init(_ child: Child) {
@@ -172,7 +172,7 @@ private final class FirstLook: Job {
 /// stands so long, or where there are none the watch of SIGCHLD.
 private final class ChildWatch {
     private let loop: EventLoop
-    private let keeper = ChildKeeper()
+    private let keeper = ChildRetainer()
     private var placeholder: CInt = -1
     private var signalWatch: EventLoop.SignalWatch?
 
@@ -206,12 +206,12 @@ private final class ChildWatch {
         do throws(SystemError) { try watchSignal() } catch {
             _ = loop.kernel.kill(-1, child.process, SIGKILL)
             keeper.child = nil
-            child.loopIsEnding()
+            child.loopWillEnd()
             throw error
         }
         child.signalWatch = signalWatch.take()
         // It may have ended before there was a watch.
-        loop.enqueue(FirstLook(child))
+        loop.enqueue(InitialCheckJob(child))
     }
 
     /// Gives up what no child has taken over.
@@ -222,8 +222,8 @@ private final class ChildWatch {
 }
 
 /// Held by the watch of SIGCHLD alone: its end is that of the loop, unless the child has ended before.
-private final class ChildKeeper {
+private final class ChildRetainer {
     var child: Child?
 
-    deinit { child?.loopIsEnding() }
+    deinit { child?.loopWillEnd() }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// What systemd, or another service manager that speaks its protocols, has to say to this process and wants to hear from it.
@@ -45,11 +46,11 @@ public enum ServiceManager {
         } catch {
             throw SystemError(.sendMessages, EINVAL, detail: "NOTIFY_SOCKET: \(error)")
         }
-        let kernel = Kernel()
+        let kernel = CountingSyscalls()
         let socket = try Socket(SOCK_DGRAM, for: address, kernel)
         defer { kernel.close(socket.fd) }
         let text = Array(states.map(\.text).joined(separator: "\n").utf8)
-        _ = try text.withUnsafeBytes { MessageBatch.send($0, to: address, socket.fd, kernel) }
+        _ = try text.withUnsafeBytes { DatagramBatch.send($0, to: address, socket.fd, kernel) }
             .orThrow(.sendMessages, address.description)
         return true
     }
@@ -90,11 +91,11 @@ public enum ServiceManager {
                 for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsetenv(name) }
             }
         }
-        return try descriptors(.ofProcess, Kernel())
+        return try descriptors(.ofProcess, CountingSyscalls())
     }
 
     package static func descriptors(
-        _ environment: ServiceEnvironment, _ kernel: Kernel
+        _ environment: ServiceEnvironment, _ kernel: CountingSyscalls
     ) throws(SystemError) -> [Descriptor] {
         guard let process = environment["LISTEN_PID"], let text = environment["LISTEN_FDS"] else { return [] }
         guard let owner = pid_t(decimal: process) else { throw refusal("LISTEN_PID", process) }

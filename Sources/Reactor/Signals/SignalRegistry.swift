@@ -8,7 +8,7 @@ struct LoopSignals {
         let id: Int
         let signal: CInt
         let body: () -> Void
-        let origin: Origin
+        let origin: CallSite
         var isReferenced: Bool
     }
 
@@ -17,7 +17,7 @@ struct LoopSignals {
     /// Watches whose signal has come and which have not been called yet, in the order of their calls.
     private var arrived: [Handler] = []
     private var nextArrived = 0
-    var door: SignalDoor?
+    var door: SignalSlot?
 
     var hasReferenced: Bool { handlers.contains { $0.isReferenced } }
 
@@ -25,9 +25,11 @@ struct LoopSignals {
 
     /// The door must be open.
     mutating func add(
-        _ signal: CInt, _ body: @escaping () -> Void, _ origin: Origin
+        _ signal: CInt, _ body: @escaping () -> Void, _ origin: CallSite
     ) throws(SystemError) -> Int {
-        if let door, !handlers.contains(where: { $0.signal == signal }) { try SignalTable.subscribe(door, to: signal) }
+        if let door, !handlers.contains(where: { $0.signal == signal }) {
+            try SignalRegistry.subscribe(door, to: signal)
+        }
         lastID += 1
         handlers.append(Handler(id: lastID, signal: signal, body: body, origin: origin, isReferenced: true))
         return lastID
@@ -38,7 +40,7 @@ struct LoopSignals {
         guard let index = handlers.firstIndex(where: { $0.id == id }) else { return nil }
         let removed = handlers.remove(at: index)
         if let door, !handlers.contains(where: { $0.signal == removed.signal }) {
-            SignalTable.unsubscribe(door, from: removed.signal)
+            SignalRegistry.unsubscribe(door, from: removed.signal)
         }
         return removed
     }
@@ -55,7 +57,7 @@ struct LoopSignals {
     /// delivers the rest.
     mutating func takeNext() -> Handler? {
         let pending = door?.pending.exchange(0, ordering: .acquiring) ?? 0
-        if pending != 0 { arrived += handlers.filter { pending & SignalTable.bit($0.signal) != 0 } }
+        if pending != 0 { arrived += handlers.filter { pending & SignalRegistry.bit($0.signal) != 0 } }
         while hasArrived {
             let next = arrived[nextArrived]
             nextArrived += 1
@@ -80,7 +82,7 @@ struct LoopSignals {
 }
 
 /// What the C signal handler may touch for one loop: atomics, and a descriptor that outlives every call of it.
-final class SignalDoor: Sendable {
+final class SignalSlot: Sendable {
     // Signals this loop waits for, those that have come, and the eventfd to write (−1: the door is free).
     let wanted = Atomic<UInt64>(0)
     let pending = Atomic<UInt64>(0)
@@ -89,18 +91,18 @@ final class SignalDoor: Sendable {
     // must not wake.
     let generation = Atomic<CInt>(0)
 
-    var isOfThisProcess: Bool { generation.load(ordering: .relaxed) == Fork.generation }
+    var isOfThisProcess: Bool { generation.load(ordering: .relaxed) == ForkDetector.generation }
 }
 
 /// The process's signal actions, and which loops want to know.
 ///
 /// The handler that the kernel calls runs on any thread at any instruction, so it only reads a fixed table of
 /// atomics, sets a bit, and writes an eventfd: all of it async-signal-safe (signal-safety(7)).
-enum SignalTable {
+enum SignalRegistry {
     // nonisolated(unsafe): allocated once, never moved or freed; all that is reachable through it is atomic.
-    nonisolated(unsafe) private static let doors: UnsafeMutableBufferPointer<SignalDoor> = {
-        let doors = UnsafeMutableBufferPointer<SignalDoor>.allocate(capacity: count)
-        for index in 0..<count { doors.initializeElement(at: index, to: SignalDoor()) }
+    nonisolated(unsafe) private static let doors: UnsafeMutableBufferPointer<SignalSlot> = {
+        let doors = UnsafeMutableBufferPointer<SignalSlot>.allocate(capacity: count)
+        for index in 0..<count { doors.initializeElement(at: index, to: SignalSlot()) }
         return doors
     }()
     private static var count: Int { 64 }
@@ -110,11 +112,11 @@ enum SignalTable {
 
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    static func open(_ fd: CInt) throws(SystemError) -> SignalDoor {
+    static func open(_ fd: CInt) throws(SystemError) -> SignalSlot {
         for door in doors {
             if door.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
                 // Before anything is wanted, and so before a handler asks.
-                door.generation.store(Fork.generation, ordering: .relaxed)
+                door.generation.store(ForkDetector.generation, ordering: .relaxed)
                 return door
             }
         }
@@ -122,7 +124,7 @@ enum SignalTable {
     }
 
     /// Answers the door's descriptor, which no handler can write any more.
-    static func close(_ door: SignalDoor) -> CInt {
+    static func close(_ door: SignalSlot) -> CInt {
         door.wanted.store(0, ordering: .sequentiallyConsistent)
         // A handler on another thread that saw the door open is between two instructions and ends soon; one on this
         // thread has ended, since it interrupted us.
@@ -132,13 +134,13 @@ enum SignalTable {
         return door.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
     }
 
-    static func subscribe(_ door: SignalDoor, to signal: CInt) throws(SystemError) {
+    static func subscribe(_ door: SignalSlot, to signal: CInt) throws(SystemError) {
         _ = running.load(ordering: .relaxed)
         notify(0)
         let failure = previous.withLock { previous -> SystemError? in
             if previous[signal] == nil {
                 var action = sigaction()
-                action.__sigaction_handler.sa_handler = { SignalTable.handle($0) }
+                action.__sigaction_handler.sa_handler = { SignalRegistry.handle($0) }
                 action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART))
                 sigfillset(&action.sa_mask)
                 var old = sigaction()
@@ -153,7 +155,7 @@ enum SignalTable {
         if let failure { throw failure }
     }
 
-    static func unsubscribe(_ door: SignalDoor, from signal: CInt) {
+    static func unsubscribe(_ door: SignalSlot, from signal: CInt) {
         previous.withLock { previous in
             door.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
             door.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)

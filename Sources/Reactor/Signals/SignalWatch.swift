@@ -15,8 +15,8 @@ extension EventLoop {
         _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) throws(SystemError) -> SignalWatch {
         guard (1...64).contains(signal) else { throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)") }
-        try openSignalDoor()
-        return SignalWatch(loop: self, id: try signals.add(signal, handler, Origin(file, line)))
+        try openSignalSlot()
+        return SignalWatch(loop: self, id: try signals.add(signal, handler, CallSite(file, line)))
     }
 
     /// A standing watch of a signal. Letting go of it does not end it; `cancel()` does.
@@ -47,13 +47,13 @@ extension EventLoop {
         }
     }
 
-    private func openSignalDoor() throws(SystemError) {
+    private func openSignalSlot() throws(SystemError) {
         guard signals.door == nil else { return }
         try openPoller()
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
         do throws(SystemError) {
             try poller.add(.signals, fd, kernel)
-            signals.door = try SignalTable.open(fd)
+            signals.door = try SignalRegistry.open(fd)
         } catch {
             kernel.close(fd)
             throw error

@@ -4,13 +4,13 @@ import Glibc
 /// The loop's door to the kernel: counts each call by name and repeats what a signal interrupted.
 ///
 /// Used by the loop's thread alone. Results are the kernel's: zero or more, or `-errno`.
-package final class Kernel {
+package final class CountingSyscalls {
     // A constant, so that calling what is in it retains nothing.
     private let table: Syscalls
     // One counter a case of SystemCall, which is its index. A plain block, since an array's checks would cost more than
     // the counting.
     private let counts: UnsafeMutablePointer<Int>
-    private let forkGeneration = Fork.generation
+    private let forkGeneration = ForkDetector.generation
 
     package init(_ table: Syscalls = Syscalls()) {
         self.table = table
@@ -37,7 +37,7 @@ package final class Kernel {
 
     /// Whether this process is a child that was forked after the loop of these calls was made. It has a copy of every
     /// descriptor, but shares what is behind it with the parent: there only close(2) has no effect on the parent.
-    package var isForked: Bool { forkGeneration != Fork.generation }
+    package var isForked: Bool { forkGeneration != ForkDetector.generation }
 
     /// For calls that change what a forked child shares with its parent: refused there with `EPERM`, so that no clean-up,
     /// whichever way it takes, ends for the parent what the child gives up. And for new sockets, which the parent's loop could
@@ -166,7 +166,7 @@ package final class Kernel {
     package func unlink(_ path: String) -> Int { unlessForked(.unlink) { table.unlink(path) } }
 }
 
-extension Kernel {
+extension CountingSyscalls {
     /// The reading end, and the writing one.
     package func pipe() throws(SystemError) -> (CInt, CInt) { try twoEnds(.pipe, pipe) }
 

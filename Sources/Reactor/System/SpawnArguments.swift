@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 
 /// A child process that is to be.
-package struct ChildPlan {
+package struct SpawnRequest {
     /// What becomes of one of the descriptors 0, 1 and 2.
     package enum Stream {
         case inherit
@@ -52,7 +52,7 @@ package struct ChildPlan {
 
 /// What posix_spawn(3) is given: C's forms of a plan.
 package struct SpawnArguments {
-    package let plan: ChildPlan
+    package let plan: SpawnRequest
     /// The descriptors that become 0, 1 and 2, each above 2 so that none is overwritten before it has been copied; below
     /// zero for those that are inherited or null.
     let copies: [CInt]

@@ -19,19 +19,19 @@ extension EventLoop {
     /// - Parameter name: what the thread is called; Linux shows the first 15 bytes. An empty one is "loop".
     /// - Throws: `SystemError`, of `pthread_create`, or of the descriptors that the loop waits with.
     public static func spawn(name: String = "loop") throws(SystemError) -> Remote {
-        try spawn(name: name, syscalls: { Syscalls() }, create: OwnThread.create)
+        try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
     }
 
     /// The same with system calls that a test has replaced.
     package static func spawn(
-        name: String, syscalls: @escaping @Sendable () -> Syscalls, create: OwnThread.Create = OwnThread.create
+        name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) -> Remote {
         let name = name.isEmpty ? "loop" : name
         let start = Start()
         var handle = pthread_t()
-        let failure = OwnThread.start(name, &handle, create) {
+        let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)
-            loop.settleOnThisThread()
+            loop.installOnThisThread()
             do throws(SystemError) {
                 try loop.openWaker()
                 start.succeed(loop.remote)
@@ -52,7 +52,7 @@ extension EventLoop {
         let hold = hold()
         defer { hold.release() }
         do throws(SystemError) { try run() } catch {
-            LoopReport.send(.loopFailed(remote.name ?? "", error))
+            LoopEvent.send(.loopFailed(remote.name ?? "", error))
             return false
         }
         return true

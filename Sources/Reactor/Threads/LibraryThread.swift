@@ -2,17 +2,17 @@ import CLinux
 import Glibc
 
 /// How threads of the library's own begin: named, and without signals.
-package enum OwnThread {
-    /// As pthread_create does: starts `OwnThread.run` with the address, and answers 0 or an errno.
+package enum LibraryThread {
+    /// As pthread_create does: starts `LibraryThread.run` with the address, and answers 0 or an errno.
     package typealias Create = @Sendable (UnsafeMutablePointer<pthread_t>, UnsafeMutableRawPointer) -> CInt
 
-    package static let create: Create = { pthread_create($0, nil, { OwnThread.run($0) }, $1) }
+    package static let create: Create = { pthread_create($0, nil, { LibraryThread.run($0) }, $1) }
 
     /// Starts a thread that does `body`. Answers 0 or an errno.
     static func start(
         _ name: String, _ handle: inout pthread_t, _ create: Create, _ body: @escaping @Sendable () -> Void
     ) -> CInt {
-        let address = Unmanaged.passRetained(Beginning(name, body))
+        let address = Unmanaged.passRetained(ThreadStart(name, body))
         // Signals are for the threads that the program made for them. Faults stay: they are the thread's own, and blocked
         // ones would end the process without a word.
         var blocked = sigset_t()
@@ -30,7 +30,7 @@ package enum OwnThread {
     /// What a thread does: `address` is what `Create` was given.
     package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let address else { return nil }
-        let beginning = Unmanaged<Beginning>.fromOpaque(address).takeRetainedValue()
+        let beginning = Unmanaged<ThreadStart>.fromOpaque(address).takeRetainedValue()
         pthread_setname_np(pthread_self(), cut(beginning.name, to: 15))
         beginning.body()
         return nil
@@ -49,7 +49,7 @@ package enum OwnThread {
     }
 
     /// What a new thread is given.
-    private final class Beginning: Sendable {
+    private final class ThreadStart: Sendable {
         let name: String
         let body: @Sendable () -> Void
 

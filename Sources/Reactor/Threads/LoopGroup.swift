@@ -38,7 +38,7 @@ public final class LoopGroup: Sendable {
     /// The same with system calls, and a way of starting threads, that a test has replaced.
     package init(
         loops: Int, name: String, syscalls: @escaping @Sendable () -> Syscalls,
-        create: @escaping OwnThread.Create = OwnThread.create
+        create: @escaping LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) {
         let name = name.isEmpty ? "loop" : name
         guard loops >= 1 else {
@@ -48,7 +48,7 @@ public final class LoopGroup: Sendable {
         var members: [Member] = []
         do throws(SystemError) {
             for number in 1...loops {
-                let name = OwnThread.name(name, number: number)
+                let name = LibraryThread.name(name, number: number)
                 let remote = try EventLoop.spawn(name: name, syscalls: syscalls, create: create)
                 members.append(Member(remote, index: number - 1))
             }

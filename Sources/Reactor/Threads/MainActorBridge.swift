@@ -10,10 +10,10 @@ extension EventLoop {
     /// Whether this loop runs the main actor's jobs: it is on the main thread. In a forked child these are the parent's, and
     /// so is the eventfd.
     var servesMainActor: Bool {
-        if let known = isOnMainThread { return known && Fork.generation == 0 }
+        if let known = isOnMainThread { return known && ForkDetector.generation == 0 }
         let isOnMainThread = clinux_gettid() == getpid()
         self.isOnMainThread = isOnMainThread
-        return isOnMainThread && Fork.generation == 0
+        return isOnMainThread && ForkDetector.generation == 0
     }
 
     /// Watches the queue, from the first wait on. A program without libdispatch has none.
@@ -89,7 +89,7 @@ extension EventLoop {
         }
         let isSet = clinux_set_while_async_main_waits {
             // On the main thread, whose loop is this one.
-            let loop = EventLoop.ofThisThread
+            let loop = EventLoop.ofCurrentThread
             while loop.driveUntilStopped() {}
         }
         if !isSet { throw .badInput("EventLoop.driveAsyncMain(): this Swift runtime has no hook for it") }

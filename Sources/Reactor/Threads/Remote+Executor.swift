@@ -104,7 +104,7 @@ private final class SwiftJob: Job {
     private func rescue() {
         // In a forked child the task is the parent's.
         if loop.isForked { return }
-        if !loop.hasReportedTask.exchange(true, ordering: .relaxed) { LoopReport.send(.taskOfEndedLoop) }
+        if !loop.hasReportedTask.exchange(true, ordering: .relaxed) { LoopEvent.send(.taskOnEndedLoop) }
         // Not while the loop's own thread ends it, which touches what the job may.
         loop.isOver.whenOpen { [job, purpose] in Self.runElsewhere(job, purpose) }
     }

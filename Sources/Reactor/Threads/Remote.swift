@@ -43,7 +43,7 @@ extension EventLoop {
             _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
         ) -> Bool {
             let isLocated = loop.keepsOrigins.load(ordering: .relaxed)
-            let job = Unmanaged<Job>.passRetained(isLocated ? LocatedJob(job, Origin(file, line)) : ClosureJob(job))
+            let job = Unmanaged<Job>.passRetained(isLocated ? LocatedJob(job, CallSite(file, line)) : ClosureJob(job))
             guard !loop.post(job) else { return true }
             job.release()
             return false

@@ -17,11 +17,12 @@ import CLinux
 /// and watches that still wait on it are let go then, unrun, and reported, as at the end of a thread. So within a job
 /// attach handlers with `on:`, or only to promises that have settled; or `hang`, which holds the thread.
 public final class ThreadPool: Dispatcher {
-    private let threads: PoolThreads
+    private let threads: ThreadPoolWorkers
     private let isShared: Bool
 
     /// A pool for whoever has no reason to make one of their own: of the default size, named "shared". It does not end.
-    public static let shared = ThreadPool(PoolThreads("shared", defaultThreads, defaultQueueLimit), isShared: true)
+    public static let shared = ThreadPool(
+        ThreadPoolWorkers("shared", defaultThreads, defaultQueueLimit), isShared: true)
 
     /// As many threads as there are cores that the process may use: more would only share them. Two at least, so that one job
     /// that blocks does not stop all others; eight at most, since a pool of the default size is for odd jobs beside a
@@ -42,19 +43,19 @@ public final class ThreadPool: Dispatcher {
         name: String = "pool", threads: Int = ThreadPool.defaultThreads,
         queueLimit: Int = ThreadPool.defaultQueueLimit
     ) throws(DispatchError) {
-        try self.init(name: name, threads: threads, queueLimit: queueLimit, create: OwnThread.create)
+        try self.init(name: name, threads: threads, queueLimit: queueLimit, create: LibraryThread.create)
     }
 
     /// The same with a way of starting threads that a test has replaced.
     package convenience init(
-        name: String, threads: Int, queueLimit: Int, create: @escaping OwnThread.Create
+        name: String, threads: Int, queueLimit: Int, create: @escaping LibraryThread.Create
     ) throws(DispatchError) {
         if threads < 1 { throw .badInput("ThreadPool(threads: \(threads)): there must be 1 at least") }
         if queueLimit < 1 { throw .badInput("ThreadPool(queueLimit: \(queueLimit)): it must be 1 at least") }
-        self.init(PoolThreads(name, threads, queueLimit, create), isShared: false)
+        self.init(ThreadPoolWorkers(name, threads, queueLimit, create), isShared: false)
     }
 
-    private init(_ threads: PoolThreads, isShared: Bool) {
+    private init(_ threads: ThreadPoolWorkers, isShared: Bool) {
         self.threads = threads
         self.isShared = isShared
     }

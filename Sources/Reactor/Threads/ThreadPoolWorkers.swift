@@ -4,7 +4,7 @@ import Glibc
 /// The threads of a `ThreadPool` and the queue that they take their jobs from. Each thread holds this object, and so it
 /// outlives the pool for as long as there are jobs.
 // @unchecked: `state` is touched under the lock only; lock and conditions are made for any thread.
-package final class PoolThreads: @unchecked Sendable {
+package final class ThreadPoolWorkers: @unchecked Sendable {
     private struct State: ~Copyable {
         var queue = ReadyQueue()
         var queued = 0
@@ -24,7 +24,7 @@ package final class PoolThreads: @unchecked Sendable {
     private let name: String
     private let most: Int
     private let queueLimit: Int
-    private let create: OwnThread.Create
+    private let create: LibraryThread.Create
     private let forkGeneration: CInt
     private var state = State()
 
@@ -35,9 +35,11 @@ package final class PoolThreads: @unchecked Sendable {
     /// All threads have been joined.
     private let hasEnded = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    init(_ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping OwnThread.Create = OwnThread.create) {
-        Fork.watch()
-        forkGeneration = Fork.generation
+    init(
+        _ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping LibraryThread.Create = LibraryThread.create
+    ) {
+        ForkDetector.watch()
+        forkGeneration = ForkDetector.generation
         self.name = name
         self.most = most
         self.queueLimit = queueLimit
@@ -57,7 +59,7 @@ package final class PoolThreads: @unchecked Sendable {
     }
 
     /// A child has none of the threads, and one of these may have held the lock.
-    private var isForked: Bool { forkGeneration != Fork.generation }
+    private var isForked: Bool { forkGeneration != ForkDetector.generation }
 
     private func withLock<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
         pthread_mutex_lock(lock)
@@ -106,9 +108,9 @@ package final class PoolThreads: @unchecked Sendable {
 
     /// Answers 0 or an errno.
     private func start(_ state: inout State) -> CInt {
-        let name = OwnThread.name(name, number: state.handles.count + 1)
+        let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = pthread_t()
-        let failure = OwnThread.start(name, &handle, create) {
+        let failure = LibraryThread.start(name, &handle, create) {
             pthread_setspecific(Self.poolOfThread, Unmanaged.passUnretained(self).toOpaque())
             self.work()
         }

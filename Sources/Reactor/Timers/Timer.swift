@@ -154,7 +154,7 @@ extension EventLoop {
             if rounds > most { break }
             if rounds > 0 && clock.now.nanoseconds - due.moment > Self.mostDelay { break }
             rounds += 1
-            try fetch(0)
+            try wait(0)
             // Twice in succession: the next turn asks again before it fires.
             if poller.wasInterrupted { return }
             hasDelivered = poller.hasUndelivered

@@ -4,7 +4,7 @@
 /// keeps nanoseconds where a wheel rounds to its tick. Why four children: the heap is half as deep and its children
 /// share a cache line. A slot knows its place in the heap, so that cancelling is O(log n) and frees the closure at once
 /// instead of leaving a dead entry behind.
-package struct TimerQueue: ~Copyable {
+package struct TimerHeap: ~Copyable {
     struct Entry {
         var deadline: Int64
         var sequence: UInt64
@@ -25,8 +25,8 @@ package struct TimerQueue: ~Copyable {
         var isReferenced: Bool
     }
 
-    private var heap = Storage<Entry>()
-    private var slots = Storage<Slot>()
+    private var heap = UncheckedArray<Entry>()
+    private var slots = UncheckedArray<Slot>()
     private var firstFree: Int32 = -1
     private var nextSequence: UInt64 = 0
     /// How many timers keep the loop alive.

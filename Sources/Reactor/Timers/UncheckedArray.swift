@@ -1,6 +1,6 @@
 /// A growing row of elements, owned by one thread's structure: an array without the uniqueness and bounds checks, of
 /// which starting and cancelling a timer made a dozen.
-struct Storage<Element>: ~Copyable {
+struct UncheckedArray<Element>: ~Copyable {
     // Owned: freed in deinit. The first `count` elements are initialised, and an index is below `count`, which only its
     // owner's own bookkeeping can break; debug builds check.
     private var elements: UnsafeMutablePointer<Element>

@@ -50,7 +50,7 @@ extension Snippets {
 // docs/diagnostics.md: Why it does not end
 extension Snippets {
     static func diagnostics7() throws {
-        print(EventLoop.current.whatKeepsItAlive)
+        print(EventLoop.current.keepAliveReasons)
     }
 }
 

@@ -67,7 +67,7 @@ extension Snippets {
         func session(_ connection: Connection) -> Promise<Void> {
             connection.forEachLine { line -> Promise<Void> in
                 let answer = after(.milliseconds(20)).then { connection.write("answer to \(line)\n") }
-                connection.busy(until: answer).catch { error in print(error) }
+                connection.deferDrain(until: answer).catch { error in print(error) }
                 return .value                                  // the next line need not wait
             }
         }

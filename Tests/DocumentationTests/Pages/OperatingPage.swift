@@ -47,7 +47,7 @@ extension Snippets {
 extension Snippets {
     static func operating4() throws {
         try EventLoop.current.onSignal(SIGUSR2) {
-            print(EventLoop.current.whatKeepsItAlive)
+            print(EventLoop.current.keepAliveReasons)
             print(EventLoop.pendingPromisesReport)
         }.unref()
     }

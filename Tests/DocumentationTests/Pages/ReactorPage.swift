@@ -190,7 +190,7 @@ extension Snippets {
         statistics.unref()
         assert(!loop.isAlive)
         let hold = loop.hold()
-        assert(loop.whatKeepsItAlive.description.contains("hold at "))
+        assert(loop.keepAliveReasons.description.contains("hold at "))
         hold.release()
         try loop.run()                                         // returns at once
         statistics.cancel()

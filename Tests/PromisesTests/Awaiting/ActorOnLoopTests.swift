@@ -90,7 +90,7 @@ private actor Resident {
     private nonisolated static func thread() async -> pthread_t { threadOfCaller() }
 
     @Test func afterTheLoopItGoesOnOnAThreadOfItsOwnOneJobAtATime() throws {
-        let recorder = LogRecorder(where: { if case .taskOfEndedLoop = $0 { true } else { false } })
+        let recorder = LogRecorder(where: { if case .taskOnEndedLoop = $0 { true } else { false } })
         defer { recorder.stop() }
         let resident = EventLoop.withLoop { loop in Resident(on: loop.remote) }
         try EventLoop.withLoop { _ throws in
@@ -107,7 +107,7 @@ private actor Resident {
     }
 
     @Test func whatALoopLeavesBehindWhenItEndsRunsToo() throws {
-        let recorder = LogRecorder(where: { if case .taskOfEndedLoop = $0 { true } else { false } })
+        let recorder = LogRecorder(where: { if case .taskOnEndedLoop = $0 { true } else { false } })
         defer { recorder.stop() }
         try EventLoop.withLoop { _ throws in
             let working = EventLoop.withLoop { loop in

@@ -36,7 +36,7 @@ import Testing
 
     @Test func aTaskThatAwaitsAGuaranteeWaitsForEverAndThatIsSaid() throws {
         let reports = LogRecorder(where: {
-            guard case .awaitCannotEnd(let promise, _) = $0 else { return false }
+            guard case .awaitStalled(let promise, _) = $0 else { return false }
             return promise.origin?.file.hasSuffix("StoppedLoopTests.swift") != false
         })
         defer { reports.stop() }

@@ -148,7 +148,7 @@ import Testing
                     #expect(first == one && second == other)
                 }
             }
-            #expect(!loop.isAlive && loop.whatKeepsItAlive.isEmpty)
+            #expect(!loop.isAlive && loop.keepAliveReasons.isEmpty)
         }
     }
 

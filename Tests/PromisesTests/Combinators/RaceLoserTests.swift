@@ -184,7 +184,8 @@ import Testing
                 reader.fulfill(round)
                 #expect(winner.settledValue == round)
             }
-            let places = Array(Core.nodes(from: Core.waiters(shutdown.core.state.load(ordering: .acquiring))))
+            let places = Array(
+                PromiseCore.nodes(from: PromiseCore.waiters(shutdown.core.state.load(ordering: .acquiring))))
             #expect(places.count < 40)
             resolver.fulfill(1)
             expect(listener, gives: 1)

@@ -125,6 +125,6 @@ private func closedPort(_ text: String) throws -> SocketAddress {
     let fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     _ = address.withSocketAddress { bind(fd, $0, $1) }
     var name = sockaddr_storage()
-    _ = Kernel().getSocketName(fd, &name)
+    _ = CountingSyscalls().getSocketName(fd, &name)
     return try #require(SocketAddress(name))
 }

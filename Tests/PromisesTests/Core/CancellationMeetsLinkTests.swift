@@ -46,7 +46,7 @@ import Testing
             expect(outer, gives: 1)
         }
         isLinked.wait()
-        box.value?.core.cancelUnlessWanted()
+        box.value?.core.cancelIfUnobserved()
         isCancelled.open()
         owner.join()
     }

@@ -274,12 +274,12 @@ import Testing
             let tally = Tally()
             let (inner, resolver) = Promise<Int>.pending()
             let outer = {
-                let outer = Core(root: Int.self)
+                let outer = PromiseCore(root: Int.self)
                 let token = tally.token()
                 outer.retain()
                 outer.follow(inner.core) { core, phase in
                     withExtendedLifetime(token) {}
-                    Core.perform(Follow<Int>.self, core, phase)
+                    PromiseCore.perform(Follow<Int>.self, core, phase)
                 }
                 return outer
             }()
@@ -447,9 +447,9 @@ import Testing
 }
 
 struct WeakCore {
-    weak var core: Core?
+    weak var core: PromiseCore?
 
-    init(_ core: Core) { self.core = core }
+    init(_ core: PromiseCore) { self.core = core }
 }
 
 extension EventLoop {

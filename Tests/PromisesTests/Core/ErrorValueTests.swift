@@ -40,14 +40,14 @@ private struct Maybe: CancellableError {
     }
 
     @Test func logEventsAreOneLine() {
-        let origin = Origin("Module/File.swift", 12)
+        let origin = CallSite("Module/File.swift", 12)
         #expect("\(origin)" == "Module/File.swift:12")
         let events: [LogEvent] = [
             .abandoned(Provenance(origin: origin)), .abandoned(Provenance()),
             .unhandledRejection(Flaw(1), Provenance(origin: origin)), .unhandledRejection(Flaw(1), Provenance()),
-            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangCannotEnd(Provenance(), at: origin),
+            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangStalled(Provenance(), at: origin),
             .hangDeadlock(Provenance(), at: origin),
-            .acceptPaused(Flaw(2)), .awaitCannotEnd(Provenance(origin: origin), PromiseError.loopEnded),
+            .acceptPaused(Flaw(2)), .awaitStalled(Provenance(origin: origin), PromiseError.loopEnded),
         ]
         #expect(
             events.map(\.description) == [

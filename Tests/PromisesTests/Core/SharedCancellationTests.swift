@@ -122,7 +122,8 @@ import Testing
             let all = (0..<2000).map { number in source.map { $0 + number } }
             for promise in all.dropFirst(1000).reversed() { promise.cancel() }
             // Each looks for somebody who still waits, and must not go past all who have withdrawn before.
-            let places = Array(Core.nodes(from: Core.waiters(source.core.state.load(ordering: .acquiring))))
+            let places = Array(
+                PromiseCore.nodes(from: PromiseCore.waiters(source.core.state.load(ordering: .acquiring))))
             #expect(places.count < 1020)
             resolver.fulfill(1)
             try loop.run()

@@ -22,7 +22,9 @@ import Testing
                 let promise = source.map { $0 }
                 let tasks = (0..<Self.count).map { _ in Task { try await promise.value } }
                 func waiting() -> Int {
-                    Core.nodes(from: Core.waiters(promise.core.state.load(ordering: .acquiring))).reduce(0) { sum, _ in
+                    PromiseCore.nodes(from: PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))).reduce(
+                        0
+                    ) { sum, _ in
                         sum + 1
                     }
                 }

@@ -83,7 +83,7 @@ import Testing
             #expect(code(socket.receive()) == EBADF)
             #expect(code(socket.forEachPacket { _, _ in }) == EBADF)
             #expect(code(socket.send([1])) == EBADF)
-            #expect(code(socket.send([Packet([1])])) == EBADF)
+            #expect(code(socket.send([Datagram([1])])) == EBADF)
             #expect(throws: SystemError(.setSocketOption, EBADF)) { try socket.set(.broadcast, to: true) }
             #expect(throws: SystemError(.getSocketOption, EBADF)) { try socket.value(of: .broadcast) }
             #expect(net.loop.metrics.systemCalls == calls)
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func theLoopEndsWhileTheyWait() throws {
-        var reception: Promise<[Packet]>?
+        var reception: Promise<[Datagram]>?
         var each: Promise<Void>?
         try withNetwork { _ in
             reception = try DatagramSocket.bind("127.0.0.1:0").receive()
@@ -138,7 +138,7 @@ import Testing
     @Test func oneSendOfVeryManyLeavesTimeForOthers() throws {
         try withNetwork { net in
             let socket = try DatagramSocket.bind("127.0.0.1:0")
-            let packets = (0..<1000).map { Packet([UInt8($0 & 255)], to: socket.localAddress) }
+            let packets = (0..<1000).map { Datagram([UInt8($0 & 255)], to: socket.localAddress) }
             let send = socket.send(packets)
             #expect(net.calls(.sendMessages) <= 16 && send.isPending)
             #expect(try hang(send, timeout: patience) == 1000)

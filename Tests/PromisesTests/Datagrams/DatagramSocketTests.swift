@@ -10,8 +10,8 @@ import Testing
     }
 
     /// So many, in as many receptions as it takes.
-    private func receive(_ count: Int, from socket: DatagramSocket) throws -> [Packet] {
-        var packets: [Packet] = []
+    private func receive(_ count: Int, from socket: DatagramSocket) throws -> [Datagram] {
+        var packets: [Datagram] = []
         while packets.count < count { packets += try hang(socket.receive(), timeout: patience) }
         return packets
     }
@@ -69,7 +69,7 @@ import Testing
     @Test func manyComeWithOneCall() throws {
         try withNetwork { net in
             let (server, client) = try pair()
-            let packets = (0..<40).map { Packet([UInt8($0)]) }
+            let packets = (0..<40).map { Datagram([UInt8($0)]) }
             #expect(try hang(client.send(packets), timeout: patience) == 40)
             #expect(net.calls(.sendMessages) == 2)
             let first = try hang(server.receive(), timeout: patience)
@@ -87,8 +87,8 @@ import Testing
         try withNetwork { _ in
             let (server, client) = try pair()
             try hang(client.send([UInt8]()), timeout: patience)
-            #expect(try hang(client.send([Packet([UInt8]()), Packet([1])]), timeout: patience) == 2)
-            #expect(try hang(client.send([Packet]()), timeout: patience) == 0)
+            #expect(try hang(client.send([Datagram([UInt8]()), Datagram([1])]), timeout: patience) == 2)
+            #expect(try hang(client.send([Datagram]()), timeout: patience) == 0)
             #expect(try receive(3, from: server).map(\.bytes) == [[], [], [1]])
             server.close()
             client.close()
@@ -100,7 +100,7 @@ import Testing
             let server = try DatagramSocket.bind("127.0.0.1:0", packetSize: 10)
             let client = try DatagramSocket.connect(to: server.localAddress!)
             let sent = try hang(
-                client.send([Packet(pattern(11)), Packet(pattern(10)), Packet(pattern(9))]), timeout: patience)
+                client.send([Datagram(pattern(11)), Datagram(pattern(10)), Datagram(pattern(9))]), timeout: patience)
             #expect(sent == 3)
             let packets = try receive(3, from: server)
             #expect(packets.map(\.isTruncated) == [true, false, false])
@@ -114,9 +114,9 @@ import Testing
         try withNetwork { _ in
             let (server, client) = try pair()
             #expect(code(client.send(pattern(70_000))) == EMSGSIZE)
-            #expect(code(client.send([Packet(pattern(70_000)), Packet([1])])) == EMSGSIZE)
+            #expect(code(client.send([Datagram(pattern(70_000)), Datagram([1])])) == EMSGSIZE)
             let some = try hang(
-                client.send([Packet([1]), Packet(pattern(70_000)), Packet([2])]), timeout: patience)
+                client.send([Datagram([1]), Datagram(pattern(70_000)), Datagram([2])]), timeout: patience)
             #expect(some == 1)
             try hang(client.send([3]), timeout: patience)
             #expect(try receive(2, from: server).map(\.bytes) == [[1], [3]])
@@ -152,7 +152,7 @@ import Testing
                 return refusals >= 0 ? -Int(EAGAIN) : real($0, $1, $2)
             }
             let first = client.send([1])
-            let second = client.send([Packet([2]), Packet([3])])
+            let second = client.send([Datagram([2]), Datagram([3])])
             let third = client.send([4])
             #expect(first.isPending && second.isPending && third.isPending)
             #expect(third.isPending)
@@ -193,8 +193,8 @@ import Testing
                 origins.insert(origin.address)
                 if bytes.byteCount == 0 { throw Flaw(1) }
             }
-            let packets = (1...50).map { Packet(pattern($0)) }
-            #expect(try hang(client.send(packets + [Packet([UInt8]())]), timeout: patience) == 51)
+            let packets = (1...50).map { Datagram(pattern($0)) }
+            #expect(try hang(client.send(packets + [Datagram([UInt8]())]), timeout: patience) == 51)
             #expect(throws: Flaw(1)) { try hang(done, timeout: patience) }
             #expect(seen == packets.map(\.bytes) + [[]])
             #expect(origins == [client.localAddress])
@@ -207,7 +207,7 @@ import Testing
     @Test func whatCameWithTheLastIsTheNextCalls() throws {
         try withNetwork { _ in
             let (server, client) = try pair()
-            #expect(try hang(client.send((0..<6).map { Packet([UInt8($0)]) }), timeout: patience) == 6)
+            #expect(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience) == 6)
             var seen: [UInt8] = []
             let first = server.forEachPacket { bytes, _ in
                 seen.append(bytes.unsafeLoad(as: UInt8.self))
@@ -230,7 +230,7 @@ import Testing
     @Test func aBodyThatClosesTheSocketSeesNoMore() throws {
         try withNetwork { _ in
             let (server, client) = try pair()
-            #expect(try hang(client.send((0..<6).map { Packet([UInt8($0)]) }), timeout: patience) == 6)
+            #expect(try hang(client.send((0..<6).map { Datagram([UInt8($0)]) }), timeout: patience) == 6)
             var seen = 0
             let done = server.forEachPacket { _, _ in
                 seen += 1
@@ -253,7 +253,8 @@ import Testing
                 if seen.count == 3 { throw Flaw() }
             }
             #expect(
-                try hang(client.send([Packet(pattern(100)), Packet(pattern(100, from: 7))]), timeout: patience) == 2)
+                try hang(client.send([Datagram(pattern(100)), Datagram(pattern(100, from: 7))]), timeout: patience) == 2
+            )
             #expect(throws: Flaw()) { try hang(done, timeout: patience) }
             #expect(seen == [pattern(100), pattern(100, from: 7), pattern(100, from: 50)])
             server.close()
@@ -268,7 +269,7 @@ import Testing
                 server.send(bytes, to: origin.address).cauterize()
             }
             let packets = [pattern(1500), [], pattern(20, from: 3)]
-            #expect(try hang(client.send(packets.map { Packet($0) }), timeout: patience) == 3)
+            #expect(try hang(client.send(packets.map { Datagram($0) }), timeout: patience) == 3)
             #expect(try receive(3, from: client).map(\.bytes) == packets)
             echoing.cancel()
             let long = pattern(70_000)
@@ -286,7 +287,7 @@ import Testing
             let (server, client) = try pair()
             // More than one call brings: the second call's take the place of the first's.
             let expected = (1...40).map { pattern($0) }
-            #expect(try hang(client.send(expected.map { Packet($0) }), timeout: patience) == 40)
+            #expect(try hang(client.send(expected.map { Datagram($0) }), timeout: patience) == 40)
             let real = net.kernel.sendMessages
             net.kernel.sendMessages = { _, _, _ in -Int(EAGAIN) }
             var sends: [Promise<Void>] = []

@@ -12,7 +12,7 @@ import Testing
             let (first, second) = try Connection.pair()
             let reading = first.read()
             let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"])
-            let reasons = network.loop.whatKeepsItAlive
+            let reasons = network.loop.keepAliveReasons
             let users = Set(reasons.descriptors.map(\.user))
             #expect(users == ["Listener(\(listener.localAddress))", "\(first)", "\(child)"])
             #expect(reasons.descriptors.count == 3)
@@ -25,7 +25,7 @@ import Testing
             first.close()
             try child.kill(SIGKILL)
             try network.loop.run()
-            #expect(network.loop.whatKeepsItAlive.isEmpty)
+            #expect(network.loop.keepAliveReasons.isEmpty)
         }
     }
 
@@ -33,11 +33,11 @@ import Testing
         try EventLoop.withLoop { loop in
             let gate = Gate()
             let task = Promise { () async in gate.wait() }
-            #expect(loop.whatKeepsItAlive.description == "1 piece of work on other threads")
+            #expect(loop.keepAliveReasons.description == "1 piece of work on other threads")
             gate.open()
             try hang(task)
             try loop.run()
-            #expect(loop.whatKeepsItAlive.isEmpty)
+            #expect(loop.keepAliveReasons.isEmpty)
         }
     }
 }

@@ -69,7 +69,7 @@ private func aTracedOneTells() {
         let lines = logged {
             hang(Guarantee { $0(1) }.map { _ in clock.advance(by: .milliseconds(250)) })
         }
-        let place = "PromisesTests/SlowPromiseHandlers.swift:\(#line - 2)"
+        let place = "PromisesTests/SlowPromiseHandlerTests.swift:\(#line - 2)"
         let text = lines.joined()
         precondition(text.hasPrefix("a promise handler at \(place) held the loop for 0.25 seconds: "), text)
         precondition(text.contains("made at \(place) → map at \(place)"), text)

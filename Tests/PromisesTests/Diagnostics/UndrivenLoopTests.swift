@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct UndrivenLoopTests {
     private func recorder(of line: UInt32) -> LogRecorder {
         LogRecorder(where: { event in
-            guard case .unattendedHandler(let origin) = event else { return false }
+            guard case .undrivenLoop(let origin) = event else { return false }
             return origin.line == line && origin.file.hasSuffix("UndrivenLoopTests.swift")
         })
     }
@@ -29,8 +29,8 @@ import Testing
     }
 
     @Test func inASynchronousFunctionThatATaskCalls() {
-        Unattended.patience.store(0, ordering: .relaxed)
-        defer { Unattended.patience.store(1_000_000_000, ordering: .relaxed) }
+        UndrivenLoopDetector.patience.store(0, ordering: .relaxed)
+        defer { UndrivenLoopDetector.patience.store(1_000_000_000, ordering: .relaxed) }
         let line = UInt32(#line) + 5
         let reports = recorder(of: line)
         defer { reports.stop() }
@@ -45,13 +45,13 @@ import Testing
     }
 
     @Test func notIfTheThreadDrivesItAfterwards() throws {
-        let places = Shared<[[Origin]]>([])
+        let places = Shared<[[CallSite]]>([])
         Strand.run {
             let loop = EventLoop.current
             let value = Promise.value(1).map { $0 + 1 }
-            let before = loop.unattendedPlaces
+            let before = loop.undrivenPlaces
             do { _ = try hang(value) } catch { Issue.record(error) }
-            let after = loop.unattendedPlaces
+            let after = loop.undrivenPlaces
             places.change { $0 = [before, after] }
         }
         #expect(places.value.map(\.count) == [1, 0])
@@ -100,14 +100,14 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let seen = Shared<[Bool]>([])
         @Sendable func attach() {
-            Unattended.patience.store(0, ordering: .relaxed)
+            UndrivenLoopDetector.patience.store(0, ordering: .relaxed)
             hang(after(.zero))
             promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
             seen.change { $0.append(EventLoop.isNotingHandlers) }
         }
         Task.detached { attach() }
         while reports.count == 0 { sched_yield() }
-        Unattended.patience.store(1_000_000_000, ordering: .relaxed)
+        UndrivenLoopDetector.patience.store(1_000_000_000, ordering: .relaxed)
         #expect(seen.value == [true])
         #expect(reports.count == 1)
         withExtendedLifetime(resolver) {}
@@ -154,7 +154,7 @@ import Testing
         Strand.run {
             let loop = EventLoop.current
             body()
-            let places = loop.unattendedPlaces.filter { $0.file.hasSuffix("/UnattendedHandlers.swift") }
+            let places = loop.undrivenPlaces.filter { $0.file.hasSuffix("/UndrivenLoopTests.swift") }
             let noted = places.map { UInt($0.line) - line }
             lines.change { $0 = noted }
             while loop.isReady { try? loop.turn(.poll) }
@@ -253,7 +253,7 @@ import Testing
         let lines = String(decoding: result.standardErrorContent, as: UTF8.self).split(separator: "\n")
             .filter { $0.hasPrefix("swift-reactor: ") }
         let line = UInt(#line) - 19
-        let event = LogEvent.unattendedHandler(at: Origin(#fileID, line))
+        let event = LogEvent.undrivenLoop(at: CallSite(#fileID, line))
         #expect(lines.map(String.init) == ["swift-reactor: \(event)"])
     }
 
@@ -262,7 +262,7 @@ import Testing
         let places = Shared(-1)
         worker.submit {
             let value = Promise.value(1).map { $0 + 1 }
-            let count = EventLoop.current.unattendedPlaces.count
+            let count = EventLoop.current.undrivenPlaces.count
             places.change { $0 = count }
             withExtendedLifetime(value) {}
         }

@@ -218,7 +218,7 @@ final class ReferenceModel: Machine {
                 jobs.append { waiter.run(self.cancelled) }
             } else {
                 waiter.isDone = true
-                if producer.isGathering, let source, !waiter.cameByLink { cancelInTurn(source) }
+                if producer.isGathering, let source, !waiter.cameByLink { enqueueCancel(source) }
             }
         }
         if producer.isShielding || producer.waits.contains(where: \.cameByLink) { source = nil }
@@ -228,7 +228,7 @@ final class ReferenceModel: Machine {
     }
 
     /// One of several, after the inline jobs that are under way.
-    private func cancelInTurn(_ source: Promise) {
+    private func enqueueCancel(_ source: Promise) {
         inlineJobs.append { if source.link == nil { self.cancel(source, evenIfWanted: false) } }
         if !isInline { runInlineJobs() }
     }

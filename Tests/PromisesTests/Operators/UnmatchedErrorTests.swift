@@ -119,7 +119,7 @@ import Testing
             let thread = pthread_self()
             reports.change {
                 $0 = LogRecorder(where: { event in
-                    if case .unattendedHandler = event { return false }
+                    if case .undrivenLoop = event { return false }
                     return pthread_equal(pthread_self(), thread) != 0
                 })
             }

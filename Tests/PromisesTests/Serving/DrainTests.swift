@@ -88,7 +88,8 @@ import Testing
                 case "half a line": return connection.forEachLine { _ in connection.write("done") }
                 default:
                     return connection.forEachChunk { _ -> Promise<Void> in
-                        connection.busy(until: after(.milliseconds(100)).then { connection.write("done") }).cauterize()
+                        connection.deferDrain(until: after(.milliseconds(100)).then { connection.write("done") })
+                            .cauterize()
                         return .value
                     }
                 }
@@ -117,7 +118,7 @@ import Testing
             let served = listener.serve { connection -> Promise<Void> in
                 let answer = Promise<Void>.pending()
                 resolver = answer.resolver
-                connection.busy(until: answer.promise).catch(policy: .allErrors) { _ in }
+                connection.deferDrain(until: answer.promise).catch(policy: .allErrors) { _ in }
                 return connection.forEachChunk { _ -> Promise<Void> in .value }
             }
             let client = try Peer(to: listener.localAddress)

@@ -17,7 +17,7 @@ import Testing
         func startTheSecond() {
             guard second == nil && refusal == nil else { return }
             do throws(SystemError) {
-                second = try ListeningSocket(on: address, backlog: 16, mode: nil, [], Kernel())
+                second = try ListeningSocket(on: address, backlog: 16, mode: nil, [], CountingSyscalls())
             } catch { refusal = error }
         }
         try withNetwork { net in

@@ -16,7 +16,7 @@ import Testing
         let reports = LogRecorder(where: { event in
             switch event {
             case .abandoned(let promise): promise.origin?.file.hasSuffix("LoopStormTests.swift") == true
-            case .undeliveredHandlers, .taskOfEndedLoop: true
+            case .undeliveredHandlers, .taskOnEndedLoop: true
             default: false
             }
         })

@@ -23,7 +23,7 @@ import Testing
         let undelivered = LogRecorder(where: { event in
             switch event {
             case .undeliveredHandlers: storm.threads.value.contains { pthread_equal($0, pthread_self()) != 0 }
-            case .unattendedHandler(let origin): origin.file.contains("Storm")
+            case .undrivenLoop(let origin): origin.file.contains("Storm")
             default: false
             }
         })
@@ -31,7 +31,7 @@ import Testing
             switch event {
             case .unhandledRejection(let error, _): error is StormFlaw || error is PromiseError
             case .abandoned(let promise): promise.origin?.file.contains("Storm") == true
-            case .hangCannotEnd(_, let origin): origin.file.contains("Storm")
+            case .hangStalled(_, let origin): origin.file.contains("Storm")
             default: false
             }
         })

@@ -18,8 +18,8 @@ import Testing
         Mirror(reflecting: promise).descendant("core")! as AnyObject
     }
 
-    private func hasNothingRare(_ connection: Connection) -> Bool {
-        guard let rare = Mirror(reflecting: connection).descendant("rare") else { return false }
+    private func hasNothingCold(_ connection: Connection) -> Bool {
+        guard let rare = Mirror(reflecting: connection).descendant("cold") else { return false }
         return Mirror(reflecting: rare).children.isEmpty
     }
 
@@ -39,7 +39,7 @@ import Testing
                 try hang(a.write("answer"), timeout: patience)
                 let next = a.read()
                 #expect(size(a) + size(core(next)) + table <= fresh)
-                #expect(hasNothingRare(a))
+                #expect(hasNothingCold(a))
                 a.abort()
             }
         }
@@ -51,7 +51,7 @@ import Testing
             let all = a.forEachChunk { a.write($0) }
             try hang(b.write("message"), timeout: patience)
             #expect(try hang(b.read(exactly: 7), timeout: patience).count == 7)
-            #expect(hasNothingRare(a))
+            #expect(hasNothingCold(a))
             // The object that holds the body: a header, the connection, the body and a flag. What the body captures is the
             // user's.
             let loop = 56

@@ -160,7 +160,7 @@ final class ForkedChildTests: XCTestCase {
     func testAProgramOfTheParentLives() throws {
         try withLoop { _ in
             let program = try ChildProcess.spawn("/bin/cat", standardInput: .pipe, standardOutput: .pipe)
-            let end = program.exitOrKill()
+            let end = program.waitOrKill()
             let isChild = fork {
                 end.cancel()
                 if (try? program.kill(SIGKILL)) != nil { _exit(1) }

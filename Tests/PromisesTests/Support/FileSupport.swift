@@ -33,8 +33,8 @@ extension Folder {
 final class FileLedger: Sendable {
     let open = Shared<Set<CInt>>([])
 
-    var calls: FileCalls {
-        var calls = FileCalls()
+    var calls: FileSyscalls {
+        var calls = FileSyscalls()
         let real = calls
         calls.open = { path, flags, mode in
             let result = real.open(path, flags, mode)

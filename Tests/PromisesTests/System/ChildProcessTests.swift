@@ -32,7 +32,7 @@ import Testing
             expect(first, gives: .exited(5))
             expect(second, gives: .exited(5))
             expect(child.exit, gives: .exited(5))
-            expect(child.exitOrKill(), gives: .exited(5))
+            expect(child.waitOrKill(), gives: .exited(5))
         }
     }
 
@@ -53,7 +53,7 @@ import Testing
         try withNetwork { _ in
             let child = try ChildProcess.spawn("/bin/sleep", arguments: ["1000"], ownGroup: hasOwnGroup)
             let end = child.exit
-            expect(child.exitOrKill().timeout(.milliseconds(5)), failsWith: PromiseError.timedOut)
+            expect(child.waitOrKill().timeout(.milliseconds(5)), failsWith: PromiseError.timedOut)
             expect(end, gives: .signaled(SIGKILL))
             #expect(throws: SystemError(.kill, ESRCH)) { try child.kill(SIGTERM) }
         }

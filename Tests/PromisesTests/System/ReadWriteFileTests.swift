@@ -9,13 +9,13 @@ import Testing
     private let ledger = FileLedger()
     private let pool = try! ThreadPool(name: "files", threads: 1)
 
-    private func read(_ name: String, limit: Int = 64 << 20, _ calls: FileCalls? = nil) -> Promise<[UInt8]> {
+    private func read(_ name: String, limit: Int = 64 << 20, _ calls: FileSyscalls? = nil) -> Promise<[UInt8]> {
         readFile(folder / name, limit: limit, on: pool, calls: calls ?? ledger.calls)
     }
 
     private func write(
         _ bytes: [UInt8], _ name: String, _ manner: FileWriting = .replacing, mode: UInt32 = 0o666,
-        _ calls: FileCalls? = nil
+        _ calls: FileSyscalls? = nil
     ) -> Promise<Void> {
         writeFile(bytes, to: folder / name, mode: mode, manner, on: pool, calls: calls ?? ledger.calls)
     }
@@ -38,7 +38,7 @@ import Testing
             #expect(folder.names == ["a"])
             // A job counts until it has returned, a moment after its promise.
             check()
-            #expect(loop.metrics.outsideWork == 0)
+            #expect(loop.metrics.externalWork == 0)
         }
     }
 
@@ -124,7 +124,7 @@ import Testing
             let modes = Shared<[mode_t]>([])
             var calls = real
             calls.write = { fd, buffer, size in
-                var status = FileCalls.Status()
+                var status = FileSyscalls.Status()
                 _ = real.status(fd, &status)
                 let mode = status.mode & 0o7777
                 modes.change { $0.append(mode) }

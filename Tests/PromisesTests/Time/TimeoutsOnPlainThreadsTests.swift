@@ -34,9 +34,9 @@ import Testing
                 }
             }
             @Sendable func waitOnItsOwnLoop() -> Int {
-                let before = EventLoop.current.whatKeepsItAlive.timers
+                let before = EventLoop.current.keepAliveReasons.timers
                 expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
-                return EventLoop.current.whatKeepsItAlive.timers - before
+                return EventLoop.current.keepAliveReasons.timers - before
             }
             return (wait(), waitOnItsOwnLoop())
         }.value

@@ -7,8 +7,8 @@ extension ProcessWide {
     @Suite struct KeepAliveReasonsTests {
         @Test func aLoopThatWouldEndHasNoReason() {
             EventLoop.withLoop { loop in
-                #expect(loop.whatKeepsItAlive.isEmpty)
-                #expect(loop.whatKeepsItAlive.description == "nothing")
+                #expect(loop.keepAliveReasons.isEmpty)
+                #expect(loop.keepAliveReasons.description == "nothing")
             }
         }
 
@@ -29,9 +29,9 @@ extension ProcessWide {
                 let signal = try loop.onSignal(SIGUSR2) {}
                 let hold = loop.hold()
                 loop.enqueue {}
-                loop.remote.beginOutsideWork()
+                loop.remote.beginExternalWork()
 
-                let reasons = loop.whatKeepsItAlive
+                let reasons = loop.keepAliveReasons
                 #expect(!reasons.isEmpty)
                 #expect(reasons.readyJobs == 1)
                 #expect(reasons.timers == 2)
@@ -39,7 +39,7 @@ extension ProcessWide {
                 #expect(reasons.nearestTimer == .seconds(1))
                 #expect(reasons.descriptors.map(\.number) == [pipe.near, sockets.near])
                 #expect(reasons.descriptors.map(\.isReferenced) == [true, false])
-                let file = "ReactorTests/WhatKeepsItAlive.swift"
+                let file = "ReactorTests/KeepAliveReasonsTests.swift"
                 #expect(
                     reasons.description == """
                         1 ready job
@@ -53,7 +53,7 @@ extension ProcessWide {
                         1 piece of work on other threads
                         """)
                 line += 1
-                loop.remote.endOutsideWork()
+                loop.remote.endExternalWork()
                 hold.release()
                 signal.cancel()
                 for watch in [watch] + both { watch.cancel() }
@@ -65,7 +65,7 @@ extension ProcessWide {
                 loop.schedule(after: .seconds(2)) {}.unref()
                 let signal = try loop.onSignal(SIGUSR2) {}
                 signal.unref()
-                let reasons = loop.whatKeepsItAlive
+                let reasons = loop.keepAliveReasons
                 #expect(reasons.isEmpty)
                 #expect(!loop.isAlive)
                 let lines = reasons.description.split(separator: "\n")
@@ -103,7 +103,7 @@ extension ProcessWide {
                         for end in ends.shuffled(using: &dice) { end() }
                         ends = []
                     }
-                    #expect(loop.whatKeepsItAlive.isEmpty == !loop.isAlive)
+                    #expect(loop.keepAliveReasons.isEmpty == !loop.isAlive)
                 }
                 for end in ends { end() }
             }

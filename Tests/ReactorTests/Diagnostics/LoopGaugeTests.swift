@@ -12,7 +12,7 @@ import Testing
             loop.schedule(after: .seconds(2)) {}.unref()
             let signal = try loop.onSignal(SIGUSR2) {}
             let hold = loop.hold()
-            loop.remote.beginOutsideWork()
+            loop.remote.beginExternalWork()
             for _ in 0..<3 { loop.enqueue {} }
             let remote = loop.remote
             _ = onAnotherThread { remote.submit {} }
@@ -23,10 +23,10 @@ import Testing
             #expect(metrics.timers == 2)
             #expect(metrics.signalWatches == 1)
             #expect(metrics.holds == 1)
-            #expect(metrics.outsideWork == 1)
+            #expect(metrics.externalWork == 1)
             #expect(metrics.waitingHandlers == 0)
 
-            loop.remote.endOutsideWork()
+            loop.remote.endExternalWork()
             hold.release()
             signal.cancel()
             timer.cancel()
@@ -34,7 +34,7 @@ import Testing
             try loop.turn(.poll)
             let after = loop.metrics
             #expect(after.jobs == 4)
-            #expect(after.readyJobs + after.descriptors + after.signalWatches + after.holds + after.outsideWork == 0)
+            #expect(after.readyJobs + after.descriptors + after.signalWatches + after.holds + after.externalWork == 0)
             #expect(after.timers == 1)
         }
     }

@@ -12,12 +12,12 @@ extension ProcessWide {
             over threshold: Duration? = .milliseconds(10), _ body: (EventLoop) throws -> Void
         ) rethrows -> [SlowHandler] {
             let reports = SharedList<SlowHandler>()
-            let handler = LoopReport.Handler { if case .slowHandler(let slow, _) = $0 { reports.append(slow) } }
-            let before = LoopReport.handler.withLock { current in
+            let handler = LoopEvent.Handler { if case .slowHandler(let slow, _) = $0 { reports.append(slow) } }
+            let before = LoopEvent.handler.withLock { current in
                 defer { current = handler }
                 return current
             }
-            defer { LoopReport.handler.withLock { $0 = before } }
+            defer { LoopEvent.handler.withLock { $0 = before } }
             try EventLoop.withLoop(clock: clock) { loop in
                 loop.slowHandlerThreshold = threshold
                 try body(loop)
@@ -59,7 +59,7 @@ extension ProcessWide {
             #expect(reports.map(\.kind) == [.job, .job, .watch, .timer, .signal, .hook])
             #expect(reports.map(\.duration) == [11, 12, 14, 13, 15, 16].map { .milliseconds($0) })
             #expect(reports.map { $0.origin?.line } == [1, 2, 4, 3, 11, 15].map { UInt32(line) + $0 })
-            #expect(reports[0].description.hasPrefix("a job at ReactorTests/SlowHandlers.swift:"))
+            #expect(reports[0].description.hasPrefix("a job at ReactorTests/SlowHandlerTests.swift:"))
             #expect(reports[0].description.hasSuffix(" held the loop for 0.011 seconds"))
         }
 
@@ -132,7 +132,7 @@ extension ProcessWide {
                 try loop.run()
             }
             #expect(reports.count == 12)
-            #expect(reports.map(\.leftOut) == Array(repeating: 0, count: 10) + [15, 0])
+            #expect(reports.map(\.suppressedCount) == Array(repeating: 0, count: 10) + [15, 0])
             #expect(reports[10].description.hasSuffix("(15 more before it were not reported)"))
         }
 

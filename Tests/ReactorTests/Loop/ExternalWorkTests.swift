@@ -6,11 +6,11 @@ import Testing
     @Test func itKeepsTheLoopAlive() {
         EventLoop.withLoop { loop in
             let remote = loop.remote
-            remote.beginOutsideWork()
-            remote.beginOutsideWork()
-            remote.endOutsideWork()
+            remote.beginExternalWork()
+            remote.beginExternalWork()
+            remote.endExternalWork()
             #expect(loop.isAlive && loop.canWakeItself && !loop.isReady)
-            remote.endOutsideWork()
+            remote.endExternalWork()
             #expect(!loop.isAlive && !loop.canWakeItself)
         }
     }
@@ -19,8 +19,8 @@ import Testing
         for _ in 0..<200 {
             try EventLoop.withLoop { loop in
                 let remote = loop.remote
-                remote.beginOutsideWork()
-                let helper = HelperThread { remote.endOutsideWork() }
+                remote.beginExternalWork()
+                let helper = HelperThread { remote.endExternalWork() }
                 try loop.run()
                 helper.join()
                 #expect(!loop.isAlive || loop.isReady)
@@ -34,10 +34,10 @@ import Testing
             try EventLoop.withLoop { loop in
                 let ran = Counter()
                 let remote = loop.remote
-                remote.beginOutsideWork()
+                remote.beginExternalWork()
                 let helper = HelperThread {
                     remote.submit { ran.add() }
-                    remote.endOutsideWork()
+                    remote.endExternalWork()
                 }
                 try loop.run()
                 #expect(ran.value == 1)
@@ -53,11 +53,11 @@ import Testing
             let latch = Latch()
             let log = SharedList<String>()
             loop.schedule(after: .seconds(1)) { log.append("timer at \(clock.now)") }
-            remote.beginOutsideWork()
+            remote.beginExternalWork()
             let helper = HelperThread {
                 latch.pass()
                 remote.submit { log.append("work") }
-                remote.endOutsideWork()
+                remote.endExternalWork()
             }
             try loop.turn(.poll)
             loop.enqueue { latch.open() }
@@ -71,14 +71,14 @@ import Testing
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             let remote = loop.remote
-            remote.beginOutsideWork()
+            remote.beginExternalWork()
             var fired = 0
             loop.schedule(after: .zero) { fired += 1 }
             loop.schedule(after: .seconds(2)) { fired += 1 }
             clock.advance(by: .seconds(2))
             try loop.turn(.wait)
             #expect(fired == 2)
-            remote.endOutsideWork()
+            remote.endExternalWork()
         }
     }
 
@@ -87,8 +87,8 @@ import Testing
         try EventLoop.withLoop { loop in
             let remote = loop.remote
             for _ in 0..<100 {
-                remote.beginOutsideWork()
-                onAnotherThread { remote.endOutsideWork() }
+                remote.beginExternalWork()
+                onAnotherThread { remote.endExternalWork() }
             }
             #expect(loop.isReady)
             try loop.turn(.poll)
@@ -100,10 +100,10 @@ import Testing
         let fate = Fate()
         let remote = EventLoop.withLoop { loop in
             loop.enqueue(fate.bound())
-            loop.remote.beginOutsideWork()
+            loop.remote.beginExternalWork()
             return loop.remote
         }
-        onAnotherThread { remote.endOutsideWork() }
+        onAnotherThread { remote.endExternalWork() }
         #expect(fate.living == 0)
     }
 }

@@ -164,12 +164,12 @@ import Testing
             loop.beforeWaiting {
                 log.append("before")
                 guard helper == nil else { return }
-                remote.beginOutsideWork()
+                remote.beginExternalWork()
                 helper = HelperThread {
                     latch.pass()
                     remote.submit {
                         log.append("work at \(EventLoop.current.now)")
-                        remote.endOutsideWork()
+                        remote.endExternalWork()
                     }
                 }
             }

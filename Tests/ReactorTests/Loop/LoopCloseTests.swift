@@ -121,8 +121,8 @@ import Testing
     /// The reports that come while `body` runs.
     private static func reports(during body: () -> Void) -> [Int] {
         let counts = SharedList<Int>()
-        let handler = LoopReport.Handler { if case .undelivered(let count) = $0 { counts.append(count) } }
-        LoopReport.handler.withLock { $0 = handler }
+        let handler = LoopEvent.Handler { if case .undelivered(let count) = $0 { counts.append(count) } }
+        LoopEvent.handler.withLock { $0 = handler }
         body()
         return counts.value
     }

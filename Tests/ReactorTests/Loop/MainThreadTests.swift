@@ -149,7 +149,7 @@ final class MainThreadTests: XCTestCase {
                 let calls: [() throws -> Void] = [
                     { _ = try loop.onSignal(SIGUSR1) {} }, { _ = try loop.fileDescriptor },
                     { _ = try loop.watch(pipe.far, for: .writing) { _ in } },
-                    { _ = try loop.spawn(ChildPlan("/bin/true")) },
+                    { _ = try loop.spawn(SpawnRequest("/bin/true")) },
                 ]
                 for call in calls {
                     do {
@@ -238,7 +238,7 @@ final class MainThreadTests: XCTestCase {
 
     /// Of the calls that a clean-up makes none reaches what the child shares with its parent.
     func testCallsThatWouldReachTheParentAreRefusedInAForkedChild() throws {
-        let kernel = Kernel()
+        let kernel = CountingSyscalls()
         let path = "/tmp/reactor-fork-\(getpid())"
         Glibc.close(creat(path, 0o600))
         defer { unlink(path) }

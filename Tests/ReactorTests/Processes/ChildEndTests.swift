@@ -10,7 +10,7 @@ extension ProcessWide {
             try way.withLoop { loop in
                 let exits = try Offspring(loop, shell("exit 7"))
                 let dies = try Offspring(loop, shell("kill -TERM $$"))
-                let succeeds = try Offspring(loop, ChildPlan("/bin/true"))
+                let succeeds = try Offspring(loop, SpawnRequest("/bin/true"))
                 #expect(loop.isAlive)
                 try loop.run()
                 #expect(exits.reports == [.exited(7)])
@@ -63,7 +63,7 @@ extension ProcessWide {
 
         @Test(arguments: WayToWatch.allCases) func itCanBeKilledUntilItHasEnded(way: WayToWatch) throws {
             try way.withLoop { loop in
-                let offspring = try Offspring(loop, ChildPlan("/bin/sleep", arguments: ["1000"]))
+                let offspring = try Offspring(loop, SpawnRequest("/bin/sleep", arguments: ["1000"]))
                 try offspring.child.kill(SIGKILL, wholeGroup: false)
                 try loop.run()
                 #expect(offspring.reports == [.signaled(SIGKILL)])
@@ -77,7 +77,7 @@ extension ProcessWide {
 
         @Test(arguments: WayToWatch.allCases) func anUnreferencedOneDoesNotKeepTheLoop(way: WayToWatch) throws {
             try way.withLoop { loop in
-                let offspring = try Offspring(loop, ChildPlan("/bin/sleep", arguments: ["1000"]))
+                let offspring = try Offspring(loop, SpawnRequest("/bin/sleep", arguments: ["1000"]))
                 try loop.turn(.poll)
                 offspring.child.setReferenced(false)
                 #expect(!loop.isAlive)
@@ -116,7 +116,7 @@ extension ProcessWide {
 
         @Test(arguments: WayToWatch.allCases) func lettingGoOfItLeavesNoZombie(way: WayToWatch) throws {
             try way.withLoop { loop in
-                let process = try loop.spawn(ChildPlan("/bin/true")).process
+                let process = try loop.spawn(SpawnRequest("/bin/true")).process
                 try loop.run()
                 #expect(!isUnreaped(process))
             }
@@ -135,9 +135,9 @@ extension ProcessWide {
 
         @Test func theLoopTellsThatItWaitsForAChild() throws {
             try EventLoop.withLoop { loop in
-                let offspring = try Offspring(loop, ChildPlan("/bin/true"))
+                let offspring = try Offspring(loop, SpawnRequest("/bin/true"))
                 let process = offspring.child.process
-                #expect(loop.whatKeepsItAlive.description.hasSuffix("for reading: child \(process) (/bin/true)"))
+                #expect(loop.keepAliveReasons.description.hasSuffix("for reading: child \(process) (/bin/true)"))
                 try loop.run()
             }
         }

@@ -8,7 +8,7 @@ extension ProcessWide {
     @Suite struct ChildStartTests {
         @Test func itsArgumentsAndNothingElse() throws {
             try EventLoop.withLoop { loop throws in
-                let plan = ChildPlan(
+                let plan = SpawnRequest(
                     "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
                 #expect(try output(of: plan, on: loop).text == "<a b><><*><\"é\"\n>")
             }
@@ -16,7 +16,7 @@ extension ProcessWide {
 
         @Test func theEnvironmentThatIsGivenOrOurs() throws {
             try EventLoop.withLoop { loop throws in
-                var plan = ChildPlan("/usr/bin/env", environment: ["A": "1=2", "B": ""])
+                var plan = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
                 let lines = try output(of: plan, on: loop).text.split(separator: "\n").sorted()
                 #expect(lines == ["A=1=2", "B="])
                 plan.environment = nil
@@ -28,7 +28,7 @@ extension ProcessWide {
 
         @Test func theWorkingDirectory() throws {
             try EventLoop.withLoop { loop throws in
-                var plan = ChildPlan("/bin/pwd", workingDirectory: "/usr")
+                var plan = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
                 #expect(try output(of: plan, on: loop).text == "/usr\n")
                 plan.workingDirectory = "/nowhere/at/all"
                 #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(plan) }
@@ -72,7 +72,7 @@ extension ProcessWide {
             }
             try EventLoop.withLoop { loop throws in
                 let text = try output(
-                    of: ChildPlan("/bin/grep", arguments: ["-E", "Sig(Blk|Ign)", "/proc/self/status"]), on: loop
+                    of: SpawnRequest("/bin/grep", arguments: ["-E", "Sig(Blk|Ign)", "/proc/self/status"]), on: loop
                 ).text
                 let sets = text.split(separator: "\n").map { $0.split(separator: "\t").last! }
                 // The two signals that the C library keeps for its threads it will not reset: 32 and 33.
@@ -82,7 +82,7 @@ extension ProcessWide {
 
         @Test func itsOwnGroupIfAskedFor() throws {
             try EventLoop.withLoop { loop throws in
-                var plan = ChildPlan("/bin/sleep", arguments: ["1000"])
+                var plan = SpawnRequest("/bin/sleep", arguments: ["1000"])
                 let inOurs = try Offspring(loop, plan)
                 #expect(getpgid(inOurs.child.process) == getpgrp())
                 #expect(throws: SystemError(.kill, EINVAL)) {
@@ -101,8 +101,9 @@ extension ProcessWide {
 
         @Test func programsAlongThePath() throws {
             try EventLoop.withLoop { loop throws in
-                #expect(try output(of: ChildPlan("echo", isLookedUp: true, arguments: ["hi"]), on: loop).text == "hi\n")
-                #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(ChildPlan("echo")) }
+                #expect(
+                    try output(of: SpawnRequest("echo", isLookedUp: true, arguments: ["hi"]), on: loop).text == "hi\n")
+                #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(SpawnRequest("echo")) }
             }
         }
 
@@ -110,11 +111,12 @@ extension ProcessWide {
             let ledger = Ledger()
             EventLoop.withLoop(syscalls: ledger.table) { loop in
                 for (plan, code) in [
-                    (ChildPlan("/nowhere"), ENOENT), (ChildPlan("/etc/passwd"), EACCES), (ChildPlan(""), EINVAL),
-                    (ChildPlan("/bin/tr\0ue"), EINVAL), (ChildPlan("/bin/true", arguments: ["a\0b"]), EINVAL),
-                    (ChildPlan("/bin/true", environment: ["A=B": "C"]), EINVAL),
-                    (ChildPlan("/bin/true", streams: [.copy(-1), .null, .null]), EBADF),
-                    (ChildPlan("/bin/true", streams: [.copy(9999), .null, .null]), EBADF),
+                    (SpawnRequest("/nowhere"), ENOENT), (SpawnRequest("/etc/passwd"), EACCES),
+                    (SpawnRequest(""), EINVAL),
+                    (SpawnRequest("/bin/tr\0ue"), EINVAL), (SpawnRequest("/bin/true", arguments: ["a\0b"]), EINVAL),
+                    (SpawnRequest("/bin/true", environment: ["A=B": "C"]), EINVAL),
+                    (SpawnRequest("/bin/true", streams: [.copy(-1), .null, .null]), EBADF),
+                    (SpawnRequest("/bin/true", streams: [.copy(9999), .null, .null]), EBADF),
                 ] {
                     #expect(throws: SystemError(.spawn, code), "\(plan)") { _ = try loop.spawn(plan) }
                 }
@@ -134,7 +136,7 @@ extension ProcessWide {
             calls.pidfdOpen = { _ in -Int(code) }
             calls.eventCreate = { -Int(EMFILE) }
             EventLoop.withLoop(syscalls: calls) { loop in
-                #expect(throws: SystemError(.eventCreate, EMFILE)) { _ = try loop.spawn(ChildPlan("/bin/true")) }
+                #expect(throws: SystemError(.eventCreate, EMFILE)) { _ = try loop.spawn(SpawnRequest("/bin/true")) }
                 #expect(!loop.isAlive)
             }
             #expect(count == 0)
@@ -158,7 +160,7 @@ extension ProcessWide {
                 return -Int(ENOSPC)
             }
             try EventLoop.withLoop(clock: VirtualClock(), syscalls: calls) { loop in
-                let offspring = try Offspring(loop, ChildPlan("/bin/true"))
+                let offspring = try Offspring(loop, SpawnRequest("/bin/true"))
                 awaitDeath(of: offspring.child.process)
                 try loop.run()
                 #expect(offspring.reports == [.exited(0)])

@@ -8,19 +8,19 @@ final class Offspring {
     let child: Child
     private(set) var reports: [ChildExitStatus] = []
 
-    init(_ loop: EventLoop, _ plan: ChildPlan) throws {
+    init(_ loop: EventLoop, _ plan: SpawnRequest) throws {
         child = try loop.spawn(plan)
         child.onExit = { [unowned self] in reports.append($0) }
     }
 }
 
 /// `/bin/sh` with a script.
-func shell(_ script: String, streams: [ChildPlan.Stream] = [.null, .inherit, .inherit]) -> ChildPlan {
-    ChildPlan("/bin/sh", arguments: ["-c", script], streams: streams)
+func shell(_ script: String, streams: [SpawnRequest.Stream] = [.null, .inherit, .inherit]) -> SpawnRequest {
+    SpawnRequest("/bin/sh", arguments: ["-c", script], streams: streams)
 }
 
 /// What the child of `plan` writes to its standard output until its end, and how it ends.
-func output(of plan: ChildPlan, on loop: EventLoop) throws -> (text: String, status: ChildExitStatus?) {
+func output(of plan: SpawnRequest, on loop: EventLoop) throws -> (text: String, status: ChildExitStatus?) {
     let pipe = Ends.pipe()
     var plan = plan
     // The child's end blocks, as programs expect.

@@ -81,18 +81,18 @@ import Testing
         let ends = Ends.pipe()
         _ = fcntl(ends.near, F_SETFD, 0)
         let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "web:\u{301}more"]
-        let found = try ServiceManager.descriptors(environment(variables, first: ends.near), Kernel())
+        let found = try ServiceManager.descriptors(environment(variables, first: ends.near), CountingSyscalls())
         #expect(found.map(\.number) == [ends.near])
         #expect(found.map(\.name) == ["web"])
         #expect(fcntl(ends.near, F_GETFD) & FD_CLOEXEC != 0)
         let nameless = try ServiceManager.descriptors(
-            environment(["LISTEN_PID": "7", "LISTEN_FDS": "1"], first: ends.near), Kernel())
+            environment(["LISTEN_PID": "7", "LISTEN_FDS": "1"], first: ends.near), CountingSyscalls())
         #expect(nameless.map(\.name) == ["unknown"])
     }
 
     @Test func thoseOfAnotherProcessAreNotOurs() throws {
         for variables in [[:], ["LISTEN_FDS": "1"], ["LISTEN_PID": "8", "LISTEN_FDS": "1"]] {
-            let found = try ServiceManager.descriptors(environment(variables), Kernel())
+            let found = try ServiceManager.descriptors(environment(variables), CountingSyscalls())
             #expect(found.isEmpty)
         }
     }
@@ -101,7 +101,7 @@ import Testing
     func variablesThatMakeNoSenseAreNamed(process: String, count: String) {
         let variables = ["LISTEN_PID": process, "LISTEN_FDS": count]
         let error = #expect(throws: SystemError.self) {
-            try ServiceManager.descriptors(environment(variables), Kernel())
+            try ServiceManager.descriptors(environment(variables), CountingSyscalls())
         }
         #expect(error?.code == EINVAL)
         #expect(error?.detail?.hasPrefix("LISTEN_") == true)
@@ -110,7 +110,7 @@ import Testing
     @Test func aNumberThatIsNotOpenIsAnError() {
         let variables = ["LISTEN_PID": "7", "LISTEN_FDS": "1"]
         let error = #expect(throws: SystemError.self) {
-            try ServiceManager.descriptors(environment(variables, first: 1_000_000), Kernel())
+            try ServiceManager.descriptors(environment(variables, first: 1_000_000), CountingSyscalls())
         }
         #expect(error == SystemError(.fileControl, EBADF))
     }

@@ -81,7 +81,7 @@ import Testing
             calls.eventCreate = { -Int(EMFILE) }
             EventLoop.withLoop(syscalls: calls) { loop in
                 #expect(throws: SystemError(.eventCreate, EMFILE)) {
-                    _ = try loop.spawn(ChildPlan("/bin/sleep", arguments: ["1000"]))
+                    _ = try loop.spawn(SpawnRequest("/bin/sleep", arguments: ["1000"]))
                 }
             }
             // It has been killed.
@@ -115,7 +115,7 @@ import Testing
 private func orphan(_ way: WayToWatch = .pidfd, _ last: () -> Void = {}) throws -> pid_t {
     var offspring: Offspring?
     try way.withLoop {
-        offspring = try Offspring($0, ChildPlan("/bin/sleep", arguments: ["1000"]))
+        offspring = try Offspring($0, SpawnRequest("/bin/sleep", arguments: ["1000"]))
         last()
     }
     let orphan = try #require(offspring)
@@ -134,7 +134,7 @@ private func hostsChild() throws -> pid_t {
 
 private func startAnother(_ way: WayToWatch = .pidfd) throws {
     try way.withLoop { loop in
-        _ = try loop.spawn(ChildPlan("/bin/true"))
+        _ = try loop.spawn(SpawnRequest("/bin/true"))
         try loop.run()
     }
 }

@@ -80,7 +80,7 @@ import Testing
                 },
                 create: { handle, address in
                     started.add()
-                    return started.value == failing ? EAGAIN : OwnThread.create(handle, address)
+                    return started.value == failing ? EAGAIN : LibraryThread.create(handle, address)
                 })
         }
         #expect(error?.code == EAGAIN)

@@ -59,7 +59,7 @@ import Testing
         let tries = Counter()
         let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 2) { handle, address in
             tries.add()
-            return tries.value == 2 ? EAGAIN : OwnThread.create(handle, address)
+            return tries.value == 2 ? EAGAIN : LibraryThread.create(handle, address)
         }
         let (latch, ran) = (Latch(), Counter())
         try pool.block(by: latch)
@@ -77,7 +77,7 @@ import Testing
         let tries = Counter()
         let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 1) { handle, address in
             tries.add()
-            return tries.value > 1 ? EAGAIN : OwnThread.create(handle, address)
+            return tries.value > 1 ? EAGAIN : LibraryThread.create(handle, address)
         }
         let latch = Latch()
         try pool.block(by: latch)
@@ -92,7 +92,7 @@ import Testing
         let pool = try ThreadPool(threads: 1)
         let log = SharedList<String>()
         try pool.dispatch {
-            let loop = EventLoop.ofThisThread
+            let loop = EventLoop.ofCurrentThread
             loop.enqueue {
                 log.append("ready")
                 loop.enqueue { log.append("and what that makes ready") }
@@ -109,16 +109,16 @@ import Testing
         let fate = Fate()
         let (serials, livingThen) = (SharedList<Int>(), Shared(-1))
         try pool.dispatch {
-            let loop = EventLoop.ofThisThread
+            let loop = EventLoop.ofCurrentThread
             loop.schedule(after: .seconds(3600), fate.bound())
             serials.append(loop.serial)
         }
         try pool.dispatch {
             livingThen.value = fate.living
-            serials.append(EventLoop.ofThisThread.serial)
-            EventLoop.ofThisThread.enqueue {}
+            serials.append(EventLoop.ofCurrentThread.serial)
+            EventLoop.ofCurrentThread.enqueue {}
         }
-        try pool.dispatch { serials.append(EventLoop.ofThisThread.serial) }
+        try pool.dispatch { serials.append(EventLoop.ofCurrentThread.serial) }
         pool.shutDown()
         #expect(livingThen.value == 0)
         let seen = serials.value
