@@ -9,10 +9,7 @@
 /// once, each when it is its turn. The first call is inside this one, later ones are jobs of this thread's loop; a
 /// million of them take no more memory than one. Cancelling the result cancels the promise of the item at hand, if
 /// nobody else waits for it. For several at a time see `when(fulfilled:concurrently:)`.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(
     _ items: Items, _ body: @escaping (Items.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -23,10 +20,7 @@ public func forEach<Items: Sequence, Next: Thenable>(
 
 /// Calls `body` with each of `items`, one after the other, each when the guarantee of the one before is fulfilled; see the
 /// form with promises.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @discardableResult
 public func forEach<Items: Sequence, Value>(
@@ -40,10 +34,7 @@ public func forEach<Items: Sequence, Value>(
 extension Thenable where T: Sequence {
     /// Calls `body` with each element of the value, one after the other, each when the promise of the one before is
     /// fulfilled. The first rejection, or an error that `body` throws, ends it; see `forEach`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenForEach<Next: Thenable>(
         _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -62,10 +53,7 @@ extension Thenable where T: Sequence {
     ///
     /// The first rejection, or an error that `body` throws, ends it. A million elements take no more memory than one.
     /// Cancelling the result cancels the promise of the element at hand, if nobody else waits for it.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenReduce<Value, Next: Thenable>(
         _ initial: Value, _ body: @escaping (Value, T.Element) throws -> Next, file: StaticString = #fileID,
@@ -80,10 +68,7 @@ extension Thenable where T: Sequence {
 extension Guarantee where T: Sequence {
     /// Calls `body` with each element of the value, one after the other, each when the guarantee of the one before is
     /// fulfilled; see `forEach`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
     public func thenForEach<Next>(
@@ -94,10 +79,7 @@ extension Guarantee where T: Sequence {
     }
 
     /// Folds the elements of the value into one, one after the other; see the form for promises.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
     public func thenReduce<Value>(

@@ -9,10 +9,7 @@
 /// a handler can still be attached to them after the call. What becomes of the losers is not reported. To keep
 /// one going, attach a handler to it. An empty list is rejected with `PromiseError.badInput`. Cancelling the result
 /// cancels all that nobody else waits for.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
     _ thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -26,20 +23,14 @@ public func race<Each: Thenable>(
 }
 
 /// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
     _ thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> { race(thenables, file: file, line: line) }
 
 /// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func race<T>(
@@ -47,10 +38,7 @@ public func race<T>(
 ) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
 
 /// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func race<T>(
@@ -59,10 +47,7 @@ public func race<T>(
 
 /// Is fulfilled as the first of the guarantees, and cancels the others, as far as nobody else waits for them. One that
 /// is abandoned or cancelled does not count.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<T>(
     _ first: Guarantee<T>, _ others: Guarantee<T>..., file: StaticString = #fileID, line: UInt = #line

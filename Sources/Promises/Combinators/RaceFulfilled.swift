@@ -7,10 +7,7 @@
 /// If all of them are rejected, so is the result, with `PromiseError.noWinner` and their errors in the order of the list; or
 /// with `PromiseError.cancelled`, if that is what all of them mean.
 /// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels all that nobody else waits for.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -24,20 +21,14 @@ public func race<Each: Thenable>(
 }
 
 /// Is fulfilled as the first of `thenables` to be fulfilled; see the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
     fulfilled thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> { race(fulfilled: thenables, file: file, line: line) }
 
 /// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func race<T>(
@@ -45,10 +36,7 @@ public func race<T>(
 ) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func race<T>(

@@ -7,10 +7,7 @@
 /// A rejection, or an error that `body` throws, rejects the result, and ends it. The first call is inside this one, later
 /// ones are jobs of this thread's loop, so that it never keeps others from their turns; it may go on for ever, and takes no
 /// memory for it. Cancelling the result cancels the promise of the round, if nobody else waits for it.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func repeatWhile<Next: Thenable>(
     _ body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -20,10 +17,7 @@ public func repeatWhile<Next: Thenable>(
 }
 
 /// Calls `body` again as long as the guarantee that it returns gives `true`; see the form with promises.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @discardableResult
 public func repeatWhile(

@@ -8,10 +8,7 @@ extension Thenable where T: Sequence {
     ///
     /// The first rejection rejects the result; the others run on. An error that `body` throws counts as the rejection of
     /// its element, and `body` is not called for those behind it. See `when(fulfilled:)`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenMap<Next: Thenable>(
         _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -24,10 +21,7 @@ extension Thenable where T: Sequence {
 
     /// The same with no more than `limit` under way at a time; 1 means one after the other. A `limit` below 1 is rejected with
     /// `PromiseError.badInput`. See `when(fulfilled:concurrently:)`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenMap<Next: Thenable>(
         concurrently limit: Int, _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID,
@@ -41,10 +35,7 @@ extension Thenable where T: Sequence {
 
     /// Calls `body` with each element of the value, waits for all the promises that it returns, and strings their values
     /// together in the order of the elements; see `thenMap`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenFlatMap<Next: Thenable>(
         _ body: @escaping (T.Element) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -63,10 +54,7 @@ extension Thenable where T: Sequence {
 extension Guarantee where T: Sequence {
     /// Calls `body` with each element of the value, one right after the other, waits for all the guarantees that it returns,
     /// and collects their values in the order of the elements.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
     public func thenMap<Next>(
@@ -79,10 +67,7 @@ extension Guarantee where T: Sequence {
 
     /// Calls `body` with each element of the value, waits for all the guarantees that it returns, and strings their values
     /// together in the order of the elements.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
     public func thenFlatMap<Next: Sequence>(

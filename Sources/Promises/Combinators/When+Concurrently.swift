@@ -12,10 +12,7 @@
 /// The iterator is asked on this thread: for the first ones inside this call, later by jobs of the thread's loop. It may do
 /// what it likes there, cancel the result among others. A `limit` below 1 is rejected with `PromiseError.badInput`,
 /// and the iterator is not asked.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Iterator: IteratorProtocol>(
     fulfilled iterator: Iterator, concurrently limit: Int, file: StaticString = #fileID, line: UInt = #line
@@ -28,10 +25,7 @@ public func when<Iterator: IteratorProtocol>(
 
 /// Waits until all have settled that an iterator gives, whichever way, and collects their outcomes in its order, with no
 /// more than `limit` under way at a time. Only rejected for a `limit` below 1; see the form with `fulfilled:`.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Iterator: IteratorProtocol>(
     resolved iterator: Iterator, concurrently limit: Int, file: StaticString = #fileID, line: UInt = #line
@@ -51,10 +45,7 @@ public func when<Iterator: IteratorProtocol>(
 ///
 /// An error that `body` throws counts as the rejection of its item. Items are taken one by one and once; where, and what
 /// a rejection, a cancellation and a `limit` below 1 do, see the form with an iterator.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(
     fulfilled items: Items, concurrently limit: Int, _ body: @escaping (Items.Element) throws -> Next,
@@ -71,10 +62,7 @@ public func when<Items: Sequence, Next: Thenable>(
 /// Calls `body` with each of `items`, waits until the promises that it returns have settled, whichever way, and collects
 /// their outcomes in the order of the items, with no more than `limit` under way at a time. Only rejected for a `limit`
 /// below 1; see the form with `fulfilled:`.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(
     resolved items: Items, concurrently limit: Int, _ body: @escaping (Items.Element) throws -> Next,

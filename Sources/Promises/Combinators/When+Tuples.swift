@@ -3,50 +3,35 @@
 // `length`, and says something else. These forms, for as many as are usual, have no pack; what they do is the same.
 
 /// Waits for two, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable>(
     fulfilled a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T)> { whenAll(a, b, file: file, line: line) }
 
 /// Waits for three, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T, C.T)> { whenAll(a, b, c, file: file, line: line) }
 
 /// Waits for four, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, _ d: D, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T, C.T, D.T)> { whenAll(a, b, c, d, file: file, line: line) }
 
 /// Waits for five, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, _ d: D, _ e: E, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T, C.T, D.T, E.T)> { whenAll(a, b, c, d, e, file: file, line: line) }
 
 /// Waits until two have settled, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<A: Thenable, B: Thenable>(
@@ -54,10 +39,7 @@ public func when<A: Thenable, B: Thenable>(
 ) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>)> { whenAllResolved(a, b, file: file, line: line) }
 
 /// Waits until three have settled, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<A: Thenable, B: Thenable, C: Thenable>(
@@ -67,10 +49,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable>(
 }
 
 /// Waits until four have settled, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
@@ -80,10 +59,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
 }
 
 /// Waits until five have settled, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
@@ -96,30 +72,21 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable
 > { whenAllResolved(a, b, c, d, e, file: file, line: line) }
 
 /// Waits for two guarantees, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B>(
     guarantees a: Guarantee<A>, _ b: Guarantee<B>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(A, B)> { whenAllGuarantees(a, b, file: file, line: line) }
 
 /// Waits for three guarantees, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C>(
     guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(A, B, C)> { whenAllGuarantees(a, b, c, file: file, line: line) }
 
 /// Waits for four guarantees, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C, D>(
     guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, _ d: Guarantee<D>, file: StaticString = #fileID,
@@ -127,10 +94,7 @@ public func when<A, B, C, D>(
 ) -> Guarantee<(A, B, C, D)> { whenAllGuarantees(a, b, c, d, file: file, line: line) }
 
 /// Waits for five guarantees, of whatever types; see the form for any number.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C, D, E>(
     guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, _ d: Guarantee<D>, _ e: Guarantee<E>,

@@ -3,10 +3,7 @@
 /// The first rejection rejects the result with that error at once; the others run on, and what becomes of them is
 /// not reported. If several are rejected already, the first in the list counts. Cancelling the result cancels those that
 /// nobody else waits for.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -16,10 +13,7 @@ public func when<Each: Thenable>(
 }
 
 /// Waits for all that a sequence has, which is gone through once, at once; see the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
     fulfilled thenables: Each, file: StaticString = #fileID, line: UInt = #line
@@ -28,10 +22,7 @@ public func when<Each: Sequence>(
 }
 
 /// Waits for all; see the form with values.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<Each: Thenable>(
@@ -42,10 +33,7 @@ public func when<Each: Thenable>(
 }
 
 /// Waits for all; see the form with values.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when(
@@ -53,10 +41,7 @@ public func when(
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Waits for all, promises and guarantees of Void; see the form with values.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when(
@@ -64,10 +49,7 @@ public func when(
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Waits for all, promises and guarantees of one value type; see the form with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
     fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
@@ -75,10 +57,7 @@ public func when<T>(
 
 /// Waits for all, of whatever types, which are lost: for a list that is put together at run time. See the form with an
 /// array of one type, and that without an array, which keeps the types.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when(
@@ -105,10 +84,7 @@ public func when(
 /// ```
 ///
 /// The first rejection rejects the result at once; the others run on. See the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Each: Thenable>(
     fulfilled thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line

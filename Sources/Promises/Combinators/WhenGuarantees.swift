@@ -2,10 +2,7 @@
 ///
 /// If one is abandoned or cancelled, the result is never fulfilled, and as a promise rejected likewise. Cancelling the
 /// result cancels those that nobody else waits for.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
     guarantees: [Guarantee<T>], file: StaticString = #fileID, line: UInt = #line
@@ -15,10 +12,7 @@ public func when<T>(
 }
 
 /// Waits for all; see the form with values.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when(
@@ -29,10 +23,7 @@ public func when(
 }
 
 /// Waits for all; see the form with values.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when(
@@ -40,10 +31,7 @@ public func when(
 ) -> Guarantee<Void> { when(guarantees: guarantees, file: file, line: line) }
 
 /// Waits for all, of whatever types, and gives their values as a tuple; see the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each T>(
     guarantees guarantee: repeat Guarantee<each T>, file: StaticString = #fileID, line: UInt = #line

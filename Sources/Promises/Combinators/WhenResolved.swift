@@ -9,10 +9,7 @@
 ///
 /// It cannot fail: errors are among the values, and their promises count as handled. Cancelling the result cancels those
 /// that nobody else waits for.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     resolved thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -28,10 +25,7 @@ public func when<Each: Thenable>(
 }
 
 /// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
     resolved thenables: Each, file: StaticString = #fileID, line: UInt = #line
@@ -40,20 +34,14 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all have settled, whichever way; see the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     resolved thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<Each.T, any Error>]> { when(resolved: thenables, file: file, line: line) }
 
 /// Waits until all have settled, promises and guarantees of one value type; see the form with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<T>(
@@ -69,10 +57,7 @@ public func when<T>(
 /// ```
 ///
 /// Of several of one type an array is made, unless the context asks for a tuple, as a closure of several parameters does.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<each Each: Thenable>(
@@ -109,10 +94,7 @@ public func when<each Each: Thenable>(
 /// fulfilled at once.
 ///
 /// Cancelling the result cancels those that nobody else waits for.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     notAllRejected thenables: [Each], file: StaticString = #fileID, line: UInt = #line
@@ -134,10 +116,7 @@ public func when<Each: Thenable>(
 }
 
 /// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
     notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
@@ -146,10 +125,7 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all have settled, and is rejected if every one is; see the form with an array.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     notAllRejected thenables: Each..., file: StaticString = #fileID, line: UInt = #line
@@ -157,10 +133,7 @@ public func when<Each: Thenable>(
 
 /// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
 /// with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<T>(
@@ -169,10 +142,7 @@ public func when<T>(
 
 /// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
 /// with an array of one type.
-@available(
-    *, noasync,
-    message: "no loop runs the handler in an async function; use on:, or await value"
-)
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
 public func when<T>(

@@ -15,10 +15,7 @@ public struct CascadingFinalizer {
 
     /// Calls `body` with an error that is left, if `policy` lets it see it; as `Promise.catch`.
     /// - Returns: a finalizer, for a `finally` that runs in any case.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
     public func `catch`(
@@ -28,10 +25,7 @@ public struct CascadingFinalizer {
 
     /// Calls `body` with an error that is left if it is of type `only` and `policy` lets it see it; as
     /// `Promise.catch(only:)`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func `catch`<E: Error>(
         only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) -> Void,
@@ -40,20 +34,14 @@ public struct CascadingFinalizer {
 
     /// Calls `body` if an error is left that is equal to `only`, whatever the policy for cancellations; as
     /// `Promise.catch(only:)`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func `catch`<E: Error & Equatable>(
         only: E, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> CascadingFinalizer { rest.catch(only: only, body, file: file, line: line) }
 
     /// Logs an error that is left, if `policy` lets it see it; as `Promise.cauterize`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
     public func cauterize(
@@ -62,10 +50,7 @@ public struct CascadingFinalizer {
 
     /// Calls `body` when the chain has ended so far, however it has: after a handler, after a success, and also if an error
     /// is left, which this does not handle. May be called several times.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         // Watching only, or it would count as being told of the error.
         let child = core.derive(Finally(body), role: .onlyWatching)

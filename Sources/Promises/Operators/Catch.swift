@@ -3,10 +3,7 @@ extension Catchable {
     ///
     /// An error that means "cancelled" passes by in silence unless the policy is `.allErrors`.
     /// - Returns: a finalizer, for a `finally` that runs in any case.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func `catch`(
@@ -28,10 +25,7 @@ public struct Finalizer {
 
     /// Calls `body` when the chain has ended, however it has: after the `catch` handler, after a success, after a
     /// cancellation that the handler did not see. May be called several times.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = Guarantee<Void>(core).map("finally", body, file, line)
     }

@@ -7,10 +7,7 @@ extension Catchable {
     ///     .catch { error in print("what else can happen?", error) }
     /// ```
     /// - Returns: what is left of the chain, for the other errors. One that nobody catches there is an unhandled rejection.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error>(
         only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) -> Void,
@@ -26,10 +23,7 @@ extension Catchable {
 
     /// Calls `body` if the error is equal to `only`, whatever the policy for cancellations. Other errors flow on; see the
     /// form with a type.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(
         only: E, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -1,10 +1,7 @@
 extension Thenable {
     /// The value, transformed, if there is one: where `body` gives nil, rejects with `PromiseError.compactMap`, which shows
     /// the value. An error that `body` throws rejects; a rejection passes `body` by.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func compactMap<U>(
         _ body: @escaping (T) throws -> U?, file: StaticString = #fileID, line: UInt = #line

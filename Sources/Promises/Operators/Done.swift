@@ -1,10 +1,7 @@
 extension Thenable {
     /// Calls `body` with the value: the end of a chain's happy path. What follows has no value; an error that `body`
     /// throws rejects it.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func done(
         _ body: consuming @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -14,10 +11,7 @@ extension Thenable {
     }
 
     /// Calls `body` with the value and passes the value on. An error that `body` throws rejects.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func get(
         _ body: @escaping (T) throws -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -30,10 +24,7 @@ extension Thenable {
     }
 
     /// Calls `body` with the outcome, whichever it is, a cancellation of the chain among them, and passes it on.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -53,10 +44,7 @@ extension Thenable {
 
 extension Guarantee {
     /// Calls `body` with the value. What follows has none.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func done(
@@ -66,10 +54,7 @@ extension Guarantee {
     }
 
     /// Calls `body` with the value and passes the value on.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func get(
@@ -83,10 +68,7 @@ extension Guarantee {
     }
 
     /// As `get`, in the shape that `Promise.tap` has; the result is a failure only if the guarantee was abandoned.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func tap(

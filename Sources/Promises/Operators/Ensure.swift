@@ -1,10 +1,7 @@
 extension Catchable {
     /// Calls `body` when the promise settles, whichever way, and passes the outcome on. So it is also called when the
     /// chain is cancelled, above or below; what follows is rejected then once `body` has been called.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensure(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -12,10 +9,7 @@ extension Catchable {
 
     /// Calls `body` when the promise settles, whichever way, waits for the guarantee that it returns, and only then passes
     /// the outcome on. Also called when the chain is cancelled, and what it returns is not cancelled with it.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensureThen(
         _ body: @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line

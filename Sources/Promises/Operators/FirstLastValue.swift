@@ -2,10 +2,7 @@
 
 extension Thenable where T: Sequence {
     /// The first element; an empty sequence rejects with `PromiseError.emptySequence`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public var firstValue: Promise<T.Element> {
         map("firstValue", { try PromiseError.present($0.first { _ in true }) }, "", 0)
@@ -13,10 +10,7 @@ extension Thenable where T: Sequence {
 
     /// The first element that `body` accepts; if there is none, rejects with `PromiseError.emptySequence`. An error that
     /// `body` throws rejects.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func firstValue(
         where body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
@@ -25,19 +19,13 @@ extension Thenable where T: Sequence {
 
 extension Thenable where T: BidirectionalCollection {
     /// The last element; an empty collection rejects with `PromiseError.emptySequence`.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public var lastValue: Promise<T.Element> { map("lastValue", { try PromiseError.present($0.last) }, "", 0) }
 
     /// The last element that `body` accepts, sought from the end; if there is none, rejects with
     /// `PromiseError.emptySequence`. An error that `body` throws rejects.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func lastValue(
         where body: @escaping (T.Element) throws -> Bool, file: StaticString = #fileID, line: UInt = #line
@@ -46,18 +34,12 @@ extension Thenable where T: BidirectionalCollection {
 
 extension Guarantee where T: Sequence {
     /// The first element, or nil.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public var firstValue: Guarantee<T.Element?> { map("firstValue", { $0.first { _ in true } }, "", 0) }
 
     /// The first element that `body` accepts, or nil.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func firstValue(
         where body: @escaping (T.Element) -> Bool, file: StaticString = #fileID, line: UInt = #line
@@ -66,18 +48,12 @@ extension Guarantee where T: Sequence {
 
 extension Guarantee where T: BidirectionalCollection {
     /// The last element, or nil.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public var lastValue: Guarantee<T.Element?> { map("lastValue", { $0.last }, "", 0) }
 
     /// The last element that `body` accepts, sought from the end, or nil.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func lastValue(
         where body: @escaping (T.Element) -> Bool, file: StaticString = #fileID, line: UInt = #line

@@ -2,10 +2,7 @@ extension Thenable {
     /// Calls `body` with the value, waits for the promise that it returns, and only then passes the value on. What that
     /// promise is fulfilled with is dropped; its rejection, or an error that `body` throws, rejects. A rejection of this
     /// promise passes `body` by.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func getThen<Next: Thenable>(
         _ body: @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -18,10 +15,7 @@ extension Thenable {
 extension Guarantee {
     /// Calls `body` with the value, waits for the guarantee that it returns, and only then passes the value on. Traps if
     /// `body` returns the very guarantee that this makes: it has no error to say so with.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func getThen<Next>(

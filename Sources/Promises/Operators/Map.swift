@@ -1,19 +1,13 @@
 extension Thenable {
     /// The value, transformed. An error that `body` throws rejects; a rejection passes `body` by.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(
         _ body: consuming @escaping (T) throws -> U, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> { map("map", body, file, line) }
 
     /// Without the value.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         map("asVoid", { _ in }, file, line)
@@ -31,20 +25,14 @@ extension Thenable {
 
 extension Guarantee {
     /// The value, transformed.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(
         _ body: consuming @escaping (T) -> U, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", body, file, line) }
 
     /// Without the value.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         map("asVoid", { _ in }, file, line)

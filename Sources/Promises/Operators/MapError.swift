@@ -1,10 +1,7 @@
 extension Catchable {
     /// Replaces the error of a rejection by the one that `body` returns for it, or throws. A value passes `body` by, and so
     /// does an error that `policy` does not let it see.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func mapError(
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> any Error,

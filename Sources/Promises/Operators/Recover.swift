@@ -1,10 +1,7 @@
 extension Catchable {
     /// Turns a rejection into whatever `body` returns for the error: another promise of the value. A value passes
     /// `body` by, and so does an error that `policy` does not let it see.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<Next: Thenable>(
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Next,
@@ -17,10 +14,7 @@ extension Catchable {
 
     /// Turns every rejection, cancellation among them, into a guarantee: from here on the chain cannot fail. Traps if
     /// `body` returns that very guarantee: it has no error to say so with.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -34,10 +28,7 @@ extension Catchable {
 
 extension Catchable where T == Void {
     /// Handles every error, cancellation among them: from here on the chain cannot fail.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -51,10 +42,7 @@ extension Catchable where T == Void {
     }
 
     /// Handles an error that `policy` lets it see, or throws one in its place.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover(
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Void,

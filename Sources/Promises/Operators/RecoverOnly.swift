@@ -1,10 +1,7 @@
 extension Catchable {
     /// Turns a rejection with an error of type `only`, if `policy` lets it see it, into whatever `body` returns for the
     /// error: another promise of the value. Other outcomes pass `body` by.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error, Next: Thenable>(
         only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) throws -> Next,
@@ -16,10 +13,7 @@ extension Catchable {
 
     /// Turns a rejection with an error that is equal to `only`, whatever the policy for cancellations, into whatever `body`
     /// returns: another promise of the value. Other outcomes pass `body` by.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable, Next: Thenable>(
         only: E, _ body: @escaping () throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -41,10 +35,7 @@ extension Catchable {
 
 extension Catchable where T == Void {
     /// Handles an error of type `only` if `policy` lets it see it, or throws one in its place. Other outcomes pass `body` by.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error>(
         only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) throws -> Void,
@@ -60,10 +51,7 @@ extension Catchable where T == Void {
 
     /// Handles an error that is equal to `only`, whatever the policy for cancellations, or throws one in its place. Other
     /// outcomes pass `body` by.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable>(
         only: E, _ body: @escaping () throws -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -3,10 +3,7 @@ extension Catchable {
     /// handled by this.
     ///
     /// Under the policy `.allErrors` it sees cancellations too, that of the chain among them, above or below.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tapError(
         policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void, file: StaticString = #fileID,

@@ -7,10 +7,7 @@ extension Thenable {
     /// ```swift
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
     /// ```
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func then<Next: Thenable>(
         _ body: @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -23,10 +20,7 @@ extension Thenable {
 extension Guarantee {
     /// Calls `body` with the value and is fulfilled as the guarantee that it returns. Traps if that is this very
     /// guarantee: it has no error to say so with.
-    @available(
-        *, noasync,
-        message: "no loop runs the handler in an async function; use on:, or await value"
-    )
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
     public func then<Next>(
