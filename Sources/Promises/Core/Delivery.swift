@@ -52,7 +52,7 @@ struct Delivery {
     }
 
     /// Notes that a waiter is told of a rejection.
-    fileprivate mutating func isHeard() { outcome = State.handled(outcome) }
+    fileprivate mutating func noteHeard() { outcome = State.handled(outcome) }
 
     fileprivate var kind: UInt { outcome & State.kindMask }
 }
@@ -68,7 +68,7 @@ extension PromiseCore {
         }
         let outcome = address | delivery.pointee.kind
         guard runsInline else {
-            if send(node, outcome) { delivery.pointee.isHeard() }
+            if send(node, outcome) { delivery.pointee.noteHeard() }
             return
         }
         // Another thread may be withdrawing it; or takes it over at once, with the reference to us.
@@ -82,7 +82,7 @@ extension PromiseCore {
             return Unmanaged.passUnretained(self).release()
         }
         // Noted before it runs: its handler may complete the delivery.
-        if !isWatching { delivery.pointee.isHeard() }
+        if !isWatching { delivery.pointee.noteHeard() }
         here._withUnsafeGuaranteedRef { $0.runInline(node, interrupting: delivery, complete: Delivery.completion) }
     }
 }
