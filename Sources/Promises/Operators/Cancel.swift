@@ -1,33 +1,35 @@
 extension Promise {
-    /// Cancels the promise, if it is pending: it is rejected with `PromiseError.cancelled`, and the work that would have
-    /// settled it is stopped, as far as that can be.
+    /// Cancels a pending promise: rejects it with `PromiseError.cancelled` and stops the work that would have settled
+    /// it.
     ///
-    /// What that is: the closure of the operator that made the promise is released, unrun, except those of `ensure`,
-    /// `ensureThen`, `tap` and `tapError(policy: .allErrors)`, which are called in any case; a timer leaves the loop; the
-    /// `onCancel` of a resolver is called. Then the same happens to the promise that this one waits for, and so on
-    /// upwards, as long as no other handler waits there. Handlers run as for any rejection, as jobs, never inside this
-    /// call; note that `catch` and `recover` do not see cancellations unless their policy is `.allErrors`.
+    /// What is stopped depends on the producer. An operator releases its closure without calling it; a timer is removed
+    /// from the loop; a resolver calls its `onCancel`. Then the source of this promise is cancelled in the same way,
+    /// and so on upwards, as long as no other handler waits there. The closures of `ensure`, `ensureThen`, `tap` and
+    /// `tapError(policy: .allErrors)` are called in any case. If the source of such an operator has already settled,
+    /// its closure receives that outcome, and the operator's own promise is rejected as cancelled.
     ///
-    /// An operator of these whose source has settled by then is told of that outcome, and the cancellation is what becomes of
-    /// its promise. Cancelling twice is cancelling once.
+    /// Handlers run as for any rejection: as jobs, never inside this call. `catch` and `recover` ignore cancellations
+    /// unless their policy is `.allErrors`. Cancelling twice has no further effect.
     ///
-    /// What others wait for goes on for them. That holds too for a promise that a handler has returned: if others wait for
-    /// it, the handlers of this promise are told that it was cancelled, and this promise itself then shows how the other
-    /// ends.
+    /// Work that other handlers wait for continues. This includes a promise that a handler has returned: if others wait
+    /// for it, the handlers of this promise are called with the cancellation, and this promise itself later shows the
+    /// outcome of the returned one.
     ///
-    /// Any thread, if the value is `Sendable`. What belongs to another thread's loop is cancelled there, when it next
-    /// turns, unless it has settled by then; if that loop has ended, it is not.
+    /// May be called on any thread if the value is `Sendable`. Work of another thread's loop is cancelled in the next
+    /// turn of that loop, unless it has settled by then. If that loop has ended, the work is not cancelled.
     public func cancel() { core.cancel() }
 
-    /// The same, and rejects this promise with `error` in place of `PromiseError.cancelled`.
+    /// Cancels the promise, but rejects it with `error` in place of `PromiseError.cancelled`.
     ///
-    /// One that does not mean "cancelled" is an error like others: `catch` sees it. What the promise waits for is
-    /// rejected with `PromiseError.cancelled` all the same.
+    /// If `error` does not mean "cancelled", it is an ordinary error, which `catch` sees. The sources of this promise
+    /// are still rejected with `PromiseError.cancelled`.
     public func cancel(with error: any Error) { core.cancel(with: error) }
 }
 
 extension Guarantee {
-    /// Cancels the guarantee, if it is pending; see `Promise.cancel`. It has no error to say so with: its handlers are
-    /// released without being called; seen as a promise it is rejected with `PromiseError.cancelled`.
+    /// Cancels the guarantee, if it is pending; see `Promise.cancel`.
+    ///
+    /// A guarantee has no error to report. Its handlers are released without being called; seen as a promise, it is
+    /// rejected with `PromiseError.cancelled`.
     public func cancel() { core.cancel() }
 }

@@ -2,19 +2,19 @@ import Reactor
 
 /// The end of a chain that has handled some of its errors; see `catch(only:)`.
 ///
-/// It takes a `catch` or a `cauterize` to handle the rest. An error that has passed all of them is reported as an
-/// unhandled rejection, unless it means "cancelled".
+/// A `catch` or a `cauterize` must handle the others. An error that none of them handles is reported as an unhandled
+/// rejection, unless it means "cancelled".
 public struct CascadingFinalizer {
     private let core: PromiseCore
 
     @usableFromInline
     init(_ core: PromiseCore) { self.core = core }
 
-    // Rejected with what nobody has handled yet.
+    // Rejected with the error that no handler has taken yet.
     @usableFromInline var rest: Promise<Void> { Promise(core) }
 
-    /// Calls `body` with an error that is left, if `policy` lets it see it; as `Promise.catch`.
-    /// - Returns: a finalizer, for a `finally` that runs in any case.
+    /// Calls `body` with a remaining error, if `policy` lets the handler see it; see `Promise.catch`.
+    /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -23,7 +23,7 @@ public struct CascadingFinalizer {
         line: UInt = #line
     ) -> Finalizer { rest.catch(policy: policy, body, file: file, line: line) }
 
-    /// Calls `body` with an error that is left if it is of type `only` and `policy` lets it see it; as
+    /// Calls `body` with a remaining error of type `only`, if `policy` lets the handler see it; see
     /// `Promise.catch(only:)`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -32,7 +32,7 @@ public struct CascadingFinalizer {
         file: StaticString = #fileID, line: UInt = #line
     ) -> CascadingFinalizer { rest.catch(only: only, policy: policy, body, file: file, line: line) }
 
-    /// Calls `body` if an error is left that is equal to `only`, whatever the policy for cancellations; as
+    /// Calls `body` if a remaining error is equal to `only`, whatever the policy for cancellations; see
     /// `Promise.catch(only:)`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -40,7 +40,7 @@ public struct CascadingFinalizer {
         only: E, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> CascadingFinalizer { rest.catch(only: only, body, file: file, line: line) }
 
-    /// Logs an error that is left, if `policy` lets it see it; as `Promise.cauterize`.
+    /// Logs a remaining error, if `policy` lets it pass; see `Promise.cauterize`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -48,22 +48,22 @@ public struct CascadingFinalizer {
         policy: CatchPolicy = conf.catchPolicy, file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer { rest.cauterize(policy: policy, file: file, line: line) }
 
-    /// Calls `body` when the chain has ended so far, however it has: after a handler, after a success, and also if an error
-    /// is left, which this does not handle. May be called several times.
+    /// Calls `body` when the chain so far has ended: after a handler, after a success, or with an error that remains.
+    /// `finally` does not handle that error. It may be called several times.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
-        // Watching only, or it would count as being told of the error.
+        // Only watches: otherwise the error would count as handled.
         let child = core.derive(Finally(body), role: .onlyWatching)
         _ = child.traced("finally", after: core, Guarantee<Void>.self, file, line)
     }
 }
 
-/// Runs whatever has become of the source.
+/// Runs whatever the outcome of the source is.
 private struct Finally: Operation {
     typealias Input = Void
     typealias Output = Void
     let body: () -> Void
-    // A waiter that only watches does not keep its loop by the count of those that wait.
+    // A waiter that only watches is not counted, and so does not retain its loop. This reference does.
     private let loop = EventLoop.ofCurrentThread
 
     init(_ body: @escaping () -> Void) { self.body = body }

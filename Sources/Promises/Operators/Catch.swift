@@ -1,8 +1,17 @@
 extension Catchable {
-    /// Calls `body` with the error, if there is one and `policy` lets it see it: the end of a chain.
+    /// Ends a chain: calls `body` with the error, if there is one and `policy` lets the handler see it.
     ///
-    /// An error that means "cancelled" passes by in silence unless the policy is `.allErrors`.
-    /// - Returns: a finalizer, for a `finally` that runs in any case.
+    /// ```swift
+    /// connect(to: address)
+    ///     .then { connection in connection.write("ping") }
+    ///     .catch { error in print("no ping:", error) }
+    /// ```
+    ///
+    /// An error that means "cancelled" is ignored without a report unless the policy is `.allErrors`.
+    /// - Parameters:
+    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: the handler. It runs as a job of this thread's loop.
+    /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -23,8 +32,8 @@ public struct Finalizer {
     @usableFromInline
     init(_ core: PromiseCore) { self.core = core }
 
-    /// Calls `body` when the chain has ended, however it has: after the `catch` handler, after a success, after a
-    /// cancellation that the handler did not see. May be called several times.
+    /// Calls `body` when the chain has ended: after the `catch` handler, after a success, or after a cancellation that
+    /// the handler did not see. `finally` may be called several times.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = Guarantee<Void>(core).map("finally", body, file, line)

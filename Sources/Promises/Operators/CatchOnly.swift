@@ -1,12 +1,13 @@
 extension Catchable {
-    /// Calls `body` with the error if it is of type `only` and `policy` lets it see it. Other errors flow on.
+    /// Calls `body` with the error if it is of type `only` and `policy` lets the handler see it. Other errors pass on.
     ///
     /// ```swift
     /// connect(to: address)
     ///     .catch(only: SystemError.self) { error in print(error.code) }
     ///     .catch { error in print("what else can happen?", error) }
     /// ```
-    /// - Returns: what is left of the chain, for the other errors. One that nobody catches there is an unhandled rejection.
+    /// - Returns: the rest of the chain, which handles the other errors. An error that is not handled there is an
+    ///   unhandled rejection.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error>(
@@ -21,8 +22,8 @@ extension Catchable {
         return catchSome(handle, file, line)
     }
 
-    /// Calls `body` if the error is equal to `only`, whatever the policy for cancellations. Other errors flow on; see the
-    /// form with a type.
+    /// Calls `body` if the error is equal to `only`, whatever the policy for cancellations. Other errors pass on; see
+    /// the form with a type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(
@@ -36,7 +37,7 @@ extension Catchable {
         return catchSome(handle, file, line)
     }
 
-    /// What these have in common.
+    /// The common part of the two forms. `body` returns whether it has handled the error.
     @inlinable @inline(__always)
     func catchSome(
         _ body: @escaping (any Error) -> Bool, _ file: StaticString, _ line: UInt
@@ -48,7 +49,7 @@ extension Catchable {
 }
 
 extension CatchPolicy {
-    /// The error, if it is of this type and may be seen.
+    /// The error as an `E`, if it is one and the policy lets a handler see it; otherwise `nil`.
     @inlinable
     func match<E: Error>(_ error: any Error, _ only: E.Type) -> E? {
         guard let match = error as? E, catches(error) else { return nil }
@@ -60,7 +61,7 @@ extension CatchPolicy {
 struct CatchSome<T>: Operation {
     @usableFromInline typealias Input = T
     @usableFromInline typealias Output = Void
-    /// Whether it has handled the error.
+    /// Returns whether it has handled the error.
     @usableFromInline let body: (any Error) -> Bool
 
     @inlinable init(_ body: @escaping (any Error) -> Bool) { self.body = body }

@@ -1,7 +1,7 @@
 extension Catchable {
-    /// The end of a chain whose errors need no more than a line in the log: one that `policy` lets through is reported as
+    /// Ends a chain whose errors need no more than a log line: an error that `policy` lets pass is reported as
     /// `LogEvent.cauterized`.
-    /// - Returns: a finalizer, for a `finally` that runs in any case.
+    /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

@@ -1,6 +1,8 @@
 extension Thenable {
-    /// The value, transformed, if there is one: where `body` gives nil, rejects with `PromiseError.compactMap`, which shows
-    /// the value. An error that `body` throws rejects; a rejection passes `body` by.
+    /// Transforms the value, and rejects with `PromiseError.compactMap`, which shows the value, if `body` returns
+    /// `nil`.
+    ///
+    /// An error that `body` throws rejects the result. A rejection of this promise skips `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func compactMap<U>(

@@ -1,6 +1,13 @@
 extension Thenable {
-    /// Calls `body` with the value: the end of a chain's happy path. What follows has no value; an error that `body`
-    /// throws rejects it.
+    /// Calls `body` with the value: the end of a chain that succeeds.
+    ///
+    /// ```swift
+    /// fetch(url)
+    ///     .done { page in print(page) }
+    ///     .catch { error in print(error) }
+    /// ```
+    ///
+    /// The result has no value. An error that `body` throws rejects it.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func done(
@@ -10,7 +17,7 @@ extension Thenable {
         return Promise(source.derive(Done(body)).traced("done", after: source, Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with the value and passes the value on. An error that `body` throws rejects.
+    /// Calls `body` with the value and passes the value on. An error that `body` throws rejects the result.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func get(
@@ -23,14 +30,15 @@ extension Thenable {
         return map("get", passOn, file, line)
     }
 
-    /// Calls `body` with the outcome, whichever it is, a cancellation of the chain among them, and passes it on.
+    /// Calls `body` with the outcome, a value or an error, and passes it on. `body` also sees a cancellation of the
+    /// chain.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { tap("tap", body, file, line) }
 
-    /// What `tap` and `ensure` have in common.
+    /// The common part of `tap` and `ensure`.
     @inlinable @inline(__always)
     func tap(
         _ operation: StaticString, _ body: @escaping (Result<T, any Error>) -> Void, _ file: StaticString, _ line: UInt
@@ -43,7 +51,7 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the value. What follows has none.
+    /// Calls `body` with the value. The result has no value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -67,7 +75,8 @@ extension Guarantee {
         return map("get", passOn, file, line)
     }
 
-    /// As `get`, in the shape that `Promise.tap` has; the result is a failure only if the guarantee was abandoned.
+    /// Calls `body` with the outcome and passes it on, as `Promise.tap`. The outcome is a failure only if the guarantee
+    /// was abandoned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -79,7 +88,7 @@ extension Guarantee {
     }
 }
 
-/// `Map` to nothing. With `Map` itself the body would be wrapped in another closure, which returns a generic nothing.
+/// `Map` with an output of `Void`. `Map` itself would wrap the body in another closure, which returns a generic `Void`.
 @usableFromInline
 struct Done<T>: Operation {
     @usableFromInline typealias Input = T

@@ -1,14 +1,27 @@
 extension Catchable {
-    /// Calls `body` when the promise settles, whichever way, and passes the outcome on. So it is also called when the
-    /// chain is cancelled, above or below; what follows is rejected then once `body` has been called.
+    /// Calls `body` when the promise settles, with a value or an error, and passes the outcome on.
+    ///
+    /// ```swift
+    /// showSpinner()
+    /// fetch(url)
+    ///     .ensure { hideSpinner() }
+    ///     .done { page in show(page) }
+    ///     .catch { error in print(error) }
+    /// ```
+    ///
+    /// `body` is also called when the chain is cancelled, above or below. The result is then rejected once `body` has
+    /// been called.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensure(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { tap("ensure", { _ in body() }, file, line) }
 
-    /// Calls `body` when the promise settles, whichever way, waits for the guarantee that it returns, and only then passes
-    /// the outcome on. Also called when the chain is cancelled, and what it returns is not cancelled with it.
+    /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
+    /// on.
+    ///
+    /// `body` is also called when the chain is cancelled. The guarantee that it returns is not cancelled with the
+    /// chain.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensureThen(
@@ -30,8 +43,8 @@ struct EnsureThen<T>: Operation {
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
-        // The outcome waits in a promise of its own, which the cleanup opens; linking makes that one level however
-        // long a recursion through here is.
+        // A separate promise stores the outcome until the cleanup has ended. Linking to it keeps the depth at one
+        // level, however long a recursion through this operator is.
         let held = PromiseCore(DelayedOutcome<T>(source.core), role: .shielding)
         if core.isEndingCancelled { held.isEndingCancelled = true }
         let cleanup = body().core
@@ -41,7 +54,7 @@ struct EnsureThen<T>: Operation {
     }
 }
 
-/// An outcome that waits for something else before it is passed on.
+/// Passes an outcome on once another promise has settled.
 @usableFromInline
 struct DelayedOutcome<T>: Operation {
     @usableFromInline typealias Input = Void

@@ -1,4 +1,12 @@
-/// Runs `body` at once, so that a chain's first step reads like the others; what it throws becomes a rejection.
+/// Runs `body` immediately, so that the first step of a chain reads like the others.
+///
+/// ```swift
+/// firstly { connect(to: address) }
+///     .then { connection in connection.write("ping") }
+///     .catch { error in print(error) }
+/// ```
+///
+/// If `body` throws, the returned promise is rejected with that error.
 @inlinable
 public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -8,7 +16,7 @@ public func firstly<Next: Thenable>(
     }
 }
 
-/// Runs `body` at once, so that a chain's first step reads like the others.
+/// Runs `body` immediately and returns its guarantee, so that the first step of a chain reads like the others.
 @inlinable
 @discardableResult
 public func firstly<T>(_ body: () -> Guarantee<T>) -> Guarantee<T> { body() }

@@ -1,7 +1,8 @@
 extension Thenable {
-    /// Calls `body` with the value, waits for the promise that it returns, and only then passes the value on. What that
-    /// promise is fulfilled with is dropped; its rejection, or an error that `body` throws, rejects. A rejection of this
-    /// promise passes `body` by.
+    /// Calls `body` with the value, waits for the promise that `body` returns, and then passes the original value on.
+    ///
+    /// The value of the returned promise is discarded. Its rejection, or an error that `body` throws, rejects the
+    /// result. A rejection of this promise skips `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func getThen<Next: Thenable>(
@@ -13,8 +14,9 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the value, waits for the guarantee that it returns, and only then passes the value on. Traps if
-    /// `body` returns the very guarantee that this makes: it has no error to say so with.
+    /// Calls `body` with the value, waits for the guarantee that `body` returns, and then passes the original value on.
+    ///
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -63,16 +65,17 @@ struct GuaranteeGetThen<T, Next>: Operation {
 }
 
 extension PromiseCore {
-    /// As `source`, which is fulfilled, once `inner` is fulfilled; otherwise as that is rejected.
+    /// Settles as `source`, which is fulfilled, once `inner` is fulfilled. If `inner` is rejected, settles as `inner`.
     @inlinable
     func finish<Value, Other>(as source: Source<Value>, after inner: PromiseCore, of type: Other.Type) {
         if let (settled, kind) = inner.settled {
-            // No need to queue for what is known.
+            // The outcome is known: no job is needed.
             if kind == State.fulfilled { return finish(as: source) }
             settled._withUnsafeGuaranteedRef { $0.markHandled() }
             return finish(rejectedAs: settled)
         }
-        // The value waits in a promise of its own. Being linked to that, this one climbs to `inner` when it is cancelled.
+        // A separate promise stores the value. This core is linked to it, so a cancellation of this core reaches
+        // `inner`.
         let held = PromiseCore(GetDelayed<Value, Other>(source.core))
         inner.attach(held)
         if Tracing.isOn { Tracing.adopt(self, inner) }
@@ -80,7 +83,7 @@ extension PromiseCore {
     }
 }
 
-/// Waits for the side effect, then settles as the source of the `getThen` did.
+/// Waits for the side effect, and then settles as the source of the `getThen`.
 @usableFromInline
 struct GetDelayed<T, Next>: Operation {
     @usableFromInline typealias Input = Next

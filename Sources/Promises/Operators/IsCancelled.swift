@@ -1,11 +1,12 @@
 extension Catchable {
-    /// Rejected with an error that means "cancelled".
+    /// Whether the promise is rejected with an error that means "cancelled".
     @inlinable
     public var isCancelled: Bool { error?.isCancelled ?? false }
 }
 
 extension Promise {
-    /// Rejected with an error that means "cancelled". Any thread. Whoever has asked this has not been told of an error.
+    /// Whether the promise is rejected with an error that means "cancelled". May be called on any thread. Reading it
+    /// does not count as handling the error.
     @inlinable
     public var isCancelled: Bool {
         guard case .failure(let error) = outcome else { return false }

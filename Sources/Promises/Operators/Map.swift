@@ -1,19 +1,25 @@
 extension Thenable {
-    /// The value, transformed. An error that `body` throws rejects; a rejection passes `body` by.
+    /// Transforms the value.
+    ///
+    /// ```swift
+    /// fetch(url).map { page in page.title }
+    /// ```
+    ///
+    /// An error that `body` throws rejects the result. A rejection of this promise skips `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(
         _ body: consuming @escaping (T) throws -> U, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> { map("map", body, file, line) }
 
-    /// Without the value.
+    /// Discards the value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         map("asVoid", { _ in }, file, line)
     }
 
-    /// What `map` and its kin have in common.
+    /// The common part of the operators that transform the value.
     @inlinable @inline(__always)
     func map<U>(
         _ operation: StaticString, _ body: consuming @escaping (T) throws -> U, _ file: StaticString, _ line: UInt
@@ -24,21 +30,21 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// The value, transformed.
+    /// Transforms the value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func map<U>(
         _ body: consuming @escaping (T) -> U, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", body, file, line) }
 
-    /// Without the value.
+    /// Discards the value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func asVoid(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         map("asVoid", { _ in }, file, line)
     }
 
-    /// What `map` and its kin have in common.
+    /// The common part of the operators that transform the value.
     @inlinable @inline(__always)
     func map<U>(
         _ operation: StaticString, _ body: consuming @escaping (T) -> U, _ file: StaticString, _ line: UInt

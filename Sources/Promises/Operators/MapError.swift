@@ -1,6 +1,7 @@
 extension Catchable {
-    /// Replaces the error of a rejection by the one that `body` returns for it, or throws. A value passes `body` by, and so
-    /// does an error that `policy` does not let it see.
+    /// Replaces the error of a rejection with the error that `body` returns or throws.
+    ///
+    /// A value skips `body`, and so does an error that `policy` does not let it see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func mapError(
@@ -36,7 +37,7 @@ struct MapError<T>: Operation {
 }
 
 extension PromiseCore {
-    /// The source's rejection with another error. Where it comes from remains.
+    /// Rejects with another error, and keeps the origin of the source's rejection.
     @usableFromInline
     func finish(throwing error: any Error, inPlaceOf source: Unmanaged<PromiseCore>) {
         guard isOpen else { return Unmanaged.passUnretained(self).release() }

@@ -1,28 +1,31 @@
-// Operators on the elements of a value that is a sequence. Where a closure throws, the rest is not looked at.
+// Operators on the elements of a value that is a sequence. If a closure throws, it is not called for the remaining
+// elements.
 
 extension Thenable where T: Sequence {
-    /// The elements, transformed. An error that `body` throws rejects.
+    /// Transforms each element. An error that `body` throws rejects the result.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func mapValues<U>(
         _ body: @escaping (T.Element) throws -> U, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[U]> { map("mapValues", { try $0.map(body) }, file, line) }
 
-    /// The elements of what `body` gives for the elements, in one array. An error that it throws rejects.
+    /// Transforms each element into a sequence and concatenates the sequences. An error that `body` throws rejects the
+    /// result.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func flatMapValues<Part: Sequence>(
         _ body: @escaping (T.Element) throws -> Part, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[Part.Element]> { map("flatMapValues", { try $0.flatMap(body) }, file, line) }
 
-    /// The elements, transformed, without those for which `body` gives nil. An error that it throws rejects.
+    /// Transforms each element and omits those for which `body` returns `nil`. An error that `body` throws rejects the
+    /// result.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func compactMapValues<U>(
         _ body: @escaping (T.Element) throws -> U?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[U]> { map("compactMapValues", { try $0.compactMap(body) }, file, line) }
 
-    /// The elements that `body` accepts. An error that it throws rejects.
+    /// Keeps the elements for which `body` returns `true`. An error that `body` throws rejects the result.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func filterValues(
@@ -31,28 +34,28 @@ extension Thenable where T: Sequence {
 }
 
 extension Guarantee where T: Sequence {
-    /// The elements, transformed.
+    /// Transforms each element.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func mapValues<U>(
         _ body: @escaping (T.Element) -> U, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<[U]> { map("mapValues", { $0.map(body) }, file, line) }
 
-    /// The elements of what `body` gives for the elements, in one array.
+    /// Transforms each element into a sequence and concatenates the sequences.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func flatMapValues<Part: Sequence>(
         _ body: @escaping (T.Element) -> Part, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<[Part.Element]> { map("flatMapValues", { $0.flatMap(body) }, file, line) }
 
-    /// The elements, transformed, without those for which `body` gives nil.
+    /// Transforms each element and omits those for which `body` returns `nil`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func compactMapValues<U>(
         _ body: @escaping (T.Element) -> U?, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<[U]> { map("compactMapValues", { $0.compactMap(body) }, file, line) }
 
-    /// The elements that `body` accepts.
+    /// Keeps the elements for which `body` returns `true`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func filterValues(

@@ -1,9 +1,9 @@
 extension Promise {
-    /// Names the promise, in its descriptions and in all reports; the last name counts.
+    /// Names the promise in its descriptions and in all reports. A later name replaces an earlier one.
     ///
-    /// Any thread. Costs some 200 bytes and less than a microsecond, and nothing where it is not used.
-    /// `Promise<Void>.value` is one object for all, and keeps no name.
-    /// - Returns: the same promise.
+    /// May be called on any thread. A name costs about 200 bytes and less than a microsecond; a promise without a name
+    /// costs nothing. `Promise<Void>.value` is one shared object and keeps no name.
+    /// - Returns: this promise.
     @discardableResult
     public func named(_ name: String) -> Promise<T> {
         TraceRegistry.name(core, name, Self.self)
@@ -13,7 +13,7 @@ extension Promise {
 
 extension Guarantee {
     /// Names the guarantee; see `Promise.named`.
-    /// - Returns: the same guarantee.
+    /// - Returns: this guarantee.
     @discardableResult
     public func named(_ name: String) -> Guarantee<T> {
         TraceRegistry.name(core, name, Self.self)

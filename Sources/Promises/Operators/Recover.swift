@@ -1,6 +1,12 @@
 extension Catchable {
-    /// Turns a rejection into whatever `body` returns for the error: another promise of the value. A value passes
-    /// `body` by, and so does an error that `policy` does not let it see.
+    /// Replaces a rejection with the promise that `body` returns for the error.
+    ///
+    /// ```swift
+    /// fetch(url).recover { _ in cached(url) }
+    /// ```
+    ///
+    /// An error that `body` throws rejects the result. A value skips `body`, and so does an error that `policy` does
+    /// not let it see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<Next: Thenable>(
@@ -12,8 +18,10 @@ extension Catchable {
         return Promise(child.traced("recover", after: source, Promise<T>.self, file, line))
     }
 
-    /// Turns every rejection, cancellation among them, into a guarantee: from here on the chain cannot fail. Traps if
-    /// `body` returns that very guarantee: it has no error to say so with.
+    /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns. The rest of the
+    /// chain cannot fail.
+    ///
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -27,7 +35,7 @@ extension Catchable {
 }
 
 extension Catchable where T == Void {
-    /// Handles every error, cancellation among them: from here on the chain cannot fail.
+    /// Handles every error, including a cancellation. The rest of the chain cannot fail.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -41,7 +49,7 @@ extension Catchable where T == Void {
         return recover(handle, file: file, line: line)
     }
 
-    /// Handles an error that `policy` lets it see, or throws one in its place.
+    /// Handles an error that `policy` lets `body` see. An error that `body` throws takes its place.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover(

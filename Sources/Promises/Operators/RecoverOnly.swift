@@ -1,6 +1,6 @@
 extension Catchable {
-    /// Turns a rejection with an error of type `only`, if `policy` lets it see it, into whatever `body` returns for the
-    /// error: another promise of the value. Other outcomes pass `body` by.
+    /// Replaces a rejection with an error of type `only` with the promise that `body` returns, if `policy` lets `body`
+    /// see the error. All other outcomes skip `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error, Next: Thenable>(
@@ -11,8 +11,8 @@ extension Catchable {
         return recoverSome(handle, file, line)
     }
 
-    /// Turns a rejection with an error that is equal to `only`, whatever the policy for cancellations, into whatever `body`
-    /// returns: another promise of the value. Other outcomes pass `body` by.
+    /// Replaces a rejection with an error equal to `only`, whatever the policy for cancellations, with the promise that
+    /// `body` returns. All other outcomes skip `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable, Next: Thenable>(
@@ -22,7 +22,7 @@ extension Catchable {
         return recoverSome(handle, file, line)
     }
 
-    /// What these have in common.
+    /// The common part of the forms with `only`. `body` returns `nil` for an error that it does not handle.
     @inlinable @inline(__always)
     func recoverSome<Next: Thenable>(
         _ body: @escaping (any Error) throws -> Next?, _ file: StaticString, _ line: UInt
@@ -34,7 +34,8 @@ extension Catchable {
 }
 
 extension Catchable where T == Void {
-    /// Handles an error of type `only` if `policy` lets it see it, or throws one in its place. Other outcomes pass `body` by.
+    /// Handles an error of type `only`, if `policy` lets `body` see it. An error that `body` throws takes its place.
+    /// All other outcomes skip `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error>(
@@ -49,8 +50,8 @@ extension Catchable where T == Void {
         return recoverSome(handle, file, line)
     }
 
-    /// Handles an error that is equal to `only`, whatever the policy for cancellations, or throws one in its place. Other
-    /// outcomes pass `body` by.
+    /// Handles an error equal to `only`, whatever the policy for cancellations. An error that `body` throws takes its
+    /// place. All other outcomes skip `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable>(
@@ -69,7 +70,7 @@ extension Catchable where T == Void {
 struct RecoverSome<Next: Thenable>: Operation {
     @usableFromInline typealias Input = Next.T
     @usableFromInline typealias Output = Next.T
-    /// Gives nil for an error that is not its own.
+    /// Returns `nil` for an error that it does not handle.
     @usableFromInline let body: (any Error) throws -> Next?
 
     @inlinable init(_ body: @escaping (any Error) throws -> Next?) { self.body = body }

@@ -1,5 +1,6 @@
 extension Thenable where T: Sequence {
-    /// The elements in the order of `areInIncreasingOrder`; equal ones as they were. An error that it throws rejects.
+    /// Sorts the elements by `areInIncreasingOrder`; equal elements keep their order. An error that the closure throws
+    /// rejects the result.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(
@@ -9,7 +10,7 @@ extension Thenable where T: Sequence {
 }
 
 extension Thenable where T: Sequence, T.Element: Comparable {
-    /// The elements, the least first; equal ones as they were.
+    /// Sorts the elements in ascending order; equal elements keep their order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Promise<[T.Element]> {
@@ -18,7 +19,7 @@ extension Thenable where T: Sequence, T.Element: Comparable {
 }
 
 extension Guarantee where T: Sequence {
-    /// The elements in the order of `areInIncreasingOrder`; equal ones as they were.
+    /// Sorts the elements by `areInIncreasingOrder`; equal elements keep their order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(
@@ -28,7 +29,7 @@ extension Guarantee where T: Sequence {
 }
 
 extension Guarantee where T: Sequence, T.Element: Comparable {
-    /// The elements, the least first; equal ones as they were.
+    /// Sorts the elements in ascending order; equal elements keep their order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<[T.Element]> {

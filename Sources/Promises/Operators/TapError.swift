@@ -1,8 +1,9 @@
 extension Catchable {
-    /// Calls `body` with the error, if there is one and `policy` lets it see it, and passes the outcome on: the error is not
-    /// handled by this.
+    /// Calls `body` with the error, if there is one and `policy` lets `body` see it, and passes the outcome on. The
+    /// error does not count as handled.
     ///
-    /// Under the policy `.allErrors` it sees cancellations too, that of the chain among them, above or below.
+    /// Under the policy `.allErrors`, `body` also sees cancellations, including a cancellation of the chain above or
+    /// below.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tapError(

@@ -1,8 +1,12 @@
 extension Thenable {
-    /// Calls `body` with the value and settles as the promise that it returns.
+    /// Calls `body` with the value and settles as the promise that `body` returns.
     ///
-    /// An error that `body` throws rejects; a rejection of this promise passes `body` by. A loop written as recursion
-    /// through `then` runs in constant memory:
+    /// ```swift
+    /// connect(to: address).then { connection in connection.write("ping") }
+    /// ```
+    ///
+    /// An error that `body` throws rejects the result. A rejection of this promise skips `body`. A loop that is written
+    /// as recursion through `then` runs in constant memory:
     ///
     /// ```swift
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
@@ -18,8 +22,9 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the value and is fulfilled as the guarantee that it returns. Traps if that is this very
-    /// guarantee: it has no error to say so with.
+    /// Calls `body` with the value and settles as the guarantee that `body` returns.
+    ///
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

@@ -1,6 +1,8 @@
 extension Thenable {
-    /// Passes the value on if `body` accepts it, and otherwise rejects with `PromiseError.validationFailed`, which shows it.
-    /// An error that `body` throws rejects; a rejection passes `body` by.
+    /// Passes the value on if `body` returns `true`; otherwise rejects with `PromiseError.validationFailed`, which
+    /// shows the value.
+    ///
+    /// An error that `body` throws rejects the result. A rejection of this promise skips `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func validate(
