@@ -1,21 +1,28 @@
 import Reactor
 
-/// Is fulfilled `delay` from now, by a timer of this thread's loop; zero and less mean the loop's next turn. Never
-/// early. Timers of equal deadlines in the order of the calls.
+/// A guarantee that is fulfilled `delay` from now, by a timer of this thread's loop.
+///
+/// ```swift
+/// after(.seconds(1)).done { print("one second later") }
+/// ```
+///
+/// A delay of zero or less means the loop's next turn. The timer never fires early. Timers with equal deadlines fire in
+/// the order of the calls.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable @inline(__always)
 public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
     Guarantee(TimerCore(delay).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
-/// As `after(_:)`, with the delay in seconds.
+/// A guarantee that is fulfilled `seconds` from now; see `after(_:)`.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
     after(.clamped(seconds: seconds), file: file, line: line)
 }
 
-/// Is fulfilled at `deadline` of this thread's loop, or in its next turn if that has passed.
+/// A guarantee that is fulfilled at `deadline` on the clock of this thread's loop, or in the loop's next turn if the
+/// deadline has passed.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(
@@ -25,14 +32,14 @@ public func after(
 }
 
 extension Duration {
-    /// Seconds as they are written by hand. Two hundred years at most: more than that, and infinity, do not fit, or are
-    /// never anyway. NaN is none.
+    /// Converts seconds to a duration of at most 6.3e9 s, two hundred years. Larger values, including infinity, do not
+    /// fit or mean "never" in practice. NaN and negative values become zero.
     @inlinable
     static func clamped(seconds: Double) -> Duration { .seconds(seconds > 0 ? min(seconds, 6.3e9) : 0) }
 }
 
-/// A promise that is its own timer's job.
-// @unchecked: the timer is only used on the loop's thread.
+/// A promise that is the job of its own timer.
+// @unchecked: the timer is accessed only on the loop's thread.
 @usableFromInline
 final class TimerCore: PromiseCore, @unchecked Sendable {
     private var timer: EventLoop.Timer?

@@ -1,8 +1,10 @@
 import Reactor
 
 extension Thenable {
-    /// Passes the value on `pause` after it has come, and a rejection at once. A pause of zero and less is the loop's next
-    /// turn. Cancelled meanwhile, the timer leaves the loop.
+    /// Passes the value on `pause` after this promise is fulfilled, and passes a rejection on immediately.
+    ///
+    /// A pause of zero or less means the loop's next turn. A cancellation during the pause removes the timer from the
+    /// loop.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
@@ -10,7 +12,7 @@ extension Thenable {
         return Promise(source.derive(Delay<T>(pause)).traced("delay", after: source, Promise<T>.self, file, line))
     }
 
-    /// As `delay(_:)`, with the pause in seconds.
+    /// Passes the value on after a pause in seconds; see `delay(_:)`.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
@@ -19,14 +21,14 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Passes the value on `pause` after it has come; see `Promise.delay`.
+    /// Passes the value on `pause` after the guarantee is fulfilled; see `Promise.delay`.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {
         Guarantee(core.derive(Delay<T>(pause)).traced("delay", after: core, Guarantee<T>.self, file, line))
     }
 
-    /// As `delay(_:)`, with the pause in seconds.
+    /// Passes the value on after a pause in seconds; see `delay(_:)`.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {

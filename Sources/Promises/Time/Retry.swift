@@ -1,20 +1,25 @@
 import Reactor
 
-/// Calls `body` until its promise is fulfilled, up to `maxAttempts` times in all.
+/// Calls `body` until its promise is fulfilled, at most `maxAttempts` times.
 ///
 /// ```swift
 /// retry(maxAttempts: 5, delay: .exponential(from: .milliseconds(100))) { _ in fetch(url) }
 /// ```
 ///
-/// The first call is made at once, inside this one; the later ones as jobs of this thread's loop, after the pause that the
-/// schedule says. An error that means "cancelled" is never tried again, nor one that `isRetryable` answers false for. In
-/// the end the last error rejects the result. Cancelling the result cancels the attempt that is under way, or the timer.
-/// Any number of attempts takes constant memory.
+/// The first call of `body` happens inside this call. Later calls are jobs of this thread's loop, each after the pause
+/// that the schedule returns. There is no further attempt after an error that means "cancelled", or one for which
+/// `isRetryable` returns `false`. When there is no further attempt, the last error rejects the result.
+///
+/// Cancelling the result cancels the current attempt, or the timer between two attempts. Memory use does not grow with
+/// the number of attempts.
 /// - Parameters:
-///   - maxAttempts: the first included; less than 1 rejects with `PromiseError.badInput`. `.max` for no limit.
+///   - maxAttempts: the maximum number of attempts, including the first; `.max` for no limit. A number below 1 rejects
+///     with `PromiseError.badInput`.
 ///   - schedule: how long to wait between attempts.
-///   - isRetryable: whether another attempt makes sense after this error. What it throws rejects in its place.
-///   - body: the work; it is given the number of the attempt, from 1. An error that it throws counts as a failed attempt.
+///   - isRetryable: returns whether another attempt makes sense after this error. An error that it throws rejects the
+///     result instead.
+///   - body: the work. Its argument is the number of the attempt, from 1. An error that it throws counts as a failed
+///     attempt.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable>(
     maxAttempts: Int, delay schedule: RetrySchedule = .none,
@@ -25,8 +30,8 @@ public func retry<Next: Thenable>(
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
-/// As the other form, with a condition that takes its time: the next attempt waits for its promise, and then for the
-/// schedule.
+/// Calls `body` until its promise is fulfilled, with an asynchronous condition. The next attempt waits for the promise
+/// of the condition, and then for the pause of the schedule; see the other form.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable, Condition: Thenable>(
     maxAttempts: Int, delay schedule: RetrySchedule = .none,
@@ -37,7 +42,7 @@ public func retry<Next: Thenable, Condition: Thenable>(
     return Promise(retrying.begin().traced(root: "retry", Promise<Next.T>.self, file, line))
 }
 
-/// One `retry`.
+/// The state of one `retry`.
 private final class Retrying<Next: Thenable> {
     enum Answer {
         case known(Bool)
@@ -74,7 +79,8 @@ private final class Retrying<Next: Thenable> {
         }
     }
 
-    /// What comes after attempt `number`, of `core`, has failed; `nil`: nothing.
+    /// The core to follow after attempt `number`, which belongs to `core`, has failed. `nil` if there is no further
+    /// attempt.
     func next(after error: any Error, _ number: Int, _ core: PromiseCore) throws -> PromiseCore? {
         guard number < maxAttempts, !error.isCancelled else { return nil }
         switch try isRetryable(error) {
@@ -89,7 +95,7 @@ private final class Retrying<Next: Thenable> {
     }
 
     private func pause(after error: any Error, _ number: Int, _ core: PromiseCore) -> PromiseCore? {
-        // Condition and schedule are the user's code, which may have cancelled the result.
+        // The condition and the schedule are the user's code, which may have cancelled the result.
         guard core.settled == nil, let pause = schedule.pause(number, error), core.settled == nil else { return nil }
         if pause <= .zero { return attempt(number + 1) }
         return after(pause).then { [self] in Promise<Next.T>(attempt(number + 1)) }.core

@@ -1,28 +1,31 @@
 import Glibc
 import Reactor
 
-/// How long to wait before each further attempt of `retry`.
+/// The pauses between the attempts of `retry`.
 public struct RetrySchedule {
-    /// The pause after the attempt of this number, the first being 1, which failed with that error; `nil`: give up.
+    /// Returns the pause after a failed attempt, given its number (from 1) and its error. `nil` means no further
+    /// attempt.
     let pause: (Int, any Error) -> Duration?
-    /// What is wrong with the numbers that it was made with.
+    /// What is wrong with the schedule's parameters; `nil` if they are valid.
     var problem: String?
 
-    /// The next attempt at once.
+    /// No pause: the next attempt follows immediately.
     public static var none: RetrySchedule { .custom { _, _ in .zero } }
 
-    /// The same pause before every attempt.
+    /// An equal pause before every further attempt.
     public static func constant(_ pause: Duration) -> RetrySchedule { .custom { _, _ in pause } }
 
     /// Pauses that grow from `first` by `factor`, up to `cap`.
     ///
-    /// With full jitter, the default, each pause is drawn evenly from zero to what it would be: clients that failed
-    /// together do not come back together. (M. Brooker, "Exponential Backoff And Jitter", 2015, compares the kinds.)
+    /// With full jitter, the default, each pause is drawn uniformly between zero and its nominal length. Clients that
+    /// failed at one moment then retry at different moments. (M. Brooker, "Exponential Backoff And Jitter", 2015,
+    /// compares the kinds of jitter.)
     /// - Parameters:
-    ///   - first: the pause before the second attempt.
-    ///   - factor: by what each pause is longer than the one before, at least 1. Anything else rejects the promise of
+    ///   - first: the nominal pause before the second attempt.
+    ///   - factor: the ratio of each pause to the previous one, at least 1. Any other value rejects the promise of
     ///     `retry` with `PromiseError.badInput`.
-    ///   - cap: no pause is longer.
+    ///   - cap: the longest pause.
+    ///   - jitter: whether pauses are randomized.
     public static func exponential(
         from first: Duration = .milliseconds(100), factor: Double = 2, cap: Duration = .seconds(30),
         jitter: Jitter = .full
@@ -35,26 +38,27 @@ public struct RetrySchedule {
         return schedule
     }
 
-    /// A schedule of your own: the pause after the attempt of this number, the first being 1, which failed with that error;
-    /// `nil` gives up.
+    /// A custom schedule.
+    /// - Parameter pause: returns the pause after a failed attempt, given its number (from 1) and its error. `nil`
+    ///   means no further attempt.
     public static func custom(_ pause: @escaping (_ attempt: Int, _ error: any Error) -> Duration?) -> RetrySchedule {
         RetrySchedule(pause: pause)
     }
 
     private init(pause: @escaping (Int, any Error) -> Duration?) { self.pause = pause }
 
-    /// How chance has a part in a pause.
+    /// How a pause is randomized.
     public enum Jitter: Sendable {
-        /// Evenly from zero to the pause.
+        /// Uniformly distributed between zero and the nominal pause.
         case full
-        /// Not at all.
+        /// Not randomized.
         case none
     }
 
     private static func growing(
         from first: Duration, by factor: Double, _ cap: Duration, _ attempt: Int
     ) -> Duration {
-        // In whole nanoseconds, so that 100 ms doubled is 200 ms and not a little more.
+        // Whole nanoseconds, so that 100 ms doubled is exactly 200 ms.
         let pause = (Double(first.clampedNanoseconds) * pow(factor, Double(attempt - 1))).rounded()
         guard pause > 0 else { return .zero }
         return pause < Double(cap.clampedNanoseconds) ? .nanoseconds(Int64(pause)) : max(cap, .zero)

@@ -1,29 +1,30 @@
 import Reactor
 
 extension Thenable {
-    /// Settles as this promise does, or is rejected with `error` if that takes longer than `limit`.
-    ///
-    /// What has taken too long is cancelled then, as by `cancel()`: as far as nobody else waits for it. The timer is one of
-    /// this thread's loop, is never early, and leaves the loop as soon as the promise settles. A limit of zero and less is
-    /// over in the loop's next turn.
+    /// Settles as this promise, or is rejected with `error` if this promise takes longer than `limit`.
     ///
     /// ```swift
     /// fetch(url).timeout(.seconds(2)).recover { _ in cached(url) }
     /// ```
+    ///
+    /// When the limit expires, this promise is cancelled, as by `cancel()`, unless another handler waits for it. The
+    /// timer belongs to this thread's loop. It never fires early, and it is removed from the loop as soon as this
+    /// promise settles. A limit of zero or less expires in the loop's next turn.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
         _ limit: Duration, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { timeout(LoopDeadline(after: limit), error, file, line) }
 
-    /// As `timeout(_:)`, with the limit in seconds.
+    /// Limits the time to settle, in seconds; see `timeout(_:)`.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
         seconds: Double, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { timeout(LoopDeadline(after: .clamped(seconds: seconds)), error, file, line) }
 
-    /// As `timeout(_:)`, with a moment on the loop's clock: for several steps that share one limit.
+    /// Limits the time to settle by a moment on the loop's clock, so that several steps can share one limit; see
+    /// `timeout(_:)`.
     ///
     /// ```swift
     /// let deadline = EventLoop.current.now.advanced(by: .seconds(5))
@@ -47,7 +48,7 @@ extension Thenable {
     }
 }
 
-/// Settles as its source does; the deadline goes with it.
+/// Settles as its source. The operation owns the deadline, and releases it then.
 @usableFromInline
 struct Timeout<T>: Operation {
     @usableFromInline typealias Input = T
@@ -60,7 +61,7 @@ struct Timeout<T>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(as: source) }
 }
 
-/// A timer that cancels a promise, and that leaves the loop with its last reference.
+/// A timer that cancels a promise. It is removed from the loop when the last reference to this object is released.
 @usableFromInline
 final class LoopDeadline {
     private let moment: EventLoop.Instant
@@ -73,23 +74,24 @@ final class LoopDeadline {
     @usableFromInline
     init(at moment: EventLoop.Instant) { self.moment = moment }
 
-    /// The timer holds `core`, and that holds this object by its operation: until the timer fires, or the core settles.
+    /// Starts the timer. The timer retains `core`, and the operation of `core` retains this object, until the timer
+    /// fires or the core settles.
     @usableFromInline
     func start(_ core: PromiseCore, _ error: any Error) {
         timer = loop.schedule(at: moment) {
-            // What has settled in time, and is only on its way here, is not too late.
+            // The source may have settled in time, with its notification still queued. That is not too late.
             guard core.isWaiting else { return }
             core.cancel(with: error)
         }
     }
 
     deinit {
-        // Any other thread is here only when the loop is ending, and releases its timers itself.
+        // Another thread gets here only while the loop ends. The loop then releases its timers itself.
         if loop.isUsableHere { timer?.cancel() }
     }
 }
 
 extension PromiseCore {
-    /// Whether it stands in a source's list and has not been told anything.
+    /// Whether this core is in a source's list and has not been notified yet.
     var isWaiting: Bool { upstream.load(ordering: .relaxed) & Upstream.mark == Upstream.waiting }
 }

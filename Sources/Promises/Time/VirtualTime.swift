@@ -1,7 +1,9 @@
 import Reactor
 
-/// Runs `body` with a loop of its own as this thread's, whose time is virtual: when nothing is ready, the clock
-/// jumps to the next timer, so that hours pass in the time that their handlers take.
+/// Runs `body` with a new loop for this thread whose time is virtual.
+///
+/// When nothing is ready, the clock jumps to the next timer. Hours of virtual time therefore pass in the time that
+/// their handlers take.
 ///
 /// ```swift
 /// withVirtualTime {
@@ -9,15 +11,17 @@ import Reactor
 /// }
 /// ```
 ///
-/// `EventLoop.current.now` is the virtual time, which starts at zero. What is still pending when `body` returns or throws is let
-/// go, unrun, and reported as `LogEvent.undeliveredHandlers`. The same as `EventLoop.withLoop(clock:)`, for tests.
+/// `EventLoop.current.now` is the virtual time, which starts at zero. Handlers that are still pending when `body`
+/// returns or throws are released without being called, and reported as `LogEvent.undeliveredHandlers`. This is
+/// `EventLoop.withLoop(clock:)` for tests.
 @available(*, noasync, message: "an async function has no loop of its own")
 @discardableResult
 public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value {
     try EventLoop.withLoop(clock: VirtualClock()) { _ in try body() }
 }
 
-/// The same with the clock, which may also be moved by hand.
+/// Runs `body` with a new loop for this thread whose time is virtual, and passes it the clock, which `body` may also
+/// advance explicitly.
 @available(*, noasync, message: "an async function has no loop of its own")
 @discardableResult
 public func withVirtualTime<Value>(_ body: (VirtualClock) throws -> Value) rethrows -> Value {
