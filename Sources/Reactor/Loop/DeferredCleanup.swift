@@ -1,26 +1,27 @@
 import Glibc
 
-// What belongs to a loop may be let go of by another thread: an actor or a task that held a connection ends where it likes. Its
-// descriptor and its timers are put in order on the loop's own thread all the same.
+// Another thread may release an object that belongs to a loop: an actor or a task that held a connection can end on any
+// thread. The cleanup of the object's descriptor and timers still takes place on the loop's own thread.
 
 extension EventLoop {
     /// Whether the calling thread is this loop's.
     package var isOwnedByThisThread: Bool { EventLoop.owns(self) }
 
-    /// For the `deinit` of what belongs to this loop, on any thread: runs `body` on the loop's thread, at once if that is this
-    /// one; later otherwise; and if the loop has ended, on whatever thread comes to know of it.
+    /// For the `deinit` of an object that belongs to this loop, on any thread: runs `body` on the loop's thread. It
+    /// runs at once if the calling thread is the loop's, and later otherwise. If the loop has ended, it runs on the
+    /// thread that finds that out.
     ///
-    /// What `body` has captured must be nobody else's.
+    /// No other thread may use what `body` has captured.
     package func performCleanup(_ body: @escaping () -> Void) {
         if isOwnedByThisThread { return body() }
         let estate = Unmanaged<Job>.passRetained(DeferredCleanup(self, body))
         if !post(estate) { estate.takeRetainedValue().run() }
     }
 
-    /// Forgets and closes a descriptor. On the loop's thread, or on any when the loop has ended.
+    /// Forgets and closes a descriptor. Call it on the loop's thread, or on any thread once the loop has ended.
     package func closeDescriptor(_ fd: CInt) {
         guard isOwnedByThisThread else {
-            // Ended: it has forgotten everything.
+            // The loop has ended and forgotten every descriptor.
             _ = Glibc.close(fd)
             return
         }
@@ -29,9 +30,9 @@ extension EventLoop {
     }
 }
 
-/// Runs in any case, once.
+/// A job whose body runs exactly once, even if the job is discarded.
 private final class DeferredCleanup: Job {
-    // The loop holds it in turn, until it runs it or ends.
+    // The loop retains the job in turn, until it runs the job or ends.
     private let loop: EventLoop
     private var body: (() -> Void)?
 

@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
 
-// How a loop ends, with its thread or with the scope of `withLoop`, while other threads still know it.
+// How a loop ends, with its thread or with the scope of `withLoop`, while other threads may still refer to it.
 
 extension EventLoop {
-    /// Ends the loop: what is ready or waits is let go, unrun, and reported; descriptors are closed; mail is refused.
+    /// Ends the loop. Ready and waiting jobs are released without being run, and reported. Descriptors are closed, and
+    /// the mailbox refuses further jobs.
     func close() {
         hasEnded = true
         if isParked { unpark() }
@@ -16,25 +17,28 @@ extension EventLoop {
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
         let door = door.take()
         door?.ended.open()
-        // Who has learned of the end may have settled what was waited for here. It has been counted.
+        // A listener of `ended` may have settled a promise that a handler of this loop waited for. That handler has
+        // been counted already.
         _ = letGoOfEverything()
         hasReleasedAll = true
         awaitOwedWakes()
         if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
         poller.close(kernel)
-        // Last: from here on Swift's jobs of this loop run on another thread, and use what was this one's.
+        // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
+        // this thread.
         defer { isOver.open() }
         guard waitingHandlers > 0 else { return }
-        // Handlers still wait for promises that live on, and know this object by its address. Some may have been refused
-        // by the mailbox already, which has taken the count below zero.
+        // Handlers still wait for promises that outlive the loop, and refer to this object by its address. The mailbox
+        // may have refused some of these handlers already, which has taken the count below zero.
         let kept = Unmanaged.passRetained(self)
         if outstandingHandlers.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
     }
 
-    /// Lets go of what is ready or waits, unrun; how much of it is to be reported is the answer.
+    /// Releases everything that is ready or waits, without running it.
+    /// - Returns: the number of released jobs to report as undelivered.
     private func letGoOfEverything() -> Int {
         var undelivered = 0
-        // Letting go of one thing may make another ready, or start a timer: until nothing is left.
+        // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
         while true {
             while let job = ready.popFirst() {
                 job._withUnsafeGuaranteedRef {
@@ -56,12 +60,12 @@ extension EventLoop {
         }
     }
 
-    /// A thread that took us from "parked" writes the eventfd a moment later: it must not find another's descriptor
-    /// under that number.
+    /// Waits for the writes of other threads to the eventfd. A thread that found the mailbox parked writes the eventfd
+    /// a moment later; by then the number must not belong to another descriptor.
     private func awaitOwedWakes() {
         let fd = wakeDescriptor.load(ordering: .relaxed)
         guard fd >= 0 else { return }
-        // In a forked child that thread does not exist, and what it has written is the parent's to read.
+        // A forked child does not have that thread, and the count in the eventfd is for the parent to read.
         while wakesOwed > 0 && !isForked {
             var seen: UInt64 = 0
             guard kernel.eventRead(fd, &seen) > 0 else {
@@ -73,7 +77,8 @@ extension EventLoop {
         kernel.close(fd)
     }
 
-    /// Any thread: one handler that waited on this loop when it ended is gone. The last lets the object go.
+    /// Any thread: counts the end of one handler that still waited when the loop ended. The last one releases the loop
+    /// object.
     package func outstandingHandlerDidEnd() {
         if outstandingHandlers.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
             Unmanaged.passUnretained(self).release()

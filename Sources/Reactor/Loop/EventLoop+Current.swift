@@ -3,20 +3,22 @@ import Glibc
 import Synchronization
 
 extension EventLoop {
-    /// The calling thread's loop, made when it is first asked for. It ends with its thread; the main thread's lives
-    /// as long as the process.
+    /// The calling thread's loop, created on first use. It ends with its thread. The main thread's loop lives as long
+    /// as the process.
     @available(*, noasync, message: "an async function has no thread of its own; hand the loop's remote in")
     public static var current: EventLoop { ofCurrentThread }
 
-    /// The main thread's loop as the other threads may use it. Usable anywhere, also before the main thread has asked
-    /// for its loop; what is submitted runs once the main thread drives it.
+    /// The remote of the main thread's loop, for other threads. It can be used anywhere, even before the main thread
+    /// has asked for its loop. Submitted jobs run once the main thread drives that loop.
     public static var main: Remote { mainLoop.loop.remote }
 
-    /// Runs `body` with a fresh loop as this thread's `current`, and ends that loop afterwards: what is still ready or
-    /// waits on it is let go, unrun, and reported through the log handler. What handlers captured that wait for promises of
-    /// other threads is released on this thread: when the loop around is next driven, or ends.
+    /// Runs `body` with a fresh loop as this thread's `current`, and then ends that loop.
     ///
-    /// This is how a test gets a loop to itself, and a virtual clock.
+    /// Jobs that are still ready or waiting are released without being run, and reported through the log handler.
+    /// Handlers that still wait for promises of other threads never run. What they captured is released on this thread:
+    /// when the surrounding loop is next driven, or when it ends.
+    ///
+    /// Use this to give a test its own loop, and a virtual clock.
     @discardableResult
     public static func withLoop<Value>(
         clock: VirtualClock? = nil, _ body: (EventLoop) throws -> Value
@@ -24,7 +26,7 @@ extension EventLoop {
         try with(EventLoop(clock: clock.map(LoopClock.virtual) ?? .monotonic), body)
     }
 
-    /// The same with system calls that a test has replaced.
+    /// As `withLoop(clock:_:)`, with system calls that a test has replaced.
     @discardableResult
     package static func withLoop<Value>(
         clock: VirtualClock? = nil, syscalls: Syscalls, _ body: (EventLoop) throws -> Value
@@ -47,7 +49,7 @@ extension EventLoop {
         return try body(loop)
     }
 
-    /// `current` for code that may be inlined into an async function's synchronous callees.
+    /// `current` without `noasync`, for code that may be inlined into synchronous callees of an async function.
     @inlinable
     package static var ofCurrentThread: EventLoop {
         if let loop = clinux_get_current_loop() {
@@ -56,24 +58,24 @@ extension EventLoop {
         return makeLoopOfThisThread()
     }
 
-    /// The same without a reference of its own, for the few lines that a promise's hop goes through. The loop outlives
-    /// its thread's handlers.
+    /// `ofCurrentThread` without a reference of its own, for the few lines that a promise's hop goes through. The loop
+    /// outlives the handlers of its thread.
     @inlinable @inline(__always)
     package static var unmanagedOfThisThread: Unmanaged<EventLoop> { .fromOpaque(addressOfThisThread) }
 
-    /// The address by which the layer above knows the loop that a handler belongs to.
+    /// The address by which the Promises module identifies the loop that a handler belongs to.
     @inlinable
     package static var addressOfThisThread: UnsafeMutableRawPointer {
         clinux_get_current_loop() ?? Unmanaged.passUnretained(makeLoopOfThisThread()).toOpaque()
     }
 
-    /// Adds to `nodesVisited`, on a thread that has a loop.
+    /// Adds to `nodesVisited` if the calling thread has a loop.
     package static func nodesWereVisited(_ count: Int) {
         guard let loop = clinux_get_current_loop() else { return }
         Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.nodesVisited &+= count }
     }
 
-    /// Whether this thread's loop is ending, perhaps with the thread.
+    /// Whether this thread's loop is ending, possibly together with the thread.
     package static var isEndingOnThisThread: Bool {
         clinux_get_current_loop().map {
             Unmanaged<EventLoop>.fromOpaque($0)._withUnsafeGuaranteedRef { $0.hasEnded }
@@ -90,12 +92,12 @@ extension EventLoop {
         return loop
     }
 
-    /// Makes this loop the calling thread's, which has none yet.
+    /// Makes this loop the current loop of the calling thread, which must have none yet.
     func installOnThisThread(endsWithIt: Bool = true) {
         ForkDetector.watch()
         owner = pthread_self()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        // The thread's end closes the loop and drops this reference.
+        // The end of the thread closes the loop and releases this reference.
         if endsWithIt { pthread_setspecific(Self.endOfThread, Unmanaged.passRetained(self).toOpaque()) }
     }
 
@@ -110,15 +112,15 @@ extension EventLoop {
     }()
 
     private static func end(_ address: UnsafeMutableRawPointer) {
-        // Handlers that are let go now may ask for the current loop once more.
+        // Handlers that are released now may ask for the current loop once more.
         clinux_set_current_loop(address)
         Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue().close()
         clinux_set_current_loop(nil)
         noteHandlersIfNeeded()
     }
 
-    /// On a thread that does one job after the other and drives no loop: ends this thread's, if the job has left something
-    /// on it that is not ready. The next job gets another.
+    /// For a thread that runs one job after another and drives no loop: ends the thread's loop if the job has left
+    /// something on it that is not ready. The next job gets a new loop.
     static func endJobOfThisThread() {
         guard let address = clinux_get_current_loop() else { return }
         let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
@@ -131,13 +133,13 @@ extension EventLoop {
         loop.notifyRequestingLoop()
     }
 
-    // The invariant of the box: until the main thread has asked for its loop nobody but `remote`, which touches only
-    // the mailbox, has seen it; from then on it is the main thread's.
+    // The invariant of the box: until the main thread has asked for its loop, only `remote` has seen it, and `remote`
+    // touches nothing but the mailbox. From then on the loop belongs to the main thread.
     private struct MainLoop: @unchecked Sendable {
         let loop = EventLoop()
     }
     private static let mainLoop = MainLoop()
 
-    /// The main thread's loop, for that thread.
+    /// The main thread's loop, to be used on the main thread only.
     static var mainLoopOfProcess: EventLoop { mainLoop.loop }
 }

@@ -1,15 +1,17 @@
 import CLinux
 import Synchronization
 
-// A loop of `withLoop` ends before its thread does. Handlers that still wait for promises of other threads then never run,
-// but what they captured belongs to the thread, which may be using it. So it is released there: by the loop around.
+// A loop of `withLoop` ends before its thread does. Handlers that still wait for promises of other threads never run
+// then, but the objects that they captured belong to the thread, which may be using them. The surrounding loop
+// therefore releases them on that thread.
 
 extension EventLoop {
-    /// Before a loop of `withLoop` ends: names the loop around as the one that releases what handlers leave behind.
-    /// - Parameter outer: the thread's loop around, if it has one.
-    /// - Returns: that loop; made for the purpose if there was none and handlers wait.
+    /// Before a loop of `withLoop` ends: names the surrounding loop as the heir, which releases the captures of
+    /// handlers that still wait.
+    /// - Parameter outer: the surrounding loop of the thread, if there is one.
+    /// - Returns: the surrounding loop. If there was none and handlers wait, it is created here.
     func nameHeir(_ outer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-        // What it was to release itself passes on with it.
+        // An heir that ends passes its duty on to its own surrounding loop.
         guard waitingHandlers > 0 || isHeir else { return outer }
         var outer = outer
         if outer == nil {
@@ -26,17 +28,17 @@ extension EventLoop {
         return outer
     }
 
-    /// Any thread that this loop, which has ended, has refused a job of: whether the loop's thread is another one, which goes on
-    /// and releases what belongs to it.
+    /// Any thread whose job this loop refused because it had ended: whether the loop's thread is another one, which
+    /// lives on and releases the objects that belong to it.
     package var isInheritedElsewhere: Bool {
         if isOwnedByThisThread { return false }
-        // The refusal was a relaxed load of what the loop stored (releasing) after it had named its heir.
+        // The refusal was a relaxed load of a word that the loop stored (releasing) after it had named its heir.
         atomicMemoryFence(ordering: .acquiring)
         return heir.load() != nil
     }
 
-    /// Any thread: releases `object` on this loop's thread, by the first loop around that has not ended; on this thread if there
-    /// is none.
+    /// Any thread: releases `object` on this loop's thread, by the first surrounding loop that has not ended. If there
+    /// is none, releases it on the calling thread.
     package func releaseOnOwnThread(_ object: consuming AnyObject) {
         let job = Unmanaged<Job>.passRetained(ReleaseJob(object))
         var next = heir.load()

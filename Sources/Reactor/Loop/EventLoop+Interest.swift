@@ -1,13 +1,17 @@
 import Glibc
 
-// The descriptors of a loop, for the layers above.
+// The descriptors of a loop, for the Promises module.
 
 extension EventLoop {
-    /// Sets what `fd` waits for; the poller holds `handler` while that is not nothing. If the kernel has no room for the
-    /// registration (`ENOMEM`, `ENOSPC`), it is repeated every 100 ms until there is, and `handler` waits so long.
-    /// - Throws: `SystemError` of `epoll_ctl` for every other reason, and of the calls that open the loop's own descriptors.
+    /// Sets the interest in `fd`. The poller retains `handler` while the interest is not empty.
+    ///
+    /// If the kernel has no room for the registration (`ENOMEM`, `ENOSPC`), the loop retries every 100 ms until there
+    /// is room; `handler` gets no events until then.
+    /// - Throws: `SystemError` of `epoll_ctl` for every other reason, and of the calls that open the loop's own
+    ///   descriptors.
     package func setInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
-        // Nearly always the kernel need not hear of it. (Without a descriptor, as after the end, nothing is registered.)
+        // The usual case: the kernel's registration need not change. (Without an epoll descriptor, as after the end,
+        // nothing is registered.)
         if poller.isRegistered(fd, for: interest) {
             assertOwner()
             return poller.set(interest.rawValue, Int(fd), handler)
@@ -24,24 +28,24 @@ extension EventLoop {
         }
     }
 
-    /// As `setInterest`, but reports a lack of room as well, and then changes nothing.
+    /// As `setInterest`, but throws when the kernel has no room as well, and then changes nothing.
     package func register(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) throws(SystemError) {
-        // A task may outlive its loop, on another thread.
+        // A task may outlive the loop and call this on another thread.
         if hasEnded && !isOwnedByThisThread { throw SystemError(.epollControl, EBADF, detail: "the loop has ended") }
         assertOwner()
-        // In a forked child giving up what is registered is not refused.
+        // In a forked child, removing an interest is not refused.
         if !poller.isRegistered(fd, for: interest) && (!isForked || !interest.isEmpty) { try openPoller() }
         try poller.setInterest(interest, of: fd, handler: handler, kernel)
     }
 
     package func setReferenced(_ isReferenced: Bool, of fd: CInt) { poller.setReferenced(isReferenced, of: fd) }
 
-    /// Before `fd` is closed.
+    /// Forgets `fd`; to be called before `fd` is closed.
     package func forget(_ fd: CInt) {
-        // A loop that has ended has forgotten everything; its connections may be let go by other threads.
+        // A loop that has ended has forgotten every descriptor, and other threads may release its connections.
         if hasEnded { return }
         assertOwner()
-        // In a forked child the registration is the parent's, and must stay.
+        // In a forked child the registration belongs to the parent and must stay.
         poller.forget(fd, isForked ? nil : kernel)
         if retryTimer != nil || !futile.isEmpty { forgetTrouble(of: fd) }
     }
@@ -50,8 +54,8 @@ extension EventLoop {
 
     var isForked: Bool { forkGeneration != ForkDetector.generation }
 
-    /// 64 KiB into which everything is read before its exact bytes are copied out, so that an idle connection holds
-    /// no buffer. Valid until the next call that reads on this loop.
+    /// A buffer of 64 KiB for all reads. The bytes that were read are copied out of it, so that an idle connection
+    /// holds no buffer. Valid until the next read on this loop.
     package var scratch: UnsafeMutableRawBufferPointer {
         if let buffer { return buffer }
         let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 64)
@@ -59,7 +63,7 @@ extension EventLoop {
         return fresh
     }
 
-    /// The same for somebody who lends it to foreign code: nobody else reads into it until it is given back.
+    /// The scratch buffer, to be lent to user code. Nothing else reads into it until `giveBack`.
     package func borrowScratch() -> UnsafeMutableRawBufferPointer {
         let borrowed = scratch
         buffer = nil
@@ -67,10 +71,10 @@ extension EventLoop {
     }
 
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) {
-        // That code may have turned the loop, which has made itself another one then.
+        // That code may have turned the loop, which has then allocated another buffer.
         if buffer == nil { buffer = borrowed } else { borrowed.deallocate() }
     }
 
-    /// Tells one turn from the next.
+    /// A number that differs from one turn to the next.
     package var turnNumber: Int { counters.turns }
 }

@@ -2,14 +2,16 @@ import CLinux
 import Glibc
 import Synchronization
 
-// How a loop waits: one epoll descriptor; beside what is watched it holds a timerfd for the nearest deadline, and an
-// eventfd that other threads write to wake the loop.
+// How a loop waits: on one epoll descriptor. Besides the watched descriptors it contains a timerfd for the nearest
+// deadline and an eventfd that other threads write to wake the loop.
 
 extension EventLoop {
-    /// A descriptor that is readable when a `turn(.poll)` has something to do: for carrying this loop in another one
-    /// (poll, GLib, another epoll). Ready jobs do not show in it, so turn until `isReady` is false, and turn before
-    /// the first wait. Owned by the loop. Not readable for a timer that was started since the last turn.
-    /// - Throws: `SystemError` if it cannot be opened.
+    /// A descriptor that is readable when a `turn(.poll)` has something to do. With it, another event loop (poll, GLib,
+    /// another epoll) can embed this one.
+    ///
+    /// Ready jobs do not make it readable, so turn until `isReady` is false, and turn once before the first wait. It is
+    /// also not readable for a timer that was started since the last turn. The loop owns the descriptor.
+    /// - Throws: `SystemError` if the descriptor cannot be opened.
     public var fileDescriptor: CInt {
         get throws(SystemError) {
             if !hasWaker { try openWaker() }
@@ -18,10 +20,10 @@ extension EventLoop {
         }
     }
 
-    /// Whether jobs are ready: another turn would not wait.
+    /// Whether jobs or events are ready, so that another turn would not wait.
     public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
 
-    /// Asks for events, and waits for them, or for mail or the next deadline.
+    /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
     @inline(__always)
     func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
         let isFastPath = !measuresTurns && !measuresHandlers && hooks.isEmpty && !clock.isVirtual
@@ -50,13 +52,13 @@ extension EventLoop {
         counters.nanosecondsOfLongestTurn = max(counters.nanosecondsOfLongestTurn, now.nanoseconds - began)
     }
 
-    /// Answers whether it has waited.
+    /// Returns whether it has waited.
     private func pollKernel(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         let deadline = nextMoment(limit)
         let isDue = isDue(deadline)
         let blocking = mayBlock && !isDue
         if !blocking && poller.descriptor < 0 {
-            // Nobody watches it yet.
+            // Nothing watches the main actor's queue yet.
             _ = runLateMainActorJobs()
             return false
         }
@@ -72,23 +74,23 @@ extension EventLoop {
         return true
     }
 
-    /// When a wait must end at the latest; `.max` for never.
+    /// The latest moment at which a wait must end; `.max` for never.
     private func nextMoment(_ limit: Int64) -> Int64 { min(timers.nextDeadline ?? .max, limit) }
 
     private func isDue(_ deadline: Int64) -> Bool { deadline != .max && deadline <= now.nanoseconds }
 
-    /// Descriptors first, without waiting; then time jumps. Only a loop that has no deadline at all really waits, and one
-    /// that other threads work for: what they do takes no virtual time.
+    /// Polls the descriptors first, without waiting, and then lets the time jump. The loop really waits only if it has
+    /// no deadline at all, or if other threads work for it: their work takes no virtual time.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try wait(0) }
-        // What has arrived is not known, and it takes no time.
+        // The poll was interrupted, so it is not known what has arrived. Polling again takes no virtual time.
         if poller.wasInterrupted { return false }
         // Before the mailbox, as in `isAlive`.
         var awaitsExternalWork = awaitsExternalWork
         guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return false }
         if !hooks.before.isEmpty && !isDue(nextMoment(limit)) {
             guard callHooksBeforeWaiting() else { return false }
-            // A hook may have given something to a pool.
+            // A hook may have dispatched a job to a pool.
             awaitsExternalWork = self.awaitsExternalWork
             guard mailbox.isEmpty else { return false }
         }
@@ -109,19 +111,19 @@ extension EventLoop {
         counters.events += try poller.wait(milliseconds, kernel)
     }
 
-    /// Rounded up: a wait that ends before the deadline would be followed by another, and another.
+    /// Rounded up: a wait that ends before the deadline would be followed by another wait, and another.
     private func milliseconds(until deadline: Int64) -> CInt {
         CInt(clamping: max(deadline - now.nanoseconds, 0) / 1_000_000 + 1)
     }
 
-    /// After a turn, for the loop that carries this one: lets the descriptor show mail and the next timer.
+    /// After a turn, for a loop that embeds this one: makes the descriptor readable for mail and for the next timer.
     func prepareForEmbedding() throws(SystemError) {
         _ = park()
         guard case .monotonic = clock, let deadline = timers.nextDeadline, deadline < armedDeadline else { return }
         _ = try arm(deadline)
     }
 
-    /// False if there is mail. A nested turn may have left the mailbox parked.
+    /// Returns false if there is mail. A nested turn may have left the mailbox parked.
     private func park() -> Bool {
         if isParked { return mailbox.isEmpty }
         isParked = mailbox.park()
@@ -149,7 +151,7 @@ extension EventLoop {
                 guard let handler = signals.takeNext() else { break }
                 if signals.hasArrived { poller.deliverAgain() }
                 call(.signal, handler.origin) { handler.body() }
-            // Its coming ended the wait, and that was all, unless it stands for another event.
+            // The event has only ended the wait, unless the poller returns it to report a stray.
             case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
             case .loop(.timer): armedDeadline = .max
             case .loop(.mainActor):
@@ -160,7 +162,7 @@ extension EventLoop {
 
     func openPoller() throws(SystemError) {
         if hasEnded { throw SystemError(.epollCreate, EBADF, detail: "the loop has ended") }
-        // The descriptor is the parent's too: what is added here would show there.
+        // The epoll descriptor is shared with the parent, where a descriptor that is added here would appear.
         if isForked { throw SystemError(.epollControl, EPERM, detail: "the loop belongs to the parent process") }
         try poller.open(kernel)
     }
@@ -169,7 +171,7 @@ extension EventLoop {
 
     func openWaker() throws(SystemError) {
         try openPoller()
-        // Before there is a waker: if it fails, the next wait tries it again.
+        // Opened before the waker: if this fails, the next wait tries again.
         try watchMainActorQueue()
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
         do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
@@ -180,8 +182,9 @@ extension EventLoop {
         _ = try openTimer()
     }
 
-    /// Opened with the first wait, before there is a timer: in a server whose descriptors have run out it would take the
-    /// first one that is free again, and with it the place of a client that waits. False if there is none to be had.
+    /// Opens the timerfd, with the first wait and before there is a timer. A server that has run out of descriptors
+    /// would otherwise open it with the first descriptor that becomes free again, which a waiting client needs. Returns
+    /// false if no descriptor can be had.
     private func openTimer() throws(SystemError) -> Bool {
         if timerDescriptor >= 0 { return true }
         do throws(SystemError) {
@@ -198,13 +201,14 @@ extension EventLoop {
         }
     }
 
-    /// Arms the timerfd; false if there is none to be had, and the wait itself must end in time. That is coarser, but a
-    /// server that has run out of descriptors needs its timers to get out of that. It is left armed when the timer is
-    /// cancelled, at the price of one wake-up for nothing, and touched again only for an earlier deadline: 100,000
-    /// request time-outs, started and cancelled, arm it twice.
+    /// Arms the timerfd. Returns false if it cannot be opened or armed for lack of resources; the wait itself must then
+    /// end in time. That is coarser, but a server that has run out of descriptors needs its timers to recover.
+    ///
+    /// The timerfd stays armed when the timer is cancelled, at the cost of one spurious wake-up, and is armed again
+    /// only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
     private func arm(_ deadline: Int64) throws(SystemError) -> Bool {
         guard try openTimer() else { return false }
-        // Zero would disarm it.
+        // Zero would disarm the timerfd.
         let moment = max(deadline, 1)
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
         do throws(SystemError) { _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet) } catch {

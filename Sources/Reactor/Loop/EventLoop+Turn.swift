@@ -1,30 +1,32 @@
-// What a loop does with the jobs that are ready.
+// How a loop runs its ready jobs.
 
 extension EventLoop {
-    /// How many jobs run before descriptors and timers are looked at again, so that a chain of jobs that feeds
-    /// itself starves neither. Each is some 100 ns of work, which makes a batch 0.1 ms.
+    /// How many jobs run before the loop looks at descriptors and timers again, so that a chain of jobs that feeds
+    /// itself starves neither. A job is some 100 ns of work, so a batch takes 0.1 ms.
     private static var jobBudget: Int { 1024 }
-    /// The same in nanoseconds, for jobs that are long.
+    /// The budget of a batch in nanoseconds, for long jobs.
     private static var timeBudget: Int64 { 2_000_000 }
-    /// After how many jobs the clock is read first, and at the most between two readings. Few turns have as many jobs as the
-    /// former, so that most read no clock for them; a reading costs about as much as a job.
+    /// The number of jobs after which the clock is read first, and the largest number between two readings. Few turns
+    /// have as many as four jobs, so most turns do not read the clock for them; a reading costs about as much as a job.
     private static var firstLook: Int { 4 }
     private static var longestStretch: Int { 64 }
 
-    /// Runs `body` on this loop after all jobs that are ready already: in this turn if one is under way, otherwise in
-    /// the next. Once the loop has ended, `body` is released uncalled.
+    /// Runs `body` on this loop after all jobs that are ready already.
+    ///
+    /// It runs in the current turn if one is under way, otherwise in the next. Once the loop has ended, `body` is
+    /// released without being called.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         enqueue(job(body, file, line))
     }
 
-    /// The same for a job object. It must not stand in a queue already. Once the loop has ended, the job is discarded.
+    /// Queues a job object, which must not be in a queue already. Once the loop has ended, the job is discarded.
     package func enqueue(_ job: Job) {
         assertOwner()
         if isClosed { return discard(.passRetained(job)) }
         ready.append(.passRetained(job))
     }
 
-    /// Runs ready jobs, at most a budget of them. True if there was one.
+    /// Runs ready jobs, at most a budget of them. Returns whether there were any.
     @inline(__always)
     func drain() -> Bool {
         guard !ready.isEmpty else { return false }
@@ -38,7 +40,8 @@ extension EventLoop {
         if isTiming { beginTiming() }
         var deadline = Int64.max
         var areLong = false
-        // Where the last jobs were long the time is taken from the first of these on; otherwise less and less often.
+        // If the jobs of the last batch were long, the time is measured from the first job on; otherwise the clock is
+        // read less and less often.
         var nextLook = left - Self.firstLook
         if hasLongJobs {
             deadline = clock.now.nanoseconds &+ Self.timeBudget
@@ -61,7 +64,7 @@ extension EventLoop {
         counters.jobs += Self.jobBudget - left
     }
 
-    /// The first part of a turn alone: ready jobs, within the budget of a turn.
+    /// The first part of a turn only: runs ready jobs, within the budget of a turn.
     package func runReadyJobs() {
         assertOwner()
         whileDriven { runThoseReady() }
@@ -73,7 +76,8 @@ extension EventLoop {
         _ = drain()
     }
 
-    /// Inside an inline job, or a `deinit` of what is discarded: those that wait behind it must not wait for its return.
+    /// Called inside an inline job, or in a `deinit` of a discarded object: runs the jobs that wait behind it, which
+    /// must not wait for its return.
     @inline(never)
     private func runThoseInterrupted() {
         if inlineJobs.isRunning {
@@ -81,24 +85,25 @@ extension EventLoop {
             runInlineJobs()
             inlineJobs.resume()
         }
-        // (The turn may be long, so what is discarded in it does not wait for the `deinit`.)
+        // The turn may be long, so jobs to be discarded do not wait for the `deinit` to return.
         discardWaitingJobs()
     }
 
-    /// Whether anything waits on this loop that is not ready.
+    /// Whether anything that is not ready waits on this loop.
     var hasWaiters: Bool {
         waitingHandlers > 0 || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty
     }
 
     // MARK: Promise handlers, for the layer above
 
-    /// Runs `job`, and gives up the caller's reference: at once, or after the one that is being run so.
+    /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
     package func runInline(_ job: Unmanaged<Job>) {
         if inlineJobs.begin(job) { runInlineJobs() }
     }
 
-    /// Runs `job` likewise. If that is at once, and the job turns the loop, `complete` is called with `context` before that
-    /// turn: the caller is in the middle of something that the turn may depend on.
+    /// Runs `job` as `runInline(_:)` does, on behalf of a caller that has an operation under way. If the job runs at
+    /// once and turns the loop, `complete` is called with `context` before that turn, which may depend on the
+    /// operation.
     package func runInline(
         _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: Completion
     ) {
@@ -112,13 +117,13 @@ extension EventLoop {
     /// A C function, so that a loop can keep it without counting references.
     package typealias Completion = @convention(c) (UnsafeMutableRawPointer) -> Void
 
-    /// Before a turn inside an inline job. Inline jobs that come of it wait for `runInlineJobs`.
+    /// Called before a turn inside an inline job. Inline jobs that `complete` makes wait for `runInlineJobs`.
     func completeInterrupted() {
         guard let interrupted = interrupted.take() else { return }
         interrupted.complete(interrupted.context)
     }
 
-    /// Returns whether there was one.
+    /// Returns whether there was an inline job.
     @discardableResult
     func runInlineJobs() -> Bool {
         var hasRun = false
@@ -129,8 +134,8 @@ extension EventLoop {
         return hasRun
     }
 
-    /// Discards `job`, which was refused by a loop that has ended, likewise; not one inside the other, since a job that
-    /// goes may take the next with it.
+    /// Discards `job`, which a loop that has ended has refused: at once, or after the job that is being discarded.
+    /// Discards are not nested, since a released job may release the next one.
     package func discard(_ job: Unmanaged<Job>) {
         if discardedJobs.begin(job) { discardWaitingJobs() }
     }
@@ -139,39 +144,39 @@ extension EventLoop {
         while let job = discardedJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
 
-    /// Calls `body`, which releases something of a user's, and then discards the jobs that the `deinit`s there have handed to
-    /// `discard`: so none of them is discarded inside another. Not inside another call, see `isDiscarding`.
+    /// Calls `body`, which releases an object of the user's, and then discards the jobs that its `deinit`s have handed
+    /// to `discard`. No job is therefore discarded inside another. Must not be nested; see `isDiscarding`.
     package func discarding(_ body: () -> Void) {
         discardedJobs.resume()
         body()
         discardWaitingJobs()
     }
 
-    /// Whether something is being discarded.
+    /// Whether a discard is under way.
     package var isDiscarding: Bool { discardedJobs.isRunning }
 
-    /// Keeps a job that stands in no queue, with the caller's reference, for the layer above to use it again. The loop lets
-    /// it go when it ends.
+    /// Keeps a job that is in no queue, with the caller's reference, for reuse by the Promises module. The loop
+    /// releases it when it ends.
     package func keepRecycledWaiter(_ job: Unmanaged<Job>) {
         let superfluous = hasEnded ? job : recycledWaiter
         if !hasEnded { recycledWaiter = job }
         superfluous?.release()
     }
 
-    /// The job that has been kept, if there is one, with its reference.
+    /// The kept job with its reference, if there is one.
     package func takeSpareJob() -> Unmanaged<Job>? { recycledWaiter.take() }
 
-    /// A handler on this loop begins to wait for a promise, or has come to its end.
+    /// Counts a handler on this loop that begins to wait for a promise; `handlerDidDetach` is the counterpart.
     @inlinable @inline(__always)
     package func handlerDidAttach() { waitingHandlers &+= 1 }
     @inlinable @inline(__always)
     package func handlerDidDetach() { waitingHandlers &-= 1 }
 
-    /// Queues a job and takes over the caller's reference to it.
+    /// Queues a job and takes over the caller's reference.
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { ready.append(job) }
 
-    /// Queues what other threads have posted.
+    /// Queues the jobs that other threads have posted.
     @inlinable @inline(__always)
     package func takeMail() { if !mailbox.isEmpty { collectMail() } }
 

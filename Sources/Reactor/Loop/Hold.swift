@@ -1,8 +1,10 @@
 import Synchronization
 
 extension EventLoop {
-    /// Keeps the loop alive until it is released, for work that comes back from elsewhere: another thread, an
-    /// async task. `keepAliveReasons` names the line of the call.
+    /// Keeps the loop alive until the returned token is released.
+    ///
+    /// Take a hold for work whose result comes from elsewhere: from another thread, or from an async task.
+    /// `keepAliveReasons` reports the source line of the call.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
         assertOwner()
         lastHold += 1
@@ -10,13 +12,15 @@ extension EventLoop {
         return Hold(self, lastHold)
     }
 
-    /// A reason to stay alive; see `EventLoop.hold()`. Ends with `release()`, or when the last reference to it is released;
-    /// either may happen on any thread.
+    /// A token that keeps a loop alive; see `EventLoop.hold()`.
+    ///
+    /// It ends with `release()`, or when the last reference to it is released. Either may happen on any thread.
     public final class Hold: Sendable {
-        // Sound: outside the loop's thread only its mailbox and its owner, both made for any thread, are touched; the
-        // list of holds is changed in `performCleanup`, on the loop's thread.
+        // Sound: other threads touch only the loop's mailbox and its owner, which are made for any thread. The list of
+        // holds is changed in `performCleanup`, on the loop's thread.
         nonisolated(unsafe) private let loop: EventLoop
-        // Not its address, which another may have by the time that the end of this one is known to the loop.
+        // Not the token's address: another token may have that address by the time the loop learns that this one has
+        // ended.
         private let id: Int
         private let isReleased = Atomic(false)
 
@@ -27,8 +31,8 @@ extension EventLoop {
 
         deinit { release() }
 
-        /// Lets the loop end as far as this hold is concerned: at once on the loop's thread, and as a job of the loop
-        /// when called on another one. Again: nothing happens.
+        /// Ends this hold: at once on the loop's thread, and with a job of the loop on any other thread. Further calls
+        /// do nothing.
         public func release() {
             if isReleased.exchange(true, ordering: .relaxed) { return }
             loop.performCleanup { [loop, id] in if !loop.hasEnded { loop.holds[id] = nil } }
