@@ -1,6 +1,7 @@
-/// Where a handler runs that is not to run on the thread which attached it: see `map(on:)` and its kin of `Promises`.
+/// A place where handlers run other than the thread that attached them; see `map(on:)` and the other operators with
+/// `on:` in `Promises`.
 ///
-/// A loop's `remote` is one, a `ThreadPool` is one, and a type of your own becomes one with a single method:
+/// A loop's `remote` and a `ThreadPool` are dispatchers. A type of your own becomes one with a single method:
 ///
 /// ```swift
 /// extension DispatchQueue: @retroactive Dispatcher {
@@ -8,32 +9,32 @@
 /// }
 /// ```
 ///
-/// An event loop counts the jobs of a `ThreadPool` that its promises wait for among the reasons to go on. Of other
-/// dispatchers it knows nothing: where its `run()` must not end before their work, take a `hold()`.
+/// An event loop stays alive for the jobs of a `ThreadPool` that its promises wait for. It knows nothing of other
+/// dispatchers: if its `run()` must not end before their work does, take a `hold()`.
 public protocol Dispatcher: Sendable {
-    /// Runs `job` once, now or later, on whatever thread.
+    /// Runs `job` once, now or later, on any thread.
     ///
-    /// If it will never run, let it go: who waits for it is told by that. To throw says the same, and why. (What is thrown
-    /// after the job has begun to run counts for nothing; so does a second run.)
+    /// If the job will never run, release it: the release notifies its waiter. Throwing has the same effect and also
+    /// gives the reason. An error that is thrown after the job has begun to run is ignored, and so is a second run.
     func dispatch(_ job: @escaping @Sendable () -> Void) throws
 }
 
-/// Why a job was not taken, or a pool not made.
+/// The reason why a job was refused or a pool could not be created.
 public enum DispatchError: Error, Hashable, Sendable {
     /// The loop has ended, with its thread or with the scope of `withLoop`.
     case loopEnded
-    /// `shutDown()` has been called on the pool of that name.
+    /// `shutDown()` has been called on the pool with this name.
     case poolIsShutDown(name: String)
-    /// All threads of the pool are at work, and `limit` jobs wait for one already.
+    /// All threads of the pool are busy, and `limit` jobs already wait for one.
     case queueIsFull(name: String, limit: Int)
-    /// The process is a fork of the one that made the pool, and has none of its threads.
+    /// The process is a fork of the one that created the pool, and has none of the pool's threads.
     case poolIsForked(name: String)
-    /// An argument that makes no sense; the text names the call and the value.
+    /// An invalid argument. The text names the call and the value.
     case badInput(String)
 }
 
 extension DispatchError: CustomStringConvertible {
-    /// A sentence for people.
+    /// A sentence for human readers.
     public var description: String {
         switch self {
         case .loopEnded: "dispatch to an event loop that has ended"
@@ -48,8 +49,8 @@ extension DispatchError: CustomStringConvertible {
 }
 
 extension EventLoop.Remote: Dispatcher {
-    /// Runs `job` on the loop, as `submit` does; always as a job of its own, also if this is the loop's thread.
-    /// - Throws: `DispatchError.loopEnded`. (A loop that ends with the job in its queue lets it go.)
+    /// Runs `job` on the loop, as `submit` does; always as a job of its own, even when called on the loop's thread.
+    /// - Throws: `DispatchError.loopEnded`. A loop that ends with the job still in its queue releases the job.
     public func dispatch(_ job: @escaping @Sendable () -> Void) throws(DispatchError) {
         guard submit(job) else { throw .loopEnded }
     }

@@ -1,5 +1,6 @@
 extension EventLoop {
-    /// Runs an async function on this loop and drives it meanwhile: how a synchronous `main`, or a test, uses `await`.
+    /// Runs an async function on this loop and drives the loop meanwhile. A synchronous `main`, or a test, uses it to
+    /// call async code.
     ///
     /// ```swift
     /// let answer = try EventLoop.current.run {
@@ -8,18 +9,24 @@ extension EventLoop {
     /// }
     /// ```
     ///
-    /// `body` begins at once and goes on as jobs of the loop, between its handlers. So do the async functions that it calls
-    /// and that belong to no actor, `async let`s and task groups among them, but not `Task { … }`. What it uses of this thread
-    /// it need not be `Sendable` for; the compiler refuses to hand it on to other actors. (`withTaskExecutorPreference` with
-    /// another executor takes the body away from this thread, unseen by the compiler: use it for `Sendable` values only.)
+    /// `body` begins at once and continues as jobs of the loop, between the loop's handlers. So do the async functions
+    /// that it calls and that belong to no actor, including `async let`s and task groups, but not `Task { … }`.
     ///
-    /// `stop()` cancels the task; this still returns when `body` does. A virtual clock goes on while `body` waits for other
-    /// threads, but for those that a promise of this loop waits for.
+    /// Values of this thread need not be `Sendable` for `body` to use them; the compiler refuses to pass them on to
+    /// other actors. `withTaskExecutorPreference` with another executor moves the body away from this thread without
+    /// the compiler noticing, so use it for `Sendable` values only.
     ///
-    /// - Throws: what `body` throws; `SystemError` as `run()`, before `body` has begun; `DispatchError.badInput` in a job of the main
-    ///   actor, which `body` would wait for, and never get its turn: await the function there; and in a method of another actor
-    ///   if `body` uses that actor's state, unless the actor lives on this loop: the method holds the actor, for which `body`
-    ///   would wait. (An actor that `body` only awaits is not seen: a method of it must not wait here.)
+    /// `stop()` cancels the task; the call still returns only when `body` does. A virtual clock advances while `body`
+    /// waits for other threads, except for threads that a promise of this loop waits for.
+    ///
+    /// - Throws:
+    ///   - The error that `body` throws.
+    ///   - `SystemError`, as `run()` does, before `body` has begun.
+    ///   - `DispatchError.badInput` in a job of the main actor: `body` would wait for that job, so it would never get
+    ///     its turn. Await the function there instead.
+    ///   - `DispatchError.badInput` in a method of another actor, if `body` uses that actor's state: the method
+    ///     occupies the actor, for which `body` would wait. An actor that lives on this loop is exempt. An actor that
+    ///     `body` only awaits is not detected; its methods must not wait here.
     @available(*, noasync, message: "call the async function itself")
     @discardableResult
     public func run<Value>(_ body: @escaping @isolated(any) () async throws -> Value) throws -> Value {
@@ -35,12 +42,12 @@ extension EventLoop {
                 "EventLoop.run { … } in a job of the main actor, which the async function would wait for; await it instead"
             )
         }
-        // What can fail fails now: a body that has begun must not outlive this call.
+        // Everything that can fail is done first: once begun, the body must not outlive this call.
         if !hasWaker { try openWaker() }
         defer { stopRequested = false }
         let home = remote
         let outcome = Outcome<Value>()
-        // Sound since the task's executor is this thread's: neither `body` nor what it captured is used on another one.
+        // Sound because the task's executor is this thread's loop: `body` and its captures are used on no other thread.
         nonisolated(unsafe) let body: () async throws -> Value = body
         let task = whileDriven {
             Task.immediate(executorPreference: home) {
@@ -59,16 +66,16 @@ extension EventLoop {
         }
     }
 
-    /// Whether a body that is isolated to `actor` gets its turn while this thread drives the loop. A body is not `Sendable`, so
-    /// the caller holds the actor that the body is isolated to.
+    /// Whether a body that is isolated to `actor` gets its turn while this thread drives the loop. A body is not
+    /// `Sendable`, so the caller runs on the actor that the body is isolated to.
     private func mayRun(for actor: any Actor) -> Bool {
-        // Its jobs run between those of the main thread's loop; see `isRunningMainActorJobs`.
+        // The main actor's jobs run between those of the main thread's loop; see `isRunningMainActorJobs`.
         if actor is MainActor { return true }
         guard let executor = actor.unownedExecutor.asSerialExecutor() as? LoopActorExecutor else { return false }
         return executor.isExecutor(of: self)
     }
 
-    // @unchecked: written by the task and read by who waits for it, both on the loop's thread.
+    // @unchecked: written by the task and read by the waiting call, both on the loop's thread.
     private final class Outcome<Value>: @unchecked Sendable {
         var result: Result<Value, any Error>?
     }

@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 
 extension EventLoop {
-    /// Starts a thread that drives a loop of its own, until `stop()` is called on what this answers.
+    /// Starts a thread that drives a loop of its own until `stop()` is called on the returned remote.
     ///
     /// ```swift
     /// let worker = try EventLoop.spawn(name: "worker")
@@ -11,18 +11,22 @@ extension EventLoop {
     /// worker.join()
     /// ```
     ///
-    /// The loop stays alive when it has nothing to do. When it ends, what still waits there is let go, unrun, and reported;
-    /// promises that only it would have settled are rejected with `PromiseError.loopEnded`. Nobody need join it: a
-    /// thread that is still there does not keep the process from ending. Signals are not delivered to the thread, but
-    /// `onSignal` works there as everywhere.
+    /// The loop stays alive when it has nothing to do. When it ends, jobs and handlers that still wait there are
+    /// released without being run, and reported. Promises that only this loop would have settled are rejected with
+    /// `PromiseError.loopEnded`.
     ///
-    /// - Parameter name: what the thread is called; Linux shows the first 15 bytes. An empty one is "loop".
-    /// - Throws: `SystemError`, of `pthread_create`, or of the descriptors that the loop waits with.
+    /// Joining the thread is optional: a thread that is still running does not keep the process from ending. Signals
+    /// are not delivered to the thread, but `onSignal` works there as on any other loop.
+    ///
+    /// - Parameter name: the name of the thread, of which Linux shows the first 15 bytes. An empty name is replaced by
+    ///   "loop".
+    /// - Returns: the remote of the new loop.
+    /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors.
     public static func spawn(name: String = "loop") throws(SystemError) -> Remote {
         try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
     }
 
-    /// The same with system calls that a test has replaced.
+    /// As `spawn(name:)`, with system calls that a test has replaced.
     package static func spawn(
         name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) -> Remote {
@@ -46,7 +50,7 @@ extension EventLoop {
         return try start.outcome.get()
     }
 
-    /// Until somebody stops it, although nothing may be left to do. False if it could not go on.
+    /// Drives the loop until it is stopped, even when it has nothing left to do. Returns false if the loop failed.
     @discardableResult
     func driveUntilStopped() -> Bool {
         let hold = hold()
@@ -58,7 +62,7 @@ extension EventLoop {
         return true
     }
 
-    /// What the new thread tells the one that started it.
+    /// The result that the new thread passes to the starting thread.
     private final class Start: Sendable {
         private let latch = Latch()
         private let told = Mutex<Result<Remote, SystemError>?>(nil)

@@ -1,7 +1,7 @@
 import Glibc
 
-/// A door that is opened once, and that threads wait for.
-// @unchecked: the fields are touched under the lock only; lock and condition are made for any thread.
+/// A one-shot event: it is opened once, and threads and closures wait for that.
+// @unchecked: the fields are accessed only under the lock; lock and condition are made for any thread.
 final class Latch: @unchecked Sendable {
     private var isOpened = false
     private var bodies: [(id: Int, body: @Sendable () -> Void)] = []
@@ -44,8 +44,8 @@ final class Latch: @unchecked Sendable {
         locked { while !isOpened { pthread_cond_wait(hasOpened, lock) } }
     }
 
-    /// Calls `body` on the thread that opens it; at once, if that has been.
-    /// - Returns: what `forget` takes.
+    /// Calls `body` on the thread that opens the latch, or at once if the latch is open already.
+    /// - Returns: an identifier for `forget`.
     @discardableResult
     func whenOpen(_ body: @escaping @Sendable () -> Void) -> Int {
         let (id, isLate) = locked {
@@ -57,9 +57,9 @@ final class Latch: @unchecked Sendable {
         return id
     }
 
-    /// Lets the body go of which `whenOpen` has answered `id`, if it waits.
+    /// Releases the waiting body for which `whenOpen` returned `id`, if it is still there.
     func forget(_ id: Int) {
-        // Bound, so that it goes when the lock is free.
+        // Bound to a name, so that the body is released after the lock.
         let removed = locked { bodies.firstIndex { $0.id == id }.map { bodies.remove(at: $0) } }
         withExtendedLifetime(removed) {}
     }

@@ -1,25 +1,26 @@
 import CLinux
 import Glibc
 
-/// How threads of the library's own begin: named, and without signals.
+/// How the library starts its own threads: with a name, and with signals blocked.
 package enum LibraryThread {
-    /// As pthread_create does: starts `LibraryThread.run` with the address, and answers 0 or an errno.
+    /// Starts a thread as pthread_create does: the thread runs `LibraryThread.run` with the address. Returns 0 or an
+    /// errno.
     package typealias Create = @Sendable (UnsafeMutablePointer<pthread_t>, UnsafeMutableRawPointer) -> CInt
 
     package static let create: Create = { pthread_create($0, nil, { LibraryThread.run($0) }, $1) }
 
-    /// Starts a thread that does `body`. Answers 0 or an errno.
+    /// Starts a thread that calls `body`. Returns 0 or an errno.
     static func start(
         _ name: String, _ handle: inout pthread_t, _ create: Create, _ body: @escaping @Sendable () -> Void
     ) -> CInt {
         let address = Unmanaged.passRetained(ThreadStart(name, body))
-        // Signals are for the threads that the program made for them. Faults stay: they are the thread's own, and blocked
-        // ones would end the process without a word.
+        // Signals are for the program's own threads. Faults stay unblocked: they concern the faulting thread, and a
+        // blocked fault would end the process without a message.
         var blocked = sigset_t()
         sigfillset(&blocked)
         for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT] { sigdelset(&blocked, fault) }
         var before = sigset_t()
-        // A thread is born with the mask of the one that starts it.
+        // A new thread inherits the signal mask of the thread that starts it.
         pthread_sigmask(SIG_SETMASK, &blocked, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         let failure = create(&handle, address.toOpaque())
@@ -27,7 +28,7 @@ package enum LibraryThread {
         return failure
     }
 
-    /// What a thread does: `address` is what `Create` was given.
+    /// The thread's main function; `address` is the one that `Create` was given.
     package static func run(_ address: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let address else { return nil }
         let beginning = Unmanaged<ThreadStart>.fromOpaque(address).takeRetainedValue()
@@ -48,7 +49,7 @@ package enum LibraryThread {
         return cut
     }
 
-    /// What a new thread is given.
+    /// The name and the body of a new thread.
     private final class ThreadStart: Sendable {
         let name: String
         let body: @Sendable () -> Void

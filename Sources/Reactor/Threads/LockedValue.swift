@@ -1,8 +1,8 @@
 import Glibc
 
-/// A value of several threads behind a lock of pthread's: unlike `Mutex`, one that the thread sanitizer sees. For what is rarely
-/// touched.
-// @unchecked: the value is touched under the lock only, which is made for any thread.
+/// A value that several threads share behind a pthread mutex. Unlike `Mutex`, the thread sanitizer understands this
+/// lock. For values that are rarely accessed.
+// @unchecked: the value is accessed only under the lock, which is made for any thread.
 package final class LockedValue<Value>: @unchecked Sendable {
     // Allocated, since its address must not change; freed in deinit.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Loops that share work: each on a thread of its own, which the group has started.
+/// A group of loops that share work, each on a thread of its own that the group starts.
 ///
 /// ```swift
 /// let group = try LoopGroup(name: "server")
@@ -11,31 +11,32 @@ import Synchronization
 /// group.join()
 /// ```
 ///
-/// As a collection it is the loops' remotes, in the order of their numbers. Any thread may use it.
+/// As a collection, a group contains the remotes of its loops, in the order of their numbers. Any thread may use it.
 ///
-/// Its loops go on until `stop()`, or until the last reference to the group goes: a lease is one, and what is served on the
-/// group (`Listener.serve(on:)` of `Promises`) has one. A job on a loop of the group that holds the group keeps it for
-/// ever. Nobody need `join` it; see `EventLoop.spawn` for what becomes of what is left on a loop that ends.
+/// The loops run until `stop()`, or until the last reference to the group is released. A lease is such a reference, and
+/// a listener that serves on the group (`Listener.serve(on:)` of `Promises`) holds one. A job on a loop of the group
+/// that retains the group keeps it alive forever. Joining the group is optional. See `EventLoop.spawn` for what happens
+/// to work that is left on a loop when it ends.
 public final class LoopGroup: Sendable {
     package let members: [Member]
-    // Where the next choice begins to look.
+    // Where the next choice begins to search.
     private let cursor = Atomic<UInt>(0)
 
-    /// As many loops as there are cores that the process may use.
+    /// The default number of loops: the number of cores that the process may use.
     public static var defaultLoops: Int { Int(clinux_usable_cores()) }
 
-    /// Starts the loops, each as `EventLoop.spawn` does. When this returns all of them run.
+    /// Starts the loops, each as `EventLoop.spawn` does. When this returns, all of them run.
     /// - Parameters:
-    ///   - loops: how many; 1 at least. More than there are cores only share them.
-    ///   - name: what their threads are called, followed by a number: "loop-1". Linux shows 15 bytes; the name is cut so that the
-    ///     number remains. An empty one is "loop".
-    /// - Throws: `SystemError`: `EINVAL` of `pthread_create` for a number below one; what `EventLoop.spawn` throws, and then the
-    ///   loops that were started before have ended again.
+    ///   - loops: the number of loops, at least 1. More loops than cores only share the cores.
+    ///   - name: the name of the threads, to which a number is added: "loop-1". Linux shows 15 bytes; the name is cut
+    ///     so that the number remains. An empty name is replaced by "loop".
+    /// - Throws: `SystemError`: `EINVAL` of `pthread_create` for a number below one; otherwise an error of
+    ///   `EventLoop.spawn`, and the loops that were started before have ended again.
     public convenience init(loops: Int = LoopGroup.defaultLoops, name: String = "loop") throws(SystemError) {
         try self.init(loops: loops, name: name, syscalls: { Syscalls() })
     }
 
-    /// The same with system calls, and a way of starting threads, that a test has replaced.
+    /// As the public initializer, with system calls and a way of starting threads that a test has replaced.
     package init(
         loops: Int, name: String, syscalls: @escaping @Sendable () -> Syscalls,
         create: @escaping LibraryThread.Create = LibraryThread.create
@@ -60,17 +61,17 @@ public final class LoopGroup: Sendable {
         self.members = members
     }
 
-    // Perhaps on a thread of one of them, so it does not wait.
+    // This may run on a thread of one of the loops, so it does not wait.
     deinit { stop() }
 
-    /// Ends each loop after its present turn: see `Remote.stop()`. What is served on the group is cut off; to end it in order,
-    /// drain its listener before. Again: nothing happens.
+    /// Ends each loop after its current turn; see `Remote.stop()`. Connections that are served on the group are cut
+    /// off. To end them in an orderly way, drain their listener first. Further calls do nothing.
     public func stop() {
         for member in members { member.remote.stop() }
     }
 
-    /// Blocks the calling thread until all loops have ended, with all that they held; of the group's own threads none waits for
-    /// itself. See `Remote.join()`.
+    /// Blocks the calling thread until all loops have ended and released everything they held. A thread of the group
+    /// does not wait for its own loop. See `Remote.join()`.
     @available(*, noasync, message: "it blocks its thread")
     public func join() {
         for member in members { member.remote.join() }
@@ -80,24 +81,24 @@ public final class LoopGroup: Sendable {
 
     /// How work is spread over the loops.
     public enum Balancing: Hashable, Sendable {
-        /// One after the other.
+        /// Each loop in turn.
         case roundRobin
-        /// The loop with the fewest leases, and of several such one after the other. A connection that is served on the group
-        /// is a lease.
+        /// The loop with the fewest leases; among equals, each in turn. A connection that is served on the group is a
+        /// lease.
         case leastConnections
     }
 
-    /// The loops one after the other. Those that have ended are passed over, unless all have.
+    /// Returns the loops in turn. Loops that have ended are skipped, unless all have ended.
     public func next() -> EventLoop.Remote { (pick(.roundRobin) ?? members[0]).remote }
 
-    /// A share of a loop's work, which is counted as long as this object lives: for connections, sessions and the like that
-    /// are moved to the loops by hand.
+    /// A share of a loop's work, which is counted as long as this object lives: for connections, sessions and other
+    /// work that the program itself assigns to loops.
     public final class Lease: Sendable {
         private let member: Member
-        // A group whose loops have work is not let go.
+        // Keeps the group alive as long as its loops have work.
         private let group: LoopGroup
 
-        /// The loop.
+        /// The loop on which the lease counts.
         public var remote: EventLoop.Remote { member.remote }
 
         fileprivate init(_ member: Member, _ group: LoopGroup) {
@@ -109,15 +110,16 @@ public final class LoopGroup: Sendable {
         deinit { member.load.subtract(1, ordering: .relaxed) }
     }
 
-    /// A loop, and one more lease on it until the answer is let go. Loops that have ended are passed over, unless all have.
+    /// Chooses a loop and returns a lease on it, which counts until it is released. Loops that have ended are skipped,
+    /// unless all have ended.
     public func lease(_ balancing: Balancing = .leastConnections) -> Lease {
         Lease(pick(balancing) ?? members[0], self)
     }
 
-    /// How many leases each loop has, in the order of the collection.
+    /// The number of leases of each loop, in the order of the collection.
     public var loads: [Int] { members.map { $0.load.load(ordering: .relaxed) } }
 
-    /// `nil` if all have ended.
+    /// Returns `nil` if all loops have ended.
     package func pick(_ balancing: Balancing) -> Member? {
         let first = Int(cursor.add(1, ordering: .relaxed).oldValue % UInt(members.count))
         var best: (member: Member, load: Int)?
@@ -131,7 +133,7 @@ public final class LoopGroup: Sendable {
         return best?.member
     }
 
-    /// A loop of a group, and how much work it has.
+    /// A loop of a group, and its number of leases.
     package final class Member: Sendable {
         package let remote: EventLoop.Remote
         package let index: Int
@@ -149,16 +151,17 @@ public final class LoopGroup: Sendable {
             return isGone.load(ordering: .relaxed)
         }
 
-        /// It has refused a job: nobody is to try again, though it may take a moment until it has ended.
+        /// Called when the loop has refused a job: no caller is to try this loop again, although it may take a moment
+        /// until it has ended.
         package func noteEnd() { isGone.store(true, ordering: .relaxed) }
     }
 }
 
 extension LoopGroup: RandomAccessCollection {
-    /// 0.
+    /// The index of the first loop: 0.
     public var startIndex: Int { 0 }
     /// The number of loops.
     public var endIndex: Int { members.count }
-    /// The loop of that number, counted from 0: that of 0 is called "loop-1".
+    /// The remote of the loop at `index`, counted from 0; the loop at 0 is called "loop-1".
     public subscript(index: Int) -> EventLoop.Remote { members[index].remote }
 }

@@ -2,46 +2,51 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// As an executor of Swift Concurrency.
+/// A loop as an executor of Swift Concurrency.
 ///
-/// A job that comes from Swift is a job of the loop like others: in the order of coming, and counted as ready once it has
-/// come. It does not keep the loop alive before that: take a `hold()`, or await in `Promise { … }`, which the loop counts.
+/// A job of Swift's is treated like any other job of the loop: it runs in the order of arrival, and counts as ready
+/// once it has arrived. It does not keep the loop alive before that: take a `hold()`, or await in `Promise { … }`,
+/// which the loop counts.
 ///
-/// Swift's jobs must run, or their tasks would never end. So those that come when the loop has ended, or that it leaves
-/// behind when it ends, run when it has ended for good, on a thread which is there for the jobs of all ended loops, one after
-/// the other; the first of a loop is reported. Isolation holds: two jobs of one loop never run at the same time. But a job that
-/// turns the loop, by `hang` for instance, lets others run in its midst, also those of the same actor.
+/// Swift's jobs must run, or their tasks would never end. A job may arrive after the loop has ended, or still be queued
+/// when the loop ends. Such jobs run after the end is complete, one after another, on a thread that serves all ended
+/// loops; the first job of each loop is reported.
+///
+/// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, by `hang` for
+/// instance, lets other jobs run before it returns, including jobs of the same actor.
 extension EventLoop.Remote: SerialExecutor, TaskExecutor {
-    /// Called by Swift, for tasks that prefer the loop. Any thread.
+    /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
     public func enqueue(_ job: consuming ExecutorJob) { SwiftJob(UnownedJob(job), .task(self), loop).enqueue() }
 
-    /// Called by Swift, for actors.
+    /// The executor for actors that live on the loop. Called by Swift.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { actors.asUnownedSerialExecutor() }
 
-    /// Whether both are of one loop.
+    /// Whether both are remotes of one loop.
     public func isSameExclusiveExecutionContext(other: EventLoop.Remote) -> Bool { self == other }
 
-    /// Traps if this is not the loop's thread, with the loop as its current one. So `assumeIsolated` works in the handlers
-    /// of that loop's promises.
+    /// Traps unless the calling thread is the loop's and has the loop as its current one. `assumeIsolated` therefore
+    /// works in the handlers of that loop's promises.
     public func checkIsolated() { actors.checkIsolated() }
 
-    /// The same as an answer.
+    /// As `checkIsolated()`, but returns the result instead of trapping.
     public func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }
 
-/// The loop for the jobs of actors, as opposed to those of tasks that prefer it. Swift compares what a thread runs for with
-/// what a job asks for, actor's executor and task's, and enqueues the job anew if they differ: with one object for both a
-/// `Task.yield` came here four times instead of twice. (That of tasks must be the one that users name: Swift retains one
-/// and releases the other.)
+/// The executor for the jobs of actors, as opposed to jobs of tasks that prefer the loop.
+///
+/// Swift compares the executors that a thread runs for, the actor's and the task's, with those that a job asks for, and
+/// enqueues the job again if they differ. With one object for both, a `Task.yield` was enqueued here four times instead
+/// of twice. (The task executor must be the object that users refer to: Swift retains one object and releases the
+/// other.)
 final class LoopActorExecutor: SerialExecutor {
-    // Sound as in `Remote`: of the loop only the mailbox and atomics are touched, unless this is its thread.
+    // Sound as in `Remote`: other threads touch only the loop's mailbox and its atomics.
     nonisolated(unsafe) private let loop: EventLoop
 
     init(_ loop: EventLoop) { self.loop = loop }
 
     func enqueue(_ job: consuming ExecutorJob) { SwiftJob(UnownedJob(job), .actor(self), loop).enqueue() }
 
-    // A loop that has ended makes a remote for each who asks.
+    // A loop that has ended creates a new remote for each request, so executors are compared by their loop.
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(complexEquality: self) }
 
     func isSameExclusiveExecutionContext(other: LoopActorExecutor) -> Bool { loop === other.loop }
@@ -55,7 +60,7 @@ final class LoopActorExecutor: SerialExecutor {
     func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }
 
-/// A job of Swift's as one of the loop.
+/// A job of Swift's as a job of the loop.
 private final class SwiftJob: Job {
     enum Purpose {
         case actor(LoopActorExecutor)
@@ -73,7 +78,8 @@ private final class SwiftJob: Job {
         super.init()
     }
 
-    /// Any thread. On the loop's own it is ready at once: through the mailbox, a task that yields would cost a turn each time.
+    /// Any thread. On the loop's own thread the job is ready at once: through the mailbox, a task that yields would
+    /// cost a turn each time.
     func enqueue() {
         let node = Unmanaged<Job>.passRetained(self)
         if loop.isCurrent { return loop.enqueueOwned(node) }
@@ -92,36 +98,36 @@ private final class SwiftJob: Job {
         }
     }
 
-    // It runs, elsewhere.
+    // The job still runs, on another thread.
     override var isReportedUndelivered: Bool { false }
 
-    /// The loop has ended.
+    /// The loop has ended, so the job runs elsewhere.
     override func discardAndRelease() {
         rescue()
         super.discardAndRelease()
     }
 
     private func rescue() {
-        // In a forked child the task is the parent's.
+        // In a forked child the task belongs to the parent.
         if loop.isForked { return }
         if !loop.hasReportedTask.exchange(true, ordering: .relaxed) { LoopEvent.send(.taskOnEndedLoop) }
-        // Not while the loop's own thread ends it, which touches what the job may.
+        // Not while the loop's own thread is ending it: that thread may use the same state as the job.
         loop.isOver.whenOpen { [job, purpose] in Self.runElsewhere(job, purpose) }
     }
 
-    /// Not one inside the other, and not here: whoever enqueues may hold anything.
+    /// Jobs are neither nested nor run on the enqueueing thread, which may hold any lock.
     private static func runElsewhere(_ job: UnownedJob, _ purpose: Purpose) {
         while true {
             do {
                 return try afterlife.dispatch { run(job, purpose, nil) }
             } catch DispatchError.poolIsForked {
-                // The thread is the parent's; there is none to wait for.
+                // The thread belongs to the parent, and there is nothing to wait for.
                 return
             } catch { sched_yield() }
         }
     }
 
-    // One thread, so that isolation holds. The count is fit, and the limit nothing that would be reached: all that can
-    // fail is starting the thread, and then one is waited for.
+    // One thread, so that isolation holds. The arguments are valid, and the limit is out of reach. Only starting the
+    // thread can fail, which is then tried again.
     private static let afterlife = try! ThreadPool(name: "ended-loops", threads: 1, queueLimit: .max)
 }

@@ -1,14 +1,15 @@
 import Synchronization
 
 extension EventLoop {
-    /// This loop as other threads may use it: always the same object, until the loop has ended.
+    /// The `Sendable` reference to this loop for other threads. It is the same object each time, until the loop has
+    /// ended.
     public var remote: Remote { door ?? Remote(of: self) }
 
-    // @unchecked: of the loop it touches only the mailbox and atomics, which are made for any thread; `ended` has a lock.
-    /// A loop's door for other threads: the only part of a loop that is `Sendable`.
+    // @unchecked: it touches only the loop's mailbox and atomics, which are made for any thread; `ended` has a lock.
+    /// A reference to a loop for other threads: the only part of a loop that is `Sendable`.
     ///
-    /// It is an executor of Swift Concurrency too, for actors and tasks that are to run on the loop. An actor lives there, next
-    /// to the promises of that thread, if it says so:
+    /// A remote is also an executor of Swift Concurrency, for actors and tasks that are to run on the loop. An actor
+    /// that names the remote as its executor lives there, next to the promises of that thread:
     ///
     /// ```swift
     /// actor Ledger {
@@ -18,13 +19,14 @@ extension EventLoop {
     /// }
     /// ```
     ///
-    /// Whoever refers to it unowned, as an actor does, must keep it. `EventLoop.main` is there for ever.
+    /// An object that refers to the remote unowned, as an actor does, must also retain it. `EventLoop.main` lives
+    /// forever.
     public final class Remote: @unchecked Sendable {
-        // And the loop holds its remote: a circle until the loop ends, which every loop does but the main thread's.
+        // The loop retains its remote too. The cycle ends with the loop; only the main thread's loop never ends.
         let loop: EventLoop
         let ended = Latch()
         let actors: LoopActorExecutor
-        /// What the thread of the loop is called, if `EventLoop.spawn` has started it.
+        /// The name of the loop's thread, if `EventLoop.spawn` has started it.
         public let name: String?
         private var isSpawned: Bool { name != nil }
 
@@ -35,9 +37,9 @@ extension EventLoop {
             if loop.hasEnded { ended.open() }
         }
 
-        /// Runs `job` on the loop, after what was submitted before by this thread. A loop that sleeps is woken, once for
-        /// any number of jobs.
-        /// - Returns: false if the loop has ended; the job is then released, unrun, on this thread.
+        /// Runs `job` on the loop, after the jobs that this thread has submitted before. A sleeping loop is woken, once
+        /// for any number of jobs.
+        /// - Returns: false if the loop has ended; the job is then released on this thread without being run.
         @discardableResult
         public func submit(
             _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -49,9 +51,10 @@ extension EventLoop {
             return false
         }
 
-        /// Ends the loop's `run()` after its present turn, as `EventLoop.stop()` does on the loop's own thread. A loop of
-        /// `EventLoop.spawn` is ended for good: nested runs and `hang`s come back too, and then its thread ends. What was
-        /// submitted before by this thread runs first.
+        /// Ends the loop's `run()` after its current turn, as `EventLoop.stop()` does on the loop's own thread. Jobs
+        /// that this thread has submitted before run first.
+        ///
+        /// A loop of `EventLoop.spawn` is ended for good: nested runs and `hang`s return too, and then its thread ends.
         /// - Returns: false if the loop has ended.
         @discardableResult
         public func stop() -> Bool {
@@ -61,10 +64,11 @@ extension EventLoop {
             return false
         }
 
-        /// Blocks the calling thread until the loop has ended, with all that it held; a loop of `EventLoop.spawn` ends after
-        /// `stop()`. At once if this is the loop's own thread, or a forked child, where waiting for it would not end.
+        /// Blocks the calling thread until the loop has ended and released everything it held. A loop of
+        /// `EventLoop.spawn` ends after `stop()`.
         ///
-        /// On the thread of another loop nothing else happens there meanwhile; see `Remote.ended` of `Promises` then.
+        /// Returns at once on the loop's own thread and in a forked child, where the wait would never end. On the
+        /// thread of another loop, that loop stands still meanwhile; use `Remote.ended` of `Promises` there.
         @available(*, noasync, message: "it blocks its thread")
         public func join() {
             if EventLoop.owns(loop) || loop.isForked { return }
@@ -74,27 +78,28 @@ extension EventLoop {
         /// Whether the loop has ended. Any thread.
         public var hasEnded: Bool { ended.isOpen }
 
-        /// Calls `body` when the loop has ended, on its thread, as the last thing there; at once, on this one, if it has.
-        /// - Returns: what `forgetWhenEnded` takes.
+        /// Calls `body` on the loop's thread when the loop has ended, as the last step there. If the loop has ended
+        /// already, calls it at once on the calling thread.
+        /// - Returns: an identifier for `forgetWhenEnded`.
         @discardableResult
         package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { ended.whenOpen(body) }
 
-        /// Lets go of what `whenEnded` was given, if it waits.
+        /// Releases a body that was passed to `whenEnded`, if it still waits.
         package func forgetWhenEnded(_ id: Int) { ended.forget(id) }
     }
 }
 
 extension EventLoop.Remote: Hashable {
-    /// Whether both are of one loop.
+    /// Whether both are remotes of one loop.
     public static func == (one: EventLoop.Remote, other: EventLoop.Remote) -> Bool { one.loop === other.loop }
 
-    /// By the loop.
+    /// Hashes the identity of the loop.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(loop)) }
 }
 
 extension EventLoop {
-    /// Any thread: posts `job` to the loop at `address`, if `isThere` says that there is one, which must hold from the
-    /// call until the loop has ended, or be false.
+    /// Any thread: posts `job` to the loop at `address` if `isThere` returns true. `isThere` must return true only
+    /// while there is a loop at that address, and that must stay so until the loop has ended.
     package static func post(_ job: Job, toLoopAt address: UnsafeMutableRawPointer, if isThere: () -> Bool) {
         let node = Unmanaged<Job>.passRetained(job)
         let isPosted = ends.withLock { _ in
@@ -103,13 +108,13 @@ extension EventLoop {
         if !isPosted { node.release() }
     }
 
-    // Held while a loop is used by somebody who does not own it, and while one goes.
+    // Held while a thread uses a loop that it has no reference to, and while a loop is deallocated.
     static let ends = Mutex(())
 }
 
-/// A request of another thread to stop.
+/// A request from another thread to stop.
 private final class StopJob: Job {
-    // The loop holds it in turn, until it runs it or ends. Touched on the loop's thread only.
+    // The loop retains the job in turn, until it runs the job or ends. Accessed only on the loop's thread.
     private let loop: EventLoop
     private let isForGood: Bool
 
@@ -124,6 +129,6 @@ private final class StopJob: Job {
         loop.stop()
     }
 
-    // It is no handler, and what it asks for has happened.
+    // The job is not a handler, and the end of the loop fulfills its request.
     override var isReportedUndelivered: Bool { false }
 }

@@ -1,44 +1,47 @@
 import CLinux
 
-/// A few threads for work that would hold a loop: computations of some length, calls that block.
+/// A few threads for work that would block a loop: long computations, and calls that block.
 ///
 /// ```swift
 /// image.map(on: ThreadPool.shared) { try resize($0) }.done { show($0) }
 /// ```
 ///
-/// Jobs begin in the order in which they came, each on one thread. Threads are started one by one, when a job comes and
-/// none is free, and then stay. They bear the pool's name and a number. Signals are not delivered to them: they block all, and a child process
-/// that a job starts by means of its own inherits that. A pool
-/// that nobody refers to any more runs what it has, and ends.
+/// Jobs begin in the order in which they were dispatched. A thread is started when a job arrives and no thread is free,
+/// up to the limit, and then stays. Threads are named after the pool, with a number. They block all signals; a child
+/// process that a job starts with its own means inherits that mask. A pool whose last reference is released runs the
+/// jobs that it has, and ends.
 ///
-/// A job that blocks until another of the same pool has run may wait for ever: there may be no thread left for that one.
+/// A job that blocks until another job of the same pool has run may wait forever: there may be no thread left for that
+/// other job.
 ///
-/// Nobody drives the loop of a pool's thread. Once a job has returned, what is ready on that loop is run; handlers, timers
-/// and watches that still wait on it are let go then, unrun, and reported, as at the end of a thread. So within a job
-/// attach handlers with `on:`, or only to promises that have settled; or `hang`, which holds the thread.
+/// No thread drives the loop of a pool's thread. Once a job has returned, the jobs that are ready on that loop run.
+/// Handlers, timers and watches that still wait on it are then released without being run, and reported, as at the end
+/// of a thread. Within a job, therefore, attach handlers with `on:`, or only to promises that have settled; or use
+/// `hang`, which blocks the thread.
 public final class ThreadPool: Dispatcher {
     private let threads: ThreadPoolWorkers
     private let isShared: Bool
 
-    /// A pool for whoever has no reason to make one of their own: of the default size, named "shared". It does not end.
+    /// The pool for programs that do not need one of their own: of the default size, named "shared". It never ends.
     public static let shared = ThreadPool(
         ThreadPoolWorkers("shared", defaultThreads, defaultQueueLimit), isShared: true)
 
-    /// As many threads as there are cores that the process may use: more would only share them. Two at least, so that one job
-    /// that blocks does not stop all others; eight at most, since a pool of the default size is for odd jobs beside a
-    /// loop, which by itself gives them out and takes their results.
+    /// The default number of threads: the number of cores that the process may use, since more threads would only share
+    /// the cores. At least two, so that one blocking job does not stop all others; at most eight, since the default
+    /// pool is meant for occasional work next to a single loop, which hands out the jobs and collects the results.
     public static let defaultThreads = min(max(Int(clinux_usable_cores()), 2), 8)
 
-    /// 65,536 jobs: some 10 MB of closures that wait. A pool that is so far behind would not catch up with more.
+    /// The default number of waiting jobs: 65,536, some 10 MB of closures. A pool that is so far behind would not catch
+    /// up with more.
     public static var defaultQueueLimit: Int { 65_536 }
 
-    /// A pool without threads as yet.
+    /// Creates a pool, which starts no thread yet.
     /// - Parameters:
-    ///   - name: what its threads are called, followed by a number: "pool-1". Linux shows 15 bytes; the name is cut so that
-    ///     the number remains.
-    ///   - threads: how many there may be; 1 at least.
-    ///   - queueLimit: how many jobs may wait that no thread is free for; 1 at least.
-    /// - Throws: `DispatchError.badInput`.
+    ///   - name: the name of the threads, to which a number is added: "pool-1". Linux shows 15 bytes; the name is cut
+    ///     so that the number remains.
+    ///   - threads: the largest number of threads, at least 1.
+    ///   - queueLimit: the largest number of jobs that wait for a free thread, at least 1.
+    /// - Throws: `DispatchError.badInput` if a number is below 1.
     public convenience init(
         name: String = "pool", threads: Int = ThreadPool.defaultThreads,
         queueLimit: Int = ThreadPool.defaultQueueLimit
@@ -46,7 +49,7 @@ public final class ThreadPool: Dispatcher {
         try self.init(name: name, threads: threads, queueLimit: queueLimit, create: LibraryThread.create)
     }
 
-    /// The same with a way of starting threads that a test has replaced.
+    /// As the public initializer, with a way of starting threads that a test has replaced.
     package convenience init(
         name: String, threads: Int, queueLimit: Int, create: @escaping LibraryThread.Create
     ) throws(DispatchError) {
@@ -60,44 +63,45 @@ public final class ThreadPool: Dispatcher {
         self.isShared = isShared
     }
 
-    // Perhaps on one of the pool's own threads, so it does not wait for them.
+    // This may run on one of the pool's own threads, so it does not wait for them.
     deinit { threads.letGo() }
 
-    /// Runs `job` on one of the threads, when one is free. Any thread.
-    /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown`, `.poolIsForked`; `SystemError` of `pthread_create` if there
-    ///   is no thread at all and none can be started.
+    /// Runs `job` on one of the threads, when one is free. Any thread may call it.
+    /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown` or `.poolIsForked`; `SystemError` of `pthread_create`
+    ///   if the pool has no thread at all and none can be started.
     public func dispatch(_ job: @escaping @Sendable () -> Void) throws { try threads.take(ClosureJob(job)) }
 
-    /// Takes no more jobs, runs those that wait, and ends the threads; returns when all have ended. Again: nothing happens.
+    /// Refuses further jobs, runs the waiting ones, and ends the threads. Returns when all threads have ended. Further
+    /// calls do nothing.
     ///
-    /// Blocks its thread, which may be any. Called by a job of the pool itself it returns at once, and the threads end
-    /// later. `ThreadPool.shared` does not end: there it does nothing.
+    /// Blocks the calling thread, which may be any. Called by a job of the pool itself, it returns at once, and the
+    /// threads end later. `ThreadPool.shared` does not end: this does nothing there.
     @available(*, noasync, message: "it blocks its thread; let go of the pool, which then ends by itself")
     public func shutDown() {
         if !isShared { threads.shutDown() }
     }
 
-    /// What a pool does and has done.
+    /// The figures of a pool.
     public struct Metrics: Hashable, Sendable {
         /// Threads that have been started.
         public let threads: Int
-        /// Those that run a job at the moment.
+        /// Threads that are running a job.
         public let busy: Int
-        /// Jobs that wait.
+        /// Jobs that wait for a thread.
         public let queued: Int
-        /// Jobs that have run.
+        /// Jobs that have run, since the pool was created.
         public let completed: Int
-        /// How many threads there may be.
+        /// The largest number of threads.
         public let threadLimit: Int
-        /// How many jobs may wait; the next is refused.
+        /// The largest number of waiting jobs; a further job is refused.
         public let queueLimit: Int
     }
 
-    /// The figures of one moment. Any thread.
+    /// The pool's current figures. Any thread may read them.
     public var metrics: Metrics { threads.metrics }
 }
 
 extension Optional where Wrapped == any Dispatcher {
-    /// `ThreadPool.shared`, for short where an operator asks for a dispatcher: `map(on: .shared) { … }`.
+    /// `ThreadPool.shared`, as a shorthand where an operator takes a dispatcher: `map(on: .shared) { … }`.
     public static var shared: (any Dispatcher)? { ThreadPool.shared }
 }

@@ -1,21 +1,21 @@
 import CLinux
 import Glibc
 
-/// The threads of a `ThreadPool` and the queue that they take their jobs from. Each thread holds this object, and so it
-/// outlives the pool for as long as there are jobs.
-// @unchecked: `state` is touched under the lock only; lock and conditions are made for any thread.
+/// The threads of a `ThreadPool` and their queue of jobs. Each thread retains this object, which therefore outlives the
+/// pool as long as there are jobs.
+// @unchecked: `state` is accessed only under the lock; lock and conditions are made for any thread.
 package final class ThreadPoolWorkers: @unchecked Sendable {
     private struct State: ~Copyable {
         var queue = ReadyQueue()
         var queued = 0
-        /// All that have been started, in that order. Those that run no job take one, or are about to.
+        /// All started threads, in the order of their start. Each of them is running a job, or takes the next one.
         var handles: [pthread_t] = []
         var busy = 0
         var completed = 0
         var isClosed = false
         var joining = Joining.none
 
-        /// Threads that run no job.
+        /// The number of threads that run no job.
         var free: Int { handles.count - busy }
     }
 
@@ -30,9 +30,9 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
 
     // Allocated, since their addresses must not change; freed in deinit.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    /// A job has come, or the pool is closed.
+    /// Signalled when a job has been queued or the pool is closed.
     private let hasWork = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    /// All threads have been joined.
+    /// Signalled when all threads have been joined.
     private let hasEnded = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init(
@@ -58,7 +58,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         lock.deallocate()
     }
 
-    /// A child has none of the threads, and one of these may have held the lock.
+    /// A forked child has none of the threads, and one of them may have held the lock.
     private var isForked: Bool { forkGeneration != ForkDetector.generation }
 
     private func withLock<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
@@ -69,7 +69,8 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
 
     // MARK: Jobs
 
-    /// Queues a job. The caller's reference keeps it while it may be refused, so that its end never comes under the lock.
+    /// Queues a job. The caller's reference keeps the job alive if it is refused, so that it is never released under
+    /// the lock.
     func take(_ job: Job) throws {
         if isForked { throw DispatchError.poolIsForked(name: name) }
         try withLock { state in
@@ -81,12 +82,12 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         pthread_cond_signal(hasWork)
     }
 
-    /// For a job that no thread is free for: a new one, or a place in the queue.
+    /// For a job that no thread is free for: starts a thread, or checks that the queue has room.
     private func makeRoom(_ state: inout State) throws {
         if state.handles.count < most {
             let failure = start(&state)
             if failure == 0 { return }
-            // With those that there are, it goes on.
+            // If there are other threads, the pool continues with those.
             if state.handles.isEmpty { throw SystemError(.threadCreate, failure, detail: "of the pool \"\(name)\"") }
         }
         guard state.queued - state.free < queueLimit else {
@@ -106,7 +107,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
 
     // MARK: Threads
 
-    /// Answers 0 or an errno.
+    /// Starts one more thread. Returns 0 or an errno.
     private func start(_ state: inout State) -> CInt {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = pthread_t()
@@ -118,10 +119,10 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         return failure
     }
 
-    /// Whether the calling thread is a pool's.
+    /// Whether the calling thread belongs to a pool.
     static var isWorker: Bool { pthread_getspecific(poolOfThread) != nil }
 
-    /// The address of the pool that the calling thread works for. Only compared.
+    /// The address of the pool that the calling thread works for. It is compared, never dereferenced.
     private static let poolOfThread: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key, nil)
@@ -150,7 +151,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     func shutDown() {
         if isForked { return }
         close()
-        // Who is waited for must not wait.
+        // A thread of the pool must not wait for its own end.
         if pthread_getspecific(Self.poolOfThread) == Unmanaged.passUnretained(self).toOpaque() { return }
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
@@ -165,7 +166,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         pthread_cond_broadcast(hasEnded)
     }
 
-    /// The pool's last reference goes: likewise, without waiting.
+    /// Called when the last reference to the pool is released: closes the pool as `shutDown` does, but does not wait.
     func letGo() {
         if isForked { return }
         close()
