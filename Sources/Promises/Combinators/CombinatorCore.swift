@@ -5,30 +5,30 @@ import Synchronization
 // @unchecked: used on its loop's thread only, but for what PromiseCore itself allows others.
 @usableFromInline
 class CombinatorCore: PromiseCore, @unchecked Sendable {
-    /// Nodes that are still to run, and one for whoever is adding sources. Atomic, since nodes whose loop has ended are
-    /// discarded by whoever settles their sources. They touch nothing else here.
+    /// Nodes that have not run yet, plus one for the code that is adding sources. Atomic, because the nodes of an ended
+    /// loop are discarded by the threads that settle their sources. Those threads access nothing else of this object.
     private final let outstanding = Atomic<Int>(1)
 
     init(code: @escaping (PromiseCore, Phase) -> Void) {
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
     }
 
-    /// The source of that number has settled. Takes over the reference to it; must end with `lose`.
+    /// The source at `index` has settled. Consumes the reference to it. Must end with `lose`.
     func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) { preconditionFailure("abstract") }
 
-    /// The source of that number never will. Must end with `lose`.
+    /// The source at `index` will never settle. Must end with `lose`.
     func abandoned(_ index: Int) { preconditionFailure("abstract") }
 
-    /// There is one more source.
+    /// Counts one more source.
     final func begin() { outstanding.add(1, ordering: .relaxed) }
 
-    /// Gives up what is only held for a result that is still to come.
+    /// Releases what is kept only until the result settles.
     func letGo() { preconditionFailure("abstract") }
 
-    /// A source has settled, or never will.
+    /// Counts a source that has settled, or that never will.
     final func lose(_ error: @autoclosure () -> PromiseError = .ofNobody) {
         guard outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, isOpen else { return }
-        // Nobody is left who could run here, so this may be any thread.
+        // No node is left that could run on the loop's thread, so this may be any thread.
         producerDidEnd(error())
         letGo()
     }
@@ -37,7 +37,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
 /// What waits for one source of a gatherer.
 // @unchecked: as PromiseCore; the gatherer is let go on its own thread, or by the last who holds the node.
 final class InputNode: PromiseCore, @unchecked Sendable {
-    // Owned until it is told, or left. By hand: to take it out of a reference and hand it on cost two atomic operations.
+    // Owned until the node has notified it or has left. Unmanaged, because moving it out of an ordinary reference and
+    // passing it on took two atomic operations.
     private var gatherer: Unmanaged<CombinatorCore>?
     private let index: Int
 
@@ -55,8 +56,8 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         super.runAndRelease()
     }
 
-    /// The loop has ended. Each source's thread may be here at the same time, so the gatherer is not told the outcome,
-    /// only that none will come.
+    /// The loop has ended. The threads of several sources may be here at one time, so the gatherer does not receive the
+    /// outcome, only the fact that none will come.
     override func discardAndRelease() {
         tellGatherer { $0.lose(.loopEnded) }
         super.discardAndRelease()
@@ -81,13 +82,13 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         gatherer.release()
     }
 
-    /// The gatherer does not want the source any more; who may be cancelled for that, is the answer.
+    /// Withdraws from the source, which the gatherer no longer needs. Returns the core that may be cancelled for that.
     func leave() -> PromiseCore? {
         gatherer.take()?.release()
         return stop().source
     }
 
-    /// The same, and cancels the source if nobody else waits for it.
+    /// Withdraws from the source, and cancels it if no other handler waits for it.
     func leaveAndCancel() {
         let word = upstream.load(ordering: .acquiring)
         if word & Upstream.mark == Upstream.waiting, let source = Self.core(word) as? ResolverCore,
@@ -101,8 +102,8 @@ final class InputNode: PromiseCore, @unchecked Sendable {
 }
 
 extension ResolverCore {
-    /// The short way if nobody but `node` has ever waited, as is the case with most who lose a race: takes the list and the
-    /// right to settle in one step. False if it is another case; nothing has happened then.
+    /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: takes the
+    /// list and the right to settle in one step. Returns `false` in all other cases, without any effect.
     fileprivate func cancel(ifOnly node: InputNode) -> Bool {
         guard let first = lockWaiters() else { return false }
         // A claim, or another waiter, changes the word.
@@ -117,7 +118,7 @@ extension ResolverCore {
         node.waitsNoMore()
         storeError(Self.cancellationError, creationSite)
         retain()
-        // The node is somebody who was told.
+        // The node counts as a handler that received the error.
         settle(State.handled(State.rejected))
         Unmanaged.passUnretained(node).release()
         return true

@@ -1,16 +1,15 @@
 import Reactor
 import Synchronization
 
-/// The result of a combinator of promises that are all there from the beginning: a promise that keeps its sources as
-/// they settle.
+/// The result of a combinator whose promises are all known from the beginning. It keeps its sources as they settle.
 ///
-/// Each source that is pending has an `InputNode` in its list. All of them run on the thread of the call, wherever
-/// the sources are settled, so that values which must not cross threads do not; on that thread they run inline, so
-/// that a combinator costs no hop. Nothing here is generic but the closure that looks at the values.
+/// Each pending source has an `InputNode` in its list. All nodes run on the thread that called the combinator,
+/// whichever threads settle the sources, so values that must not cross threads do not. When a source settles on that
+/// thread, its node runs inline, so a combinator costs no extra job. Only the closure that reads the values is generic.
 // @unchecked: used on its loop's thread only, but for what PromiseCore itself allows others.
 @usableFromInline
 final class FanInCore: CombinatorCore, @unchecked Sendable {
-    /// What a source's settling means for the result.
+    /// What the outcome of a source means for the result.
     @usableFromInline
     enum Rule {
         /// All values are needed, and the first rejection rejects: `when(fulfilled:)`.
@@ -24,21 +23,22 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         /// The first value counts, and the rejections if there is none: `race(fulfilled:)`.
         case firstFulfilled
 
-        /// Whether one source decides, and the others are not wanted any more.
+        /// Whether one source decides, so that the others are no longer needed.
         fileprivate var isRace: Bool { self != .all && self != .each }
     }
 
     private let rule: Rule
     @usableFromInline let count: Int
-    /// How many outcomes that count are still missing. Unchecked: nothing is called out to while it is changed.
+    /// The number of decisive outcomes that are still missing. Exclusivity is unchecked, because no other code is
+    /// called while it changes.
     @exclusivity(unchecked) private var missing: Int
-    /// How many sources have been rejected that may yet be outdone by another.
+    /// The number of rejected sources in a race that another source may still win.
     private var rejections = 0
-    /// All sources are there.
+    /// Whether all sources have been added.
     private var isSealed = false
-    // One for each source, in their order: its node, not owned, until it runs; then the source, owned until the result
-    // has settled. Were they kept for longer, so would be the values of losers; and a row of combinators, each of which
-    // has the one before as its source, would be freed by one deinit inside another.
+    // One slot for each source, in their order. A slot holds the source's node, not owned, until the node runs; then
+    // the source, owned until the result has settled. If the sources were kept longer, the values of losers would be
+    // kept too. A sequence of combinators, each the source of the next, would also be freed by nested deinits.
     private let slots: UnsafeMutablePointer<Slot>
     private let complete: (FanInCore, Int) -> Void
 
@@ -49,8 +49,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - complete: settles the gathering, when its rule is met by the outcome of the source at an index.
-    ///   - code: what every core has, here for its value only.
+    ///   - complete: settles the result when the outcome of the source at an index satisfies the rule.
+    ///   - code: as for every core; here it is only used for the value.
     @usableFromInline
     init(
         _ rule: Rule, _ count: Int, complete: @escaping (FanInCore, Int) -> Void,
@@ -84,7 +84,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         source(index)._withUnsafeGuaranteedRef { $0.value(as: type) }
     }
 
-    /// The outcome of a source that is kept.
+    /// The outcome of a source that has been kept.
     @inlinable
     func result<Value>(at index: Int, as type: Value.Type) -> Result<Value, any Error> {
         let source = source(index)
@@ -110,7 +110,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         source.attach(node)
     }
 
-    /// All sources are there.
+    /// Declares that all sources have been added.
     @usableFromInline
     func seal() {
         isSealed = true
@@ -132,7 +132,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         lose()
     }
 
-    /// An outcome that comes too late, or is a rejection and not what was hoped for.
+    /// Handles an outcome that comes too late, or a rejection that does not meet the rule.
     private func miss(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
         slots[index] = .empty
         switch rule {
@@ -157,8 +157,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         if rule.isRace && isSealed { stopSources() }
     }
 
-    /// The same for a race that has been won before it was made: by a job, so that the caller can still attach handlers to
-    /// the losers, as with a race that is won later.
+    /// Cancels the losers of a race that was already decided when it was made. A job does it, so that the caller can
+    /// still attach handlers to the losers, as with a race that is decided later.
     private func stopSourcesLater() {
         let loop = EventLoop.ofCurrentThread
         if loop.hasEnded { return }
@@ -168,14 +168,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    /// Cancels the losers of a race, as far as no other handler waits for them.
+    /// Cancels the losers of a race, except those that another handler waits for.
     fileprivate func stopSources() {
         // While the loop ends, other threads discard nodes.
         if EventLoop.ofCurrentThread.hasEnded { return }
         for index in 0..<count {
             guard case .waiting(let node) = slots[index] else { continue }
             slots[index] = .empty
-            // It stands in its source's list, or is on its way here; either holds it.
+            // The node is in its source's list or queued to run; either retains it.
             node.takeUnretainedValue().leaveAndCancel()
         }
     }
@@ -186,7 +186,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     override func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {
-        // One of those that are all needed; or each of those that race.
+        // If all sources are needed, one held-up source is enough; in a race, each must be held up.
         var areAllHeldUp = rule.isRace
         var hasSources = false
         for index in 0..<count {
@@ -199,12 +199,12 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         return hasSources && areAllHeldUp
     }
 
-    /// Cancels what it waits for, as far as nobody else does.
+    /// Cancels the sources, except those that another handler waits for.
     override func cancelProducer() -> Bool {
         for index in 0..<count {
             guard case .waiting(let node) = slots[index] else { continue }
             slots[index] = .empty
-            // It stands in its source's list, or is on its way here; either holds it.
+            // The node is in its source's list or queued to run; either retains it.
             node.takeUnretainedValue().leave()?.enqueueCancel()
         }
         letGo()
@@ -212,7 +212,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 }
 
-/// Cancels the losers of a race that was won when it was made.
+/// Cancels the losers of a race that was already decided when it was made.
 private final class StopLosers: Job {
     private let race: FanInCore
 

@@ -1,14 +1,16 @@
-/// Calls `body` with the first of `items`, waits for the promise that it returns, goes on with the next, and so on: one
-/// after the other. No items: fulfilled at once.
+/// Calls `body` with each of `items` in sequence: each call waits until the promise of the previous call is fulfilled.
+/// Without items, the result is fulfilled immediately.
 ///
 /// ```swift
 /// forEach(migrations) { migration in database.apply(migration) }
 /// ```
 ///
-/// The first rejection, or an error that `body` throws, rejects the result, and ends it. Items are taken one by one and
-/// once, each when it is its turn. The first call is inside this one, later ones are jobs of this thread's loop; a
-/// million of them take no more memory than one. Cancelling the result cancels the promise of the item at hand, if
-/// nobody else waits for it. For several at a time see `when(fulfilled:concurrently:)`.
+/// The first rejection, or an error that `body` throws, rejects the result and ends the iteration. The sequence is
+/// iterated once, and each item is taken when its turn comes. The first call of `body` happens inside this call; later
+/// calls are jobs of this thread's loop. A million items take no more memory than one.
+///
+/// Cancelling the result cancels the promise of the current item, if no other handler waits for it. To process several
+/// items at a time, see `when(fulfilled:concurrently:)`.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(
@@ -18,8 +20,8 @@ public func forEach<Items: Sequence, Next: Thenable>(
     return Promise(series.start(series.makeCore().traced(root: "forEach", Promise<Void>.self, file, line)))
 }
 
-/// Calls `body` with each of `items`, one after the other, each when the guarantee of the one before is fulfilled; see the
-/// form with promises.
+/// Calls `body` with each of `items` in sequence: each call waits until the guarantee of the previous call is
+/// fulfilled. See the form with promises.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @discardableResult
@@ -32,8 +34,10 @@ public func forEach<Items: Sequence, Value>(
 }
 
 extension Thenable where T: Sequence {
-    /// Calls `body` with each element of the value, one after the other, each when the promise of the one before is
-    /// fulfilled. The first rejection, or an error that `body` throws, ends it; see `forEach`.
+    /// Calls `body` with each element of the value in sequence: each call waits until the promise of the previous call
+    /// is fulfilled.
+    ///
+    /// The first rejection, or an error that `body` throws, ends the iteration and rejects the result. See `forEach`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenForEach<Next: Thenable>(
@@ -44,15 +48,18 @@ extension Thenable where T: Sequence {
         return Promise(child.traced("thenForEach", after: source, Promise<Void>.self, file, line))
     }
 
-    /// Folds the elements of the value into one, one after the other: calls `body` with what has come out so far, at first
-    /// `initial`, and the next element, and goes on with the value of the promise that it returns. No elements: `initial`.
+    /// Folds the elements of the value into one value, one element after another.
     ///
     /// ```swift
     /// chunks.thenReduce(0) { sent, chunk in upload(chunk).map { sent + $0 } }
     /// ```
     ///
-    /// The first rejection, or an error that `body` throws, ends it. A million elements take no more memory than one.
-    /// Cancelling the result cancels the promise of the element at hand, if nobody else waits for it.
+    /// `body` receives the accumulated value, at first `initial`, and the next element. The value of the promise that
+    /// it returns is the next accumulated value. Without elements, the result is `initial`.
+    ///
+    /// The first rejection, or an error that `body` throws, ends the iteration and rejects the result. A million
+    /// elements take no more memory than one. Cancelling the result cancels the promise of the current element, if no
+    /// other handler waits for it.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenReduce<Value, Next: Thenable>(
@@ -66,8 +73,8 @@ extension Thenable where T: Sequence {
 }
 
 extension Guarantee where T: Sequence {
-    /// Calls `body` with each element of the value, one after the other, each when the guarantee of the one before is
-    /// fulfilled; see `forEach`.
+    /// Calls `body` with each element of the value in sequence: each call waits until the guarantee of the previous
+    /// call is fulfilled. See `forEach`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -78,7 +85,7 @@ extension Guarantee where T: Sequence {
         return Guarantee<Void>(child.traced("thenForEach", after: core, Guarantee<Void>.self, file, line))
     }
 
-    /// Folds the elements of the value into one, one after the other; see the form for promises.
+    /// Folds the elements of the value into one value, one element after another; see the form for promises.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -102,7 +109,7 @@ extension SequentialOperation where Value == Void {
         }
     }
 
-    /// The same for the elements of the first source's value.
+    /// Iterates over the elements of the first source's value.
     @inlinable
     init<Items: Sequence>(eachOf type: Items.Type, _ body: @escaping (Items.Element) throws -> PromiseCore) {
         var iterator: Items.Iterator?

@@ -1,14 +1,16 @@
-/// Settles as the first of `thenables` to settle, be that a rejection, and cancels the others, as far as nobody else
-/// waits for them.
+/// Settles as the first of `thenables` that settles, even if that is a rejection, and cancels the others, except those
+/// that another handler waits for.
 ///
 /// ```swift
 /// race(fetch(url), after(.seconds(2)).then { Promise<Page>(error: PromiseError.timedOut) })
 /// ```
 ///
-/// Of several that have settled already the first in the list wins; the losers of that race are cancelled by a job, so that
-/// a handler can still be attached to them after the call. What becomes of the losers is not reported. To keep
-/// one going, attach a handler to it. An empty list is rejected with `PromiseError.badInput`. Cancelling the result
-/// cancels all that nobody else waits for.
+/// If several have already settled, the first one in the list wins. The losers of such a race are cancelled by a job,
+/// so that a handler can still be attached to them after the call. To let a loser continue, attach a handler to it. The
+/// outcomes of the losers are not reported.
+///
+/// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels the thenables that no other
+/// handler waits for.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
@@ -22,14 +24,15 @@ public func race<Each: Thenable>(
     return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
 }
 
-/// Settles as the first of `thenables` to settle, be that a rejection; see the form with an array of one type.
+/// Settles as the first of `thenables` that settles, even if that is a rejection; see the form with an array of one
+/// type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
     _ thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> { race(thenables, file: file, line: line) }
 
-/// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
+/// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -37,7 +40,7 @@ public func race<T>(
     _ thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
 
-/// Settles as the first of promises and guarantees of one value type; see the form with an array of one type.
+/// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -45,8 +48,8 @@ public func race<T>(
     _ thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
 
-/// Is fulfilled as the first of the guarantees, and cancels the others, as far as nobody else waits for them. One that
-/// is abandoned or cancelled does not count.
+/// Settles as the first of the guarantees that is fulfilled, and cancels the others, except those that another handler
+/// waits for. A guarantee that is abandoned or cancelled does not count.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<T>(

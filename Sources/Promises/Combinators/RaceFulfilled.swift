@@ -1,12 +1,15 @@
-/// Is fulfilled as the first of `thenables` to be fulfilled, and cancels the others, as far as nobody else waits for them.
+/// Settles as the first of `thenables` that is fulfilled, and cancels the others, except those that another handler
+/// waits for.
 ///
 /// ```swift
 /// race(fulfilled: mirrors.map { fetch($0) })
 /// ```
 ///
-/// If all of them are rejected, so is the result, with `PromiseError.noWinner` and their errors in the order of the list; or
-/// with `PromiseError.cancelled`, if that is what all of them mean.
-/// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels all that nobody else waits for.
+/// If all of them are rejected, the result is rejected with `PromiseError.noWinner`, which has their errors in the
+/// order of the list. If all errors mean "cancelled", the result is rejected with `PromiseError.cancelled`. An empty
+/// list is rejected with `PromiseError.badInput`.
+///
+/// Cancelling the result cancels the thenables that no other handler waits for.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
@@ -20,14 +23,15 @@ public func race<Each: Thenable>(
     return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
 }
 
-/// Is fulfilled as the first of `thenables` to be fulfilled; see the form with an array.
+/// Settles as the first of `thenables` that is fulfilled; see the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
     fulfilled thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> { race(fulfilled: thenables, file: file, line: line) }
 
-/// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
+/// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
+/// array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -35,7 +39,8 @@ public func race<T>(
     fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
 
-/// Is fulfilled as the first of promises and guarantees of one value type; see the form with an array of one type.
+/// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
+/// array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload

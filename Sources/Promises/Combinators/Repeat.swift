@@ -1,12 +1,13 @@
-/// Calls `body`, waits for the promise that it returns, and calls it again as long as that gives `true`.
+/// Calls `body`, waits for the promise that it returns, and repeats this as long as the promise's value is `true`.
 ///
 /// ```swift
 /// repeatWhile { connection.receive().then { connection.write($0) }.map { !isClosing } }
 /// ```
 ///
-/// A rejection, or an error that `body` throws, rejects the result, and ends it. The first call is inside this one, later
-/// ones are jobs of this thread's loop, so that it never keeps others from their turns; it may go on for ever, and takes no
-/// memory for it. Cancelling the result cancels the promise of the round, if nobody else waits for it.
+/// A rejection, or an error that `body` throws, ends the repetition and rejects the result. The first call of `body`
+/// happens inside this call. Later calls are jobs of this thread's loop, so other work always gets its turn. The
+/// repetition may run forever; its memory use does not grow. Cancelling the result cancels the promise of the current
+/// round, if no other handler waits for it.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func repeatWhile<Next: Thenable>(
@@ -16,7 +17,7 @@ public func repeatWhile<Next: Thenable>(
     return Promise(series.start(series.makeCore().traced(root: "repeatWhile", Promise<Void>.self, file, line)))
 }
 
-/// Calls `body` again as long as the guarantee that it returns gives `true`; see the form with promises.
+/// Calls `body` repeatedly as long as the value of the guarantee that it returns is `true`; see the form with promises.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @discardableResult

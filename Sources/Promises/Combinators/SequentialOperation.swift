@@ -1,24 +1,25 @@
 import Reactor
 import Synchronization
 
-/// Promises that are made one after the other: what `forEach`, `thenReduce` and `repeatWhile` have in common.
+/// Promises that are made one after another: the common part of `forEach`, `thenReduce` and `repeatWhile`.
 ///
-/// The core of the result waits for each of them itself, and runs again when that has settled: a round costs no memory of
-/// its own and no depth of stack, and cancelling the result climbs to the promise of the round. Each round is a job of
-/// the loop, even if its promise has settled, so that an endless row of them leaves room for everything else.
+/// The core of the result itself waits for each promise, and runs again when that promise has settled. A round
+/// therefore takes no memory and no stack depth of its own, and cancelling the result reaches the promise of the
+/// current round. Each round is a job of the loop, even if its promise has already settled, so that an endless sequence
+/// does not starve other work.
 @usableFromInline
 struct SequentialOperation<Value>: Operation {
     @usableFromInline typealias Input = Void
     @usableFromInline typealias Output = Value
-    /// One round: is told the promise that has been fulfilled, `nil` if there was none, and answers the next one to wait for; or
-    /// `nil`, when it has finished the core.
+    /// Runs one round. The argument is the promise that has been fulfilled, or `nil` in the first round. Returns the
+    /// next promise to wait for, or `nil` if the round has finished the core.
     @usableFromInline let round: (Unmanaged<PromiseCore>?, PromiseCore) throws -> PromiseCore?
 
     @inlinable init(_ round: @escaping (Unmanaged<PromiseCore>?, PromiseCore) throws -> PromiseCore?) {
         self.round = round
     }
 
-    /// A core that `start` is to be called with.
+    /// Makes a core, to be passed to `start`.
     @inlinable
     func makeCore() -> PromiseCore {
         let core = PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread) {
@@ -28,7 +29,7 @@ struct SequentialOperation<Value>: Operation {
         return core
     }
 
-    /// Runs the first round at once.
+    /// Runs the first round immediately.
     @inlinable
     func start(_ core: PromiseCore) -> PromiseCore {
         core.retain()
@@ -51,7 +52,8 @@ struct SequentialOperation<Value>: Operation {
 }
 
 extension PromiseCore {
-    /// Lets this core, whose operation has run, run another one after `inner`. Consumes a reference to this core.
+    /// Makes this core, whose operation has run, run another operation after `inner`. Consumes a reference to this
+    /// core.
     @inlinable
     func wait<Op: Operation>(for inner: PromiseCore, andRun operation: consuming Op) {
         guard prepareToWait(for: inner) else { return Unmanaged.passUnretained(self).release() }
@@ -63,7 +65,7 @@ extension PromiseCore {
     @usableFromInline
     func prepareToWait(for inner: PromiseCore) -> Bool {
         guard isOpen else {
-            // Cancelled while its operation ran: what that has returned is not wanted any more.
+            // Cancelled while its operation ran: the promise that the operation returned is no longer needed.
             inner.cancelIfUnobserved()
             return false
         }
@@ -74,7 +76,7 @@ extension PromiseCore {
             return false
         }
         if Tracing.isOn { TraceRegistry.adopt(self, inner) }
-        // How it came to what it has waited for before says nothing of this.
+        // How this core reached its previous source says nothing about this one.
         cameByLink = false
         return true
     }

@@ -1,13 +1,14 @@
 extension Thenable where T: Sequence {
-    /// Calls `body` with each element of the value, one right after the other, waits for all the promises that it returns,
-    /// and collects their values in the order of the elements.
+    /// Calls `body` with each element of the value, waits for all promises that it returns, and collects their values
+    /// in the order of the elements.
     ///
     /// ```swift
     /// firstly { fetchIDs() }.thenMap { id in fetchUser(id) }
     /// ```
     ///
-    /// The first rejection rejects the result; the others run on. An error that `body` throws counts as the rejection of
-    /// its element, and `body` is not called for those behind it. See `when(fulfilled:)`.
+    /// `body` is called for all elements without waiting in between. The first rejection rejects the result; the other
+    /// promises continue. An error that `body` throws counts as the rejection of its element, and `body` is not called
+    /// for later elements. See `when(fulfilled:)`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenMap<Next: Thenable>(
@@ -19,8 +20,11 @@ extension Thenable where T: Sequence {
         return Promise(child.traced("thenMap", after: source, Promise<[Next.T]>.self, file, line))
     }
 
-    /// The same with no more than `limit` under way at a time; 1 means one after the other. A `limit` below 1 is rejected with
-    /// `PromiseError.badInput`. See `when(fulfilled:concurrently:)`.
+    /// Calls `body` with each element of the value, with at most `limit` promises pending at a time, and collects their
+    /// values in the order of the elements.
+    ///
+    /// With a limit of 1, the elements are processed in sequence. A limit below 1 rejects with `PromiseError.badInput`.
+    /// See `when(fulfilled:concurrently:)`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenMap<Next: Thenable>(
@@ -33,8 +37,8 @@ extension Thenable where T: Sequence {
         return Promise(child.traced("thenMap", after: source, Promise<[Next.T]>.self, file, line))
     }
 
-    /// Calls `body` with each element of the value, waits for all the promises that it returns, and strings their values
-    /// together in the order of the elements; see `thenMap`.
+    /// Calls `body` with each element of the value, waits for all promises that it returns, and concatenates their
+    /// values in the order of the elements; see `thenMap`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenFlatMap<Next: Thenable>(
@@ -52,8 +56,8 @@ extension Thenable where T: Sequence {
 }
 
 extension Guarantee where T: Sequence {
-    /// Calls `body` with each element of the value, one right after the other, waits for all the guarantees that it returns,
-    /// and collects their values in the order of the elements.
+    /// Calls `body` with each element of the value, waits for all guarantees that it returns, and collects their values
+    /// in the order of the elements. `body` is called for all elements without waiting in between.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -65,8 +69,8 @@ extension Guarantee where T: Sequence {
         return Guarantee<[Next]>(child.traced("thenMap", after: core, Guarantee<[Next]>.self, file, line))
     }
 
-    /// Calls `body` with each element of the value, waits for all the guarantees that it returns, and strings their values
-    /// together in the order of the elements.
+    /// Calls `body` with each element of the value, waits for all guarantees that it returns, and concatenates their
+    /// values in the order of the elements.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -84,7 +88,7 @@ extension Guarantee where T: Sequence {
     }
 }
 
-/// The promises that `body` returns for `items`; what it throws is the last of them.
+/// The promises that `body` returns for `items`. If `body` throws, the last promise is rejected with that error.
 @inlinable
 func promises<Items: Sequence, Next: Thenable>(
     for items: Items, _ body: (Items.Element) throws -> Next
@@ -101,7 +105,7 @@ func promises<Items: Sequence, Next: Thenable>(
 }
 
 extension FanInCore {
-    /// The elements of all values; there must be one.
+    /// The elements of all values in one array. `thenables` must not be empty.
     @inlinable
     static func joined<Each: Thenable>(of thenables: [Each]) -> FanInCore where Each.T: Sequence {
         FanInCore(.all, thenables.count) { result, _ in

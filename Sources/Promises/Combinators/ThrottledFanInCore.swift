@@ -1,24 +1,25 @@
 import Reactor
 import Synchronization
 
-/// The result of a combinator that comes by its sources one after the other: only so many are under way at a time.
+/// The result of a combinator that takes its sources one after another, with a limited number pending at a time.
 ///
-/// Where sources come from is the user's code, which is why they are not taken inline where others settle, as a
-/// `FanInCore` would, but by ordinary jobs of the loop: so they are at home, never in the midst of anything, and a hundred
-/// thousand sources that have all settled take their turns with everybody else.
+/// The user's code supplies the sources. Therefore ordinary jobs of the loop take them, and not the code that settles
+/// other sources, as in a `FanInCore`. That code therefore runs on its own thread and never inside another handler. A
+/// hundred thousand sources that have all settled take turns with other work.
 ///
-/// There is one node for each source that is under way, and nothing for those that have settled but what `Callbacks` keeps.
+/// There is one node for each pending source. For settled sources, only `Callbacks` keeps anything.
 // @unchecked: used on its loop's thread only, but for what PromiseCore itself allows others.
 @usableFromInline
 final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
-    /// What is specialised of it: closures over the values.
+    /// The specialized part: closures over the values.
     @usableFromInline
     struct Callbacks {
-        /// The next source, `nil` after the last. The user's code: it may do anything, drive the loop among others.
+        /// Returns the next source, or `nil` after the last. This is the user's code: it may do anything, including
+        /// driving the loop.
         let next: () throws -> PromiseCore?
-        /// Puts the outcome of the source with that number away.
+        /// Stores the outcome of the source with that number.
         let keep: (Int, Source<Void>) -> Void
-        /// Fulfills the core with what has been put away.
+        /// Fulfills the core with the stored outcomes.
         let complete: (PromiseCore) -> Void
 
         @usableFromInline
@@ -32,23 +33,23 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    /// Until the result settles.
+    /// Set until the result settles.
     private var callbacks: Callbacks?
     private let limit: Int
     private let keepsRejections: Bool
-    /// The nodes of the sources that are under way, by their numbers. Not owned: a node stands in its source's list, or is on its
-    /// way here; either holds it.
+    /// The nodes of the pending sources, by their numbers. Not owned: a node is in its source's list or queued to run,
+    /// and either retains it.
     private var nodes: [Int: Unmanaged<InputNode>] = [:]
-    /// How many sources have come.
+    /// The number of sources taken so far.
     private var taken = 0
-    /// How many of them nobody will ever settle. They keep their places.
+    /// The number of sources that nothing will ever settle. They still count against the limit.
     private var lost = 0
-    /// There are no more.
+    /// Whether `next` has returned `nil`.
     private var isExhausted = false
     private var isTaking = false
     private var wasCancelled = false
 
-    /// - Parameter limit: how many at a time; one at least.
+    /// - Parameter limit: the maximum number of pending sources, at least 1.
     @usableFromInline
     init(_ limit: Int, keepsRejections: Bool, _ callbacks: Callbacks, code: @escaping (PromiseCore, Phase) -> Void) {
         self.limit = limit
@@ -64,12 +65,13 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         lose()
     }
 
-    /// Takes sources for as long as there is room for them.
+    /// Takes sources while fewer than `limit` are pending.
     private func take() {
-        // If a source settles because the user's code drives the loop, its place is taken once that returns.
+        // If a source settles because the user's code drives the loop, the next source is taken after that code
+        // returns.
         guard !isTaking else { return }
         isTaking = true
-        // A copy: the user's code may cancel the result.
+        // `callbacks` is a copy, because the user's code may cancel the result.
         while !isExhausted, nodes.count + lost < limit, let callbacks = makeCallbacks {
             let source: PromiseCore
             do {
@@ -123,11 +125,11 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func letGo() { callbacks = nil }
 
-    /// Cancels what is under way, as far as nobody else waits for it, and takes no more.
+    /// Cancels the pending sources, except those that another handler waits for, and takes no more.
     override func cancelProducer() -> Bool {
         wasCancelled = true
         for index in nodes.keys.sorted() {
-            // What is let go here may run the user's code, and that the loop.
+            // Releasing objects here may run the user's code, which may drive the loop.
             guard let node = nodes.removeValue(forKey: index) else { continue }
             node.takeUnretainedValue().leave()?.enqueueCancel()
         }

@@ -1,17 +1,18 @@
-/// Waits for all that an iterator gives and collects their values in its order, with no more than `limit` under way at a
-/// time: the next is only asked for when one of them is fulfilled. An iterator without any is fulfilled at once.
+/// Waits for every promise of an iterator, with at most `limit` pending at a time, and collects their values in the
+/// order of the iterator.
 ///
 /// ```swift
 /// var urls = queue.makeIterator()
 /// let pages = when(fulfilled: AnyIterator { urls.next().map(fetch) }, concurrently: 4)
 /// ```
 ///
-/// The first rejection rejects the result at once, and no more are asked for; those under way run on, and what becomes of
-/// them is not reported. Cancelling the result cancels those under way that nobody else waits for.
+/// The next promise is requested only when a previous one is fulfilled. An empty iterator is fulfilled immediately. The
+/// first rejection rejects the result immediately, and no more promises are requested. The pending ones continue, and
+/// their outcomes are not reported. Cancelling the result cancels the pending promises that no other handler waits for.
 ///
-/// The iterator is asked on this thread: for the first ones inside this call, later by jobs of the thread's loop. It may do
-/// what it likes there, cancel the result among others. A `limit` below 1 is rejected with `PromiseError.badInput`,
-/// and the iterator is not asked.
+/// The iterator runs on this thread: inside this call for the first promises, and later in jobs of the thread's loop.
+/// The iterator may run any code, even cancel the result. A limit below 1 rejects with `PromiseError.badInput`, and the
+/// iterator is not used.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Iterator: IteratorProtocol>(
@@ -23,8 +24,10 @@ public func when<Iterator: IteratorProtocol>(
     return Promise(core.traced(root: "when", Promise<[Iterator.Element.T]>.self, file, line))
 }
 
-/// Waits until all have settled that an iterator gives, whichever way, and collects their outcomes in its order, with no
-/// more than `limit` under way at a time. Only rejected for a `limit` below 1; see the form with `fulfilled:`.
+/// Waits until every promise of an iterator has settled, with at most `limit` pending at a time, and collects their
+/// outcomes in the order of the iterator.
+///
+/// The result is rejected only for a limit below 1. See the form with `fulfilled:`.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Iterator: IteratorProtocol>(
@@ -36,15 +39,15 @@ public func when<Iterator: IteratorProtocol>(
     return Promise(core.traced(root: "when", Promise<[Result<Iterator.Element.T, any Error>]>.self, file, line))
 }
 
-/// Calls `body` with each of `items`, waits for the promises that it returns, and collects their values in the order of
-/// the items, with no more than `limit` under way at a time. No items: fulfilled at once.
+/// Calls `body` with each of `items`, with at most `limit` promises pending at a time, and collects their values in the
+/// order of the items. Without items, the result is fulfilled immediately.
 ///
 /// ```swift
 /// when(fulfilled: urls, concurrently: 4) { url in fetch(url) }
 /// ```
 ///
-/// An error that `body` throws counts as the rejection of its item. Items are taken one by one and once; where, and what
-/// a rejection, a cancellation and a `limit` below 1 do, see the form with an iterator.
+/// An error that `body` throws counts as the rejection of its item. The sequence is iterated once, one item at a time.
+/// For threads, rejections, cancellation and a limit below 1, see the form with an iterator.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(
@@ -59,9 +62,10 @@ public func when<Items: Sequence, Next: Thenable>(
     return Promise(core.traced(root: "when", Promise<[Next.T]>.self, file, line))
 }
 
-/// Calls `body` with each of `items`, waits until the promises that it returns have settled, whichever way, and collects
-/// their outcomes in the order of the items, with no more than `limit` under way at a time. Only rejected for a `limit`
-/// below 1; see the form with `fulfilled:`.
+/// Calls `body` with each of `items`, with at most `limit` promises pending at a time, waits until all have settled,
+/// and collects their outcomes in the order of the items.
+///
+/// The result is rejected only for a limit below 1. See the form with `fulfilled:`.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(
@@ -83,7 +87,7 @@ func rejectInvalidLimit<Value>(_ call: String, _ limit: Int, _ file: StaticStrin
 }
 
 extension ThrottledFanInCore {
-    /// Takes the first of what `next` gives, and gathers the values of all.
+    /// Takes the first sources from `next`, and collects the values of all sources.
     @inlinable
     convenience init<Value>(values type: Value.Type, _ limit: Int, _ next: @escaping () throws -> PromiseCore?) {
         var values: [Value?] = []
@@ -97,7 +101,7 @@ extension ThrottledFanInCore {
         start()
     }
 
-    /// The same for outcomes.
+    /// Takes the first sources from `next`, and collects the outcomes of all sources.
     @inlinable
     convenience init<Value>(results type: Value.Type, _ limit: Int, _ next: @escaping () throws -> PromiseCore?) {
         var results: [Result<Value, any Error>?] = []

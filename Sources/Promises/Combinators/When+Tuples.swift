@@ -1,36 +1,37 @@
-// The forms of `when` for any number of thenables have a type with a pack in it. The compiler does not look through that
-// while it solves a closure of one expression (Swift 6.3): in `.done { user, page in count += page.length }` it finds no
-// `length`, and says something else. These forms, for as many as are usual, have no pack; what they do is the same.
+// The types of the forms of `when` for any number of thenables contain a parameter pack. The compiler (Swift 6.3)
+// cannot see through a pack while it type-checks a single-expression closure: in `.done { user, page in count +=
+// page.length }` it does not find `length`, and reports a different problem. The forms here, for the usual numbers of
+// thenables, have no pack and behave identically.
 
-/// Waits for two, of whatever types; see the form for any number.
+/// Waits for two thenables of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable>(
     fulfilled a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T)> { whenAll(a, b, file: file, line: line) }
 
-/// Waits for three, of whatever types; see the form for any number.
+/// Waits for three thenables of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T, C.T)> { whenAll(a, b, c, file: file, line: line) }
 
-/// Waits for four, of whatever types; see the form for any number.
+/// Waits for four thenables of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, _ d: D, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T, C.T, D.T)> { whenAll(a, b, c, d, file: file, line: line) }
 
-/// Waits for five, of whatever types; see the form for any number.
+/// Waits for five thenables of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, _ d: D, _ e: E, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T, C.T, D.T, E.T)> { whenAll(a, b, c, d, e, file: file, line: line) }
 
-/// Waits until two have settled, of whatever types; see the form for any number.
+/// Waits until two thenables of any types have settled; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -38,7 +39,7 @@ public func when<A: Thenable, B: Thenable>(
     resolved a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>)> { whenAllResolved(a, b, file: file, line: line) }
 
-/// Waits until three have settled, of whatever types; see the form for any number.
+/// Waits until three thenables of any types have settled; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -48,7 +49,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable>(
     whenAllResolved(a, b, c, file: file, line: line)
 }
 
-/// Waits until four have settled, of whatever types; see the form for any number.
+/// Waits until four thenables of any types have settled; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -58,7 +59,7 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
     whenAllResolved(a, b, c, d, file: file, line: line)
 }
 
-/// Waits until five have settled, of whatever types; see the form for any number.
+/// Waits until five thenables of any types have settled; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -71,21 +72,21 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable
     )
 > { whenAllResolved(a, b, c, d, e, file: file, line: line) }
 
-/// Waits for two guarantees, of whatever types; see the form for any number.
+/// Waits for two guarantees of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B>(
     guarantees a: Guarantee<A>, _ b: Guarantee<B>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(A, B)> { whenAllGuarantees(a, b, file: file, line: line) }
 
-/// Waits for three guarantees, of whatever types; see the form for any number.
+/// Waits for three guarantees of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C>(
     guarantees a: Guarantee<A>, _ b: Guarantee<B>, _ c: Guarantee<C>, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(A, B, C)> { whenAllGuarantees(a, b, c, file: file, line: line) }
 
-/// Waits for four guarantees, of whatever types; see the form for any number.
+/// Waits for four guarantees of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C, D>(
@@ -93,7 +94,7 @@ public func when<A, B, C, D>(
     line: UInt = #line
 ) -> Guarantee<(A, B, C, D)> { whenAllGuarantees(a, b, c, d, file: file, line: line) }
 
-/// Waits for five guarantees, of whatever types; see the form for any number.
+/// Waits for five guarantees of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C, D, E>(
@@ -101,19 +102,19 @@ public func when<A, B, C, D, E>(
     file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(A, B, C, D, E)> { whenAllGuarantees(a, b, c, d, e, file: file, line: line) }
 
-/// The form for any number: here it is the only one that fits.
+/// Calls the form of `when(fulfilled:)` for any number. Here no other form matches.
 @inlinable
 func whenAll<each Each: Thenable>(
     _ one: repeat each Each, file: StaticString, line: UInt
 ) -> Promise<(repeat (each Each).T)> { when(fulfilled: repeat each one, file: file, line: line) }
 
-/// Likewise.
+/// Calls the form of `when(resolved:)` for any number. Here no other form matches.
 @inlinable
 func whenAllResolved<each Each: Thenable>(
     _ one: repeat each Each, file: StaticString, line: UInt
 ) -> Guarantee<(repeat Result<(each Each).T, any Error>)> { when(resolved: repeat each one, file: file, line: line) }
 
-/// Likewise.
+/// Calls the form of `when(guarantees:)` for any number. Here no other form matches.
 @inlinable
 func whenAllGuarantees<each T>(
     _ one: repeat Guarantee<each T>, file: StaticString, line: UInt

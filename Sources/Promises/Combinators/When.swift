@@ -1,8 +1,13 @@
-/// Waits for all and collects their values in the order given; an empty list is fulfilled at once.
+/// Waits until all thenables are fulfilled and collects their values in the order of the list. An empty list is
+/// fulfilled immediately.
 ///
-/// The first rejection rejects the result with that error at once; the others run on, and what becomes of them is
-/// not reported. If several are rejected already, the first in the list counts. Cancelling the result cancels those that
-/// nobody else waits for.
+/// ```swift
+/// when(fulfilled: urls.map { fetch($0) }).done { pages in print(pages.count) }
+/// ```
+///
+/// The first rejection rejects the result with that error immediately. The other thenables continue, and their outcomes
+/// are not reported. If several are already rejected, the first one in the list counts. Cancelling the result cancels
+/// the thenables that no other handler waits for.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
@@ -12,7 +17,7 @@ public func when<Each: Thenable>(
     return Promise(FanInCore.values(of: thenables).traced(root: "when", Promise<[Each.T]>.self, file, line))
 }
 
-/// Waits for all that a sequence has, which is gone through once, at once; see the form with an array.
+/// Waits for every promise of a sequence. The sequence is iterated once, immediately. See the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
@@ -21,7 +26,7 @@ public func when<Each: Sequence>(
     when(fulfilled: Array(thenables), file: file, line: line)
 }
 
-/// Waits for all; see the form with values.
+/// Waits until all thenables are fulfilled; see the form with values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -32,7 +37,7 @@ public func when<Each: Thenable>(
     return Promise(FanInCore.end(of: thenables).traced(root: "when", Promise<Void>.self, file, line))
 }
 
-/// Waits for all; see the form with values.
+/// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -40,7 +45,7 @@ public func when(
     fulfilled thenables: [any Thenable<Void>], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
-/// Waits for all, promises and guarantees of Void; see the form with values.
+/// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -48,15 +53,17 @@ public func when(
     fulfilled thenables: any Thenable<Void>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
-/// Waits for all, promises and guarantees of one value type; see the form with an array of one type.
+/// Waits until all promises and guarantees of one value type are fulfilled; see the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
     fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[T]> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
-/// Waits for all, of whatever types, which are lost: for a list that is put together at run time. See the form with an
-/// array of one type, and that without an array, which keeps the types.
+/// Waits until all thenables of any types are fulfilled, and collects their values as `Any`: for a list that is made at
+/// run time.
+///
+/// See also the form with an array of one type, and the form without an array, which preserves the types.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -77,13 +84,13 @@ public func when(
     return Promise(result.traced(root: "when", Promise<[Any]>.self, file, line))
 }
 
-/// Waits for all, of whatever types, and gives their values as a tuple.
+/// Waits until all thenables of any types are fulfilled, and combines their values into a tuple.
 ///
 /// ```swift
 /// when(fulfilled: user, avatar).done { user, avatar in … }
 /// ```
 ///
-/// The first rejection rejects the result at once; the others run on. See the form with an array.
+/// The first rejection rejects the result immediately; the other thenables continue. See the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Each: Thenable>(
@@ -93,12 +100,12 @@ public func when<each Each: Thenable>(
     return Promise(result.traced(root: "when", Promise<(repeat (each Each).T)>.self, file, line))
 }
 
-/// The same promises and guarantees in one type.
+/// Converts promises and guarantees to one type.
 @inlinable
 func promises<T>(of thenables: [any Thenable<T>]) -> [Promise<T>] { thenables.map { $0.asPromise() } }
 
 extension FanInCore {
-    /// The values of all; there must be one.
+    /// Collects the values of all thenables. The list must not be empty.
     @inlinable
     static func values<Each: Thenable>(of thenables: [Each]) -> FanInCore {
         FanInCore(.all, thenables.count) { result, _ in
@@ -108,7 +115,7 @@ extension FanInCore {
         }.wait(for: thenables)
     }
 
-    /// That all have been fulfilled; there must be one.
+    /// Waits until all thenables are fulfilled, and has no value. The list must not be empty.
     @inlinable
     static func end<Each: Thenable>(of thenables: [Each]) -> FanInCore {
         FanInCore(.all, thenables.count) { result, _ in
@@ -118,7 +125,7 @@ extension FanInCore {
         }.wait(for: thenables)
     }
 
-    /// The values of all; it is settled if there is none.
+    /// Combines the values of all thenables into a tuple. Settled already if there are none.
     @inlinable
     static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> FanInCore {
         var count = 0

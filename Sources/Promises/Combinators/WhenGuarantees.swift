@@ -1,7 +1,8 @@
-/// Waits for all and collects their values in the order given; an empty list is fulfilled at once.
+/// Waits until all guarantees are fulfilled and collects their values in the order of the list. An empty list is
+/// fulfilled immediately.
 ///
-/// If one is abandoned or cancelled, the result is never fulfilled, and as a promise rejected likewise. Cancelling the
-/// result cancels those that nobody else waits for.
+/// If a guarantee is abandoned or cancelled, the result is never fulfilled; seen as a promise, it is rejected with that
+/// error. Cancelling the result cancels the guarantees that no other handler waits for.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -11,7 +12,7 @@ public func when<T>(
     return Guarantee(FanInCore.values(of: guarantees).traced(root: "when", Guarantee<[T]>.self, file, line))
 }
 
-/// Waits for all; see the form with values.
+/// Waits until all guarantees are fulfilled; see the form with values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -22,7 +23,7 @@ public func when(
     return Guarantee(FanInCore.end(of: guarantees).traced(root: "when", Guarantee<Void>.self, file, line))
 }
 
-/// Waits for all; see the form with values.
+/// Waits until all guarantees are fulfilled; see the form with values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -30,7 +31,8 @@ public func when(
     guarantees: Guarantee<Void>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> { when(guarantees: guarantees, file: file, line: line) }
 
-/// Waits for all, of whatever types, and gives their values as a tuple; see the form with an array.
+/// Waits until all guarantees of any types are fulfilled, and combines their values into a tuple; see the form with an
+/// array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each T>(

@@ -1,5 +1,5 @@
-/// Waits until all have settled, whichever way, and gives their outcomes in the order given; an empty list is fulfilled at
-/// once.
+/// Waits until all thenables have settled, and collects their outcomes in the order of the list. An empty list is
+/// fulfilled immediately.
 ///
 /// ```swift
 /// when(resolved: uploads).done { outcomes in
@@ -7,8 +7,8 @@
 /// }
 /// ```
 ///
-/// It cannot fail: errors are among the values, and their promises count as handled. Cancelling the result cancels those
-/// that nobody else waits for.
+/// The result cannot fail: the errors are part of its value, and count as handled. Cancelling the result cancels the
+/// thenables that no other handler waits for.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
@@ -24,7 +24,8 @@ public func when<Each: Thenable>(
     return Guarantee(core.traced(root: "when", Guarantee<[Result<Each.T, any Error>]>.self, file, line))
 }
 
-/// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
+/// Waits until every promise of a sequence has settled. The sequence is iterated once, immediately. See the form with
+/// an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
@@ -33,14 +34,14 @@ public func when<Each: Sequence>(
     when(resolved: Array(thenables), file: file, line: line)
 }
 
-/// Waits until all have settled, whichever way; see the form with an array.
+/// Waits until all thenables have settled; see the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     resolved thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<Each.T, any Error>]> { when(resolved: thenables, file: file, line: line) }
 
-/// Waits until all have settled, promises and guarantees of one value type; see the form with an array of one type.
+/// Waits until all promises and guarantees of one value type have settled; see the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -48,7 +49,7 @@ public func when<T>(
     resolved thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<T, any Error>]> { when(resolved: promises(of: thenables), file: file, line: line) }
 
-/// Waits until all have settled, of whatever types, and gives their outcomes as a tuple.
+/// Waits until all thenables of any types have settled, and combines their outcomes into a tuple.
 ///
 /// ```swift
 /// when(resolved: user, avatar).done { user, avatar in
@@ -56,7 +57,8 @@ public func when<T>(
 /// }
 /// ```
 ///
-/// Of several of one type an array is made, unless the context asks for a tuple, as a closure of several parameters does.
+/// Several thenables of one type give an array, unless the context requires a tuple, as a closure with several
+/// parameters does.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -89,11 +91,12 @@ public func when<each Each: Thenable>(
         result.traced(root: "when", Guarantee<(repeat Result<(each Each).T, any Error>)>.self, file, line))
 }
 
-/// Waits until all have settled, and gives their outcomes in the order given, unless every one is rejected: then so is
-/// the result, with `PromiseError.noWinner` and all errors, or `.cancelled` if that is what they all mean. An empty list is
-/// fulfilled at once.
+/// Waits until all thenables have settled, collects their outcomes in the order of the list, and rejects if every one
+/// is rejected. An empty list is fulfilled immediately.
 ///
-/// Cancelling the result cancels those that nobody else waits for.
+/// If all are rejected, the result is rejected with `PromiseError.noWinner`, which has all errors. If all errors mean
+/// "cancelled", the result is rejected with `PromiseError.cancelled`. Cancelling the result cancels the thenables that
+/// no other handler waits for.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
@@ -115,7 +118,8 @@ public func when<Each: Thenable>(
     return Promise(core.traced(root: "when", Promise<[Result<Each.T, any Error>]>.self, file, line))
 }
 
-/// Waits until all have settled that a sequence has, which is gone through once, at once; see the form with an array.
+/// Waits until every promise of a sequence has settled, and rejects if all are rejected. The sequence is iterated once,
+/// immediately. See the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
@@ -124,15 +128,15 @@ public func when<Each: Sequence>(
     when(notAllRejected: Array(thenables), file: file, line: line)
 }
 
-/// Waits until all have settled, and is rejected if every one is; see the form with an array.
+/// Waits until all thenables have settled, and rejects if every one is rejected; see the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     notAllRejected thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<Each.T, any Error>]> { when(notAllRejected: thenables, file: file, line: line) }
 
-/// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
-/// with an array of one type.
+/// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
+/// the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -140,8 +144,8 @@ public func when<T>(
     notAllRejected thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Result<T, any Error>]> { when(notAllRejected: promises(of: thenables), file: file, line: line) }
 
-/// Waits until all have settled, promises and guarantees of one value type, and is rejected if every one is; see the form
-/// with an array of one type.
+/// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
+/// the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
