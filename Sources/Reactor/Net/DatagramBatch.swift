@@ -1,13 +1,14 @@
 import CLinux
 import Glibc
 
-/// Room for the datagrams of one recvmmsg(2).
+/// The buffers for the datagrams of one recvmmsg(2).
 package final class DatagramBatch {
-    /// How many datagrams one call takes or gives at most.
+    /// The largest number of datagrams that one call receives or sends.
     package static var capacity: Int { 32 }
 
-    // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and the addresses, these to
-    // the bytes. The kernel writes them in `receive`; what it has written is read until the next one.
+    // Owned: allocated in init, freed in deinit, never moved. The headers point to the vectors and the addresses, and
+    // the vectors point to the bytes. The kernel writes all of them in `receive`; they are read until the next
+    // `receive`.
     private let headers = UnsafeMutablePointer<clinux_mmsghdr>.allocate(capacity: DatagramBatch.capacity)
     private let vectors = UnsafeMutablePointer<iovec>.allocate(capacity: DatagramBatch.capacity)
     private let addresses = UnsafeMutablePointer<sockaddr_storage>.allocate(capacity: DatagramBatch.capacity)
@@ -32,7 +33,7 @@ package final class DatagramBatch {
         bytes.deallocate()
     }
 
-    /// Answers as the kernel: how many have come, at most `limit`, or `-errno`.
+    /// Receives at most `limit` datagrams. Returns their number, or `-errno`, as the kernel does.
     package func receive(_ fd: CInt, upTo limit: Int, _ kernel: CountingSyscalls) -> Int {
         let count = min(limit, Self.capacity)
         for index in 0..<count {
@@ -47,7 +48,7 @@ package final class DatagramBatch {
         return kernel.receiveMessages(fd, headers, count)
     }
 
-    /// The bytes of one that has come, until the next `receive`.
+    /// The bytes of a received datagram, valid until the next `receive`.
     package func bytes(_ index: Int) -> UnsafeRawBufferPointer {
         let start = index * packetSize
         return UnsafeRawBufferPointer(rebasing: bytes[start..<start + min(Int(headers[index].count), packetSize)])
@@ -61,11 +62,11 @@ package final class DatagramBatch {
 
     // MARK: Sending
 
-    /// Sends one. Answers 1 or `-errno`.
+    /// Sends one datagram. Returns 1 or `-errno`.
     package static func send(
         _ bytes: UnsafeRawBufferPointer, to address: SocketAddress?, _ fd: CInt, _ kernel: CountingSyscalls
     ) -> Int {
-        // The kernel only reads through these, although sendmmsg(2) does not say so in its types.
+        // The kernel only reads through these pointers, although the types of sendmmsg(2) do not say so.
         var vector = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
         return withUnsafeMutablePointer(to: &vector) { vector in
             func send(_ name: UnsafePointer<sockaddr>?, _ length: socklen_t) -> Int {
@@ -80,12 +81,13 @@ package final class DatagramBatch {
         }
     }
 
-    /// Sends as many as one call takes. Answers how many the kernel has taken, or `-errno` if it refuses the first.
+    /// Sends as many datagrams as one call takes. Returns the number that the kernel has accepted, or `-errno` if it
+    /// refuses the first.
     package static func send(
         _ packets: some Collection<(bytes: [UInt8], address: SocketAddress?)>, _ fd: CInt, _ kernel: CountingSyscalls
     ) -> Int {
         let packets = Array(packets.prefix(capacity))
-        // Joined, so that one pointer reaches all.
+        // Joined, so that one pointer reaches all of them.
         var joined: [UInt8] = []
         joined.reserveCapacity(packets.reduce(0) { $0 + $1.bytes.count })
         for packet in packets { joined += packet.bytes }
@@ -113,7 +115,7 @@ package final class DatagramBatch {
                             message.header.msg_iov = vectors.baseAddress! + index
                             message.header.msg_iovlen = 1
                             if names[index].length > 0 {
-                                // The storage is the first member of the tuple, and so has its address.
+                                // The storage is the first member of the tuple, so it has the tuple's address.
                                 message.header.msg_name = UnsafeMutableRawPointer(names.baseAddress! + index)
                                 message.header.msg_namelen = names[index].length
                             }

@@ -1,16 +1,16 @@
-/// What the text of an address names: an address, or a host whose addresses are still to be looked up.
+/// The result of parsing the text of an address: an address, or a host name that is still to be looked up.
 package enum Endpoint: Hashable, Sendable {
     case address(SocketAddress)
     case host(String, port: UInt16)
 
-    /// Parses what `SocketAddress` takes, and `example.com:80`.
+    /// Parses every text that `SocketAddress` accepts, and also `example.com:80`.
     package init(_ text: String) throws(SocketAddress.ParseError) { try self.init(text, takesNames: true) }
 
     init(_ text: String, takesNames: Bool) throws(SocketAddress.ParseError) {
         func fail(_ reason: String) -> SocketAddress.ParseError {
             SocketAddress.ParseError(text: text, reason: reason)
         }
-        // By bytes throughout: a delimiter with a combining mark behind it is no character of its own.
+        // Bytes are compared throughout: a delimiter that a combining mark follows is not a `Character` of its own.
         if let name = text.rest(after: "unix:") {
             self = .address(try Self.unix(name))
             return
@@ -44,8 +44,9 @@ package enum Endpoint: Hashable, Sendable {
         return try SocketAddress(unixPath: String(name))
     }
 
-    /// Letters, digits, hyphens and underscores, in parts of at most 63 with dots between them, 253 in all; a dot may end it.
-    /// One whose last part is a number is no name: it was meant for an IPv4 address. See RFC 1123, 2.1.
+    /// Whether `name` is a host name: letters, digits, hyphens and underscores, in labels of at most 63 bytes with dots
+    /// between them, 253 bytes in all. It may end with a dot. If the last label is a number, the text was meant as an
+    /// IPv4 address and is not a name. See RFC 1123, 2.1.
     private static func isHostName(_ name: Substring) -> Bool {
         var parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         if parts.count > 1, parts.last?.isEmpty == true { parts.removeLast() }

@@ -1,13 +1,13 @@
 import CLinux
 import Glibc
 
-/// A socket that listens, and the file that it has made if its address is a path.
+/// A listening socket, and the file that it has created if its address is a path.
 package struct ListeningSocket {
     package let socket: Socket
     package let address: SocketAddress
     private var file: UnixFile?
 
-    /// Listens on `address`. `mode` are the permissions of the file, for a path only.
+    /// Listens on `address`. `mode` is the permissions of the file, and is allowed for a path only.
     package init(
         on address: SocketAddress, backlog: Int, mode: UInt32?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) {
@@ -18,17 +18,18 @@ package struct ListeningSocket {
         }
         var file: UnixFile?
         socket = try Socket(SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
-            // A restarted server must not wait for the last connections of its predecessor to leave TIME_WAIT.
+            // A restarted server must not wait until the last connections of its predecessor have left TIME_WAIT.
             if !address.isUnix { try socket.set(SOL_SOCKET, SO_REUSEADDR, CInt(1)) }
-            // Otherwise [::] would also take the IPv4 port, and a second listener there would fail.
+            // Otherwise [::] would also take the IPv4 port, and a second listener on that port would fail.
             if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
             try socket.apply(settings)
-            // From before the path is taken until there is a listener: in between it looks like one of a dead process.
+            // The lock is held from before the path is bound until the socket listens: in between, the path looks like
+            // one that a dead process has left behind.
             let lock = try UnixPathLock.take(for: address, kernel)
             defer { lock?.release() }
             file = try UnixFile.bind(socket, to: address, mayReplace: lock != nil)
             do throws(SystemError) {
-                // Nobody can connect before the socket listens, so nobody does before this.
+                // No client can connect before the socket listens, so the mode is set in time.
                 if let mode { try file?.setMode(mode) }
                 _ = try kernel.listen(socket.fd, CInt(clamping: backlog)).orThrow(.listen, name)
             } catch {
@@ -40,7 +41,8 @@ package struct ListeningSocket {
         self.address = address.isUnix ? address : socket.localAddress ?? address
     }
 
-    /// A socket that somebody else has made, and the caller gives away unless this throws. Its file, if there is one, stays.
+    /// Takes over a socket that the caller has opened. The caller still owns it if this throws. The socket's file, if
+    /// there is one, stays.
     package init(adopting fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let socket = Socket(fd, kernel)
         var isListening: CInt = 0
@@ -66,23 +68,24 @@ package struct ListeningSocket {
         self.address = address
     }
 
-    /// Closes the socket, and removes its file if that is still the one which it has made.
+    /// Closes the socket, and removes its file if the path still holds the file that the socket has created.
     package func close() {
-        // First the file: a client that finds it should find somebody.
+        // The file is removed first: a client that finds the file should find a listener.
         file?.remove()
         socket.kernel.close(socket.fd)
     }
 }
 
-/// The file of a Unix socket, as it was when the socket was bound.
+/// The file of a Unix socket, with its identity when the socket was bound.
 struct UnixFile {
     private let path: String
     private let address: SocketAddress
     private let identity: FileIdentity?
     private let kernel: CountingSyscalls
 
-    /// Binds `socket`; `nil` if `address` is not a path. A socket file without a listener is removed first, if
-    /// the path is locked: it is what a dead process has left behind.
+    /// Binds `socket`. If the path is locked, a socket file without a listener is removed first: a dead process has
+    /// left it behind.
+    /// - Returns: `nil` if `address` is not a path.
     static func bind(
         _ socket: Socket, to address: SocketAddress, mayReplace: Bool
     ) throws(SystemError) -> UnixFile? {
@@ -101,15 +104,17 @@ struct UnixFile {
         return UnixFile(path: path, address: address, identity: identity(path, kernel), kernel: kernel)
     }
 
-    /// Whether `path` is a socket at which nobody listens. A connect tells: who does listen sees a client that goes at once.
+    /// Whether `path` is a socket without a listener. A connect finds that out; a live listener sees a client that
+    /// disconnects at once.
     ///
-    /// Between the question and the removal another process may take the path, or begin to listen there. One that uses this
-    /// library is kept out by the lock; for others, which know none, asking twice what file it is leaves microseconds.
+    /// Between the check and the removal another process may bind the path, or begin to listen there. The lock keeps
+    /// out processes that use this library. Other processes know no lock; for them, comparing the file's identity
+    /// before and after the check leaves a window of microseconds.
     private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: CountingSyscalls) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
             let probe = try? Socket(SOCK_STREAM, for: address, kernel)
         else { return false }
-        // EAGAIN is a listener whose backlog is full, EPROTOTYPE a datagram socket: both are alive.
+        // EAGAIN means a listener whose backlog is full, EPROTOTYPE a datagram socket: both are alive.
         let answer = probe.startConnect(to: address)
         kernel.close(probe.fd)
         return answer == ECONNREFUSED && identity(path, kernel) == before
@@ -125,7 +130,7 @@ struct UnixFile {
         _ = try kernel.changeMode(path, mode).orThrow(.changeMode, address.description)
     }
 
-    /// If it is still the one that was made.
+    /// Removes the file, if the path still holds the file that was created.
     func remove() {
         if let identity, Self.identity(path, kernel) == identity { _ = kernel.unlink(path) }
     }

@@ -1,23 +1,23 @@
 import CLinux
 import Glibc
 
-/// Why a name has no addresses: what getaddrinfo(3) answered.
+/// The reason why a name has no addresses, as getaddrinfo(3) reports it.
 public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name.
     public let host: String
-    /// The code of getaddrinfo, for example `EAI_NONAME`.
+    /// The error code of getaddrinfo, for example `EAI_NONAME`.
     public let code: CInt
-    /// The `errno` where `code` is `EAI_SYSTEM`, otherwise 0.
+    /// The `errno` if `code` is `EAI_SYSTEM`, otherwise 0.
     public let systemCode: CInt
 
-    /// An error for `host`; for a lookup of your own.
+    /// Creates an error for `host`, for a lookup function of your own.
     public init(host: String, code: CInt, systemCode: CInt = 0) {
         self.host = host
         self.code = code
         self.systemCode = systemCode
     }
 
-    /// Whether another try may succeed: no server has answered.
+    /// Whether another attempt may succeed, because no server has answered.
     public var isTemporary: Bool { code == EAI_AGAIN }
 
     /// `look up example.invalid: Name or service not known`
@@ -28,12 +28,12 @@ public struct NameLookupError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension SocketAddress {
-    /// The addresses of `host` in the order in which the system prefers them (RFC 6724), with `port`. Blocks its thread,
-    /// perhaps for many seconds.
+    /// Returns the addresses of `host` with `port`, in the system's order of preference (RFC 6724). Blocks the calling
+    /// thread, possibly for many seconds.
     package static func lookUp(_ host: String, port: UInt16) throws(NameLookupError) -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
-        // Otherwise every address comes once for each kind of socket.
+        // Otherwise each address would appear once for each type of socket.
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, nil, &hints, &list)

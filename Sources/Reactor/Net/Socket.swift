@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Sockets as system calls: non-blocking, close-on-exec, and closed again on every error path.
+/// A socket and its system calls. Sockets are non-blocking and close-on-exec, and are closed again on every error path.
 package struct Socket {
     package let fd: CInt
     let kernel: CountingSyscalls
@@ -19,7 +19,7 @@ package struct Socket {
         self.init(CInt(number), kernel)
     }
 
-    /// Closes the socket again if `body` throws.
+    /// Calls `body`, and closes the socket if `body` throws.
     func orClosed(_ body: (Socket) throws(SystemError) -> Void) throws(SystemError) -> Socket {
         do throws(SystemError) { try body(self) } catch {
             kernel.close(fd)
@@ -32,7 +32,7 @@ package struct Socket {
         _ = try address.withSocketAddress { kernel.bind(fd, $0, $1) }.orThrow(.bind, address.description)
     }
 
-    /// A stream socket that has not begun to connect, bound to `source` if there is one.
+    /// Opens a stream socket that has not begun to connect, bound to `source` if that is given.
     package static func client(
         for address: SocketAddress, from source: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
@@ -42,7 +42,7 @@ package struct Socket {
         }
     }
 
-    /// A UDP socket, bound to `source` and connected to `peer` as far as there is one.
+    /// Opens a UDP socket. It is bound to `source` and connected to `peer` if these are given.
     package static func datagram(
         from source: SocketAddress?, to peer: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
@@ -51,7 +51,7 @@ package struct Socket {
         }
         if address.isUnix { throw SystemError(.bind, EAFNOSUPPORT, detail: "\(address) for UDP") }
         return try Socket(SOCK_DGRAM, for: address, kernel).orClosed { socket throws(SystemError) in
-            // As for listeners: [::] leaves the IPv4 port alone.
+            // As for listeners: [::] does not take the IPv4 port.
             if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
             try socket.apply(settings)
             if let source { try socket.bind(to: source) }
@@ -61,10 +61,11 @@ package struct Socket {
         }
     }
 
-    /// Sets out for `address`: the socket becomes writable when it is there, or when it has failed. Answers an errno, or 0.
+    /// Starts to connect to `address`. The socket becomes writable when it is connected or has failed. Returns an
+    /// errno, or 0.
     package func startConnect(to address: SocketAddress) -> CInt {
         let result = address.withSocketAddress { kernel.startConnect(fd, $0, $1) }
-        // An interrupted connect goes on by itself, just as one that was not waited for.
+        // An interrupted connect continues in the background, as a non-blocking one does.
         return result >= 0 || result == -Int(EINPROGRESS) || result == -Int(EINTR) ? 0 : CInt(-result)
     }
 
@@ -72,8 +73,8 @@ package struct Socket {
         _ = try kernel.setSocketOption(fd, level, name, value).orThrow(.setSocketOption)
     }
 
-    /// Small writes go out at once: a promise chain that waits for its peer must not wait for Nagle's timer as well.
-    /// An error is of no use to anybody: a connection that is gone says so when it is used.
+    /// Sends small writes at once: a promise chain that waits for its peer must not wait for Nagle's timer as well. An
+    /// error is ignored, since the next use of a broken connection reports it.
     package func setNoDelay() { _ = kernel.setSocketOption(fd, CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1)) }
 
     /// Makes `close` send a reset.
@@ -81,17 +82,17 @@ package struct Socket {
         _ = kernel.setSocketOption(fd, SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
     }
 
-    /// The error that the kernel holds for the socket. It tells it once: whoever asks must keep it.
+    /// Returns the pending error of the socket. The kernel reports it only once, so the caller must store it.
     package func takeError() -> CInt {
         var error: CInt = 0
         let result = kernel.getSocketOption(fd, SOL_SOCKET, SO_ERROR, &error)
         return result < 0 ? CInt(-result) : error
     }
 
-    /// How many bytes wait to be read. 0 if the kernel does not say.
+    /// The number of bytes that can be read; 0 if the kernel does not say.
     package var unreadBytes: Int { max(kernel.waitingBytes(fd, .incoming), 0) }
 
-    /// How many bytes that were sent the peer's kernel has not acknowledged. 0 if the kernel does not say.
+    /// The number of sent bytes that the peer's kernel has not acknowledged; 0 if the kernel does not say.
     package var unacknowledgedBytes: Int { max(kernel.waitingBytes(fd, .outgoing), 0) }
 
     package var localAddress: SocketAddress? {

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-// Addresses as the kernel keeps them.
+// Conversion of addresses to and from the kernel's format.
 
 extension SocketAddress {
     package var family: CInt {
@@ -34,7 +34,7 @@ extension SocketAddress {
             var raw = sockaddr_un()
             raw.sun_family = sa_family_t(AF_UNIX)
             let start = Self.startOfPath + (name.isAbstract ? 1 : 0)
-            // A name has at most 107 bytes, which leaves one for the zero before or behind it.
+            // A name has at most 107 bytes, which leaves one byte for the zero before or after it.
             withUnsafeMutableBytes(of: &raw) { $0[start...].copyBytes(from: name.bytes) }
             return Self.with(&raw, Self.startOfPath + 1 + name.bytes.count, body)
         }
@@ -48,12 +48,12 @@ extension SocketAddress {
         }
     }
 
-    /// Of the path within sockaddr_un.
+    /// The offset of the path in sockaddr_un.
     private static var startOfPath: Int { MemoryLayout<sa_family_t>.size }
 
-    /// `nil` for a family that is none of ours, and for a Unix socket without an address, which is what most clients have.
+    /// Fails for an unsupported family, and for a Unix socket without an address, as most clients have.
     ///
-    /// Zeros at the end of an abstract name are not seen: the storage does not say how long the name is.
+    /// Zeros at the end of an abstract name are lost: the storage does not contain the length of the name.
     package init?(_ storage: sockaddr_storage) {
         let parsed = withUnsafeBytes(of: storage) { bytes -> SocketAddress? in
             switch CInt(storage.ss_family) {
@@ -80,7 +80,7 @@ extension SocketAddress {
 
     private static func unixName(_ field: Slice<UnsafeRawBufferPointer>) -> UnixSocketPath? {
         if field.first != 0 {
-            // One without the zero that ends it fills the kernel's field, and could not be handed back.
+            // A path without a terminating zero fills the kernel's field and could not be passed back to the kernel.
             let name = UnixSocketPath(bytes: Array(field.prefix { $0 != 0 }), isAbstract: false)
             return name.bytes.count <= UnixSocketPath.capacity ? name : nil
         }

@@ -1,10 +1,11 @@
 import CLinux
 import Glibc
 
-/// Where a socket is: an IPv4 or IPv6 address with a port, or a Unix address, which is a path or an abstract name.
+/// The address of a socket: an IPv4 or IPv6 address with a port, or a Unix address, which is a path or an abstract
+/// name.
 public struct SocketAddress: Hashable, Sendable {
     enum Host: Hashable {
-        // Network byte order, as the kernel keeps them.
+        // In network byte order, as in the kernel's structures.
         case v4(UInt32)
         case v6(UInt64, UInt64, scope: UInt32)
         case unix(UnixSocketPath)
@@ -18,18 +19,18 @@ public struct SocketAddress: Hashable, Sendable {
         number = port
     }
 
-    /// The port, in this machine's byte order; 0 asks the kernel to pick one when bound. A Unix address has none: there it is
-    /// always 0, and setting it does nothing.
+    /// The port, in this machine's byte order. When a socket is bound to port 0, the kernel picks a port. The port of a
+    /// Unix address is always 0, and setting it has no effect.
     public var port: UInt16 {
         get { number }
         set { if !isUnix { number = newValue } }
     }
 
-    /// What is wrong with the text of an address.
+    /// An error in the text of an address.
     public struct ParseError: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The text.
+        /// The text that was parsed.
         public let text: String
-        /// What was wrong with it.
+        /// What is wrong with the text.
         public let reason: String
         /// `'1.2.3.4' is no address: the port is missing; write HOST:PORT`
         public var description: String { "'\(text)' is no address: \(reason)" }
@@ -37,9 +38,12 @@ public struct SocketAddress: Hashable, Sendable {
 
     // MARK: Making
 
-    /// Parses `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `localhost:7000`, which is 127.0.0.1,
-    /// `unix:/run/service.sock`, or `unix:@name` for an abstract name. Other host names are refused: nothing is looked up.
-    /// (A relative path that begins with an @ is written `unix:./@name`.)
+    /// Parses the text of an address. It does not look up names.
+    ///
+    /// It accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `localhost:7000`, which means 127.0.0.1,
+    /// `unix:/run/service.sock`, and `unix:@name` for an abstract name. It refuses all other host names. (Write a
+    /// relative path that begins with an @ as `unix:./@name`.)
+    /// - Throws: `ParseError`.
     public init(_ text: String) throws(ParseError) {
         guard case .address(let address) = try Endpoint(text, takesNames: false) else {
             throw ParseError(text: text, reason: "names are not looked up")
@@ -47,9 +51,9 @@ public struct SocketAddress: Hashable, Sendable {
         self = address
     }
 
-    /// The numeric address `host` (without brackets), or `localhost`; `nil` if it is neither.
+    /// Creates the address of a numeric `host` (without brackets) or of `localhost`. Returns `nil` for any other text.
     public init?(host: String, port: UInt16) {
-        // To C the text would end there.
+        // C functions would take the zero byte as the end of the text.
         guard !host.utf8.contains(0) else { return nil }
         var v4 = in_addr()
         if inet_pton(AF_INET, host == "localhost" ? "127.0.0.1" : host, &v4) == 1 {
@@ -70,11 +74,11 @@ public struct SocketAddress: Hashable, Sendable {
         self.init(host: .v6(high, low, scope: scope), port: port)
     }
 
-    /// The Unix address of the file `unixPath`, at most 107 bytes of UTF-8.
+    /// Creates the Unix address of the file `unixPath`, at most 107 bytes of UTF-8.
     public init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
 
-    /// The Unix address `name` in the kernel's abstract space, at most 107 bytes of UTF-8: it belongs to the network
-    /// namespace, has no file and no permissions, and is gone with its socket.
+    /// Creates the Unix address `name` in the kernel's abstract space, at most 107 bytes of UTF-8. Such a name belongs
+    /// to the network namespace, has no file and no permissions, and disappears when its socket is closed.
     public init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
 
     private init(unix name: String, isAbstract: Bool) throws(ParseError) {
@@ -85,7 +89,7 @@ public struct SocketAddress: Hashable, Sendable {
         self.init(host: .unix(UnixSocketPath(bytes: bytes, isAbstract: isAbstract)), port: 0)
     }
 
-    /// 127.0.0.1 with that port.
+    /// The address 127.0.0.1 with `port`.
     public static func loopback(port: UInt16) -> SocketAddress {
         SocketAddress(host: .v4(UInt32(0x7F00_0001).bigEndian), port: port)
     }
@@ -112,8 +116,8 @@ public struct SocketAddress: Hashable, Sendable {
         if case .unix(let name) = host, name.isAbstract { name.name } else { nil }
     }
 
-    /// The address without port and brackets, in its standard form: `127.0.0.1`, `::1`; of a Unix address what stands behind
-    /// `unix:`.
+    /// The address without port and brackets, in its standard form: `127.0.0.1`, `::1`. For a Unix address, the text
+    /// after `unix:`.
     public var hostText: String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
             switch host {
@@ -133,7 +137,7 @@ public struct SocketAddress: Hashable, Sendable {
 }
 
 extension SocketAddress: CustomStringConvertible {
-    /// `127.0.0.1:7000`, `[::1]:7000`, `unix:/run/service.sock`, `unix:@name`: what `init(_:)` takes.
+    /// The text that `init(_:)` parses: `127.0.0.1:7000`, `[::1]:7000`, `unix:/run/service.sock`, `unix:@name`.
     public var description: String {
         switch host {
         case .v4: "\(hostText):\(port)"

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A setting of a socket, with the type of its value: see socket(7), tcp(7), ip(7), ipv6(7).
+/// A socket option with the type of its value: see socket(7), tcp(7), ip(7), ipv6(7).
 ///
 /// ```swift
 /// try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -9,21 +9,21 @@ import Glibc
 /// let listener = try Listener.bind("0.0.0.0:80", options: [.set(.reusePort, to: true)])
 /// ```
 ///
-/// There is none for SO_LINGER: `Connection.close` waits for the peer without holding the thread, which that option would,
-/// and `abort` resets.
+/// There is no option for SO_LINGER: that option would block the thread. `Connection.close` waits for the peer without
+/// blocking, and `abort` sends a reset.
 public struct SocketOption<Value: Sendable>: Sendable {
     /// The kernel's name, for example `TCP_NODELAY`.
     public let name: String
     let level: CInt
     let number: CInt
-    /// `nil` for a value that the option cannot have.
+    /// Returns `nil` for a value that the option cannot have.
     let encode: @Sendable (Value) -> CInt?
     let decode: @Sendable (CInt) -> Value
-    /// What values it takes, for people.
+    /// The range of valid values, as text for error messages.
     let range: String
 }
 
-/// An option and the value that it is to have, for the `options` of what makes a socket: `.set(.reusePort, to: true)`.
+/// An option with a value, for the `options` argument of functions that open a socket: `.set(.reusePort, to: true)`.
 public struct SocketSetting: Sendable, CustomStringConvertible {
     /// `SO_REUSEPORT: true`
     public let description: String
@@ -32,31 +32,35 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
     let value: CInt?
     let range: String
 
-    /// `option` is to have `value`. One that it cannot have is refused, with `EINVAL`, when the socket is made.
+    /// Sets `option` to `value`. An invalid value is refused, with `EINVAL`, when the socket is opened.
     public static func set<Value>(_ option: SocketOption<Value>, to value: Value) -> SocketSetting {
         SocketSetting(
             description: "\(option.name): \(value)", level: option.level, number: option.number,
             value: option.encode(value), range: option.range)
     }
 
-    /// Whether it says what every new connection decides by itself, and so must be said again afterwards.
+    /// Whether this sets TCP_NODELAY. Every new connection sets that option itself, so the setting must be applied
+    /// again afterwards.
     package var isNoDelay: Bool { level == CInt(IPPROTO_TCP) && number == TCP_NODELAY }
 }
 
 extension SocketOption where Value == Bool {
-    /// Small writes go out at once; every connection starts so. TCP_NODELAY.
+    /// Small writes are sent at once. Every connection starts with this option. TCP_NODELAY.
     public static var noDelay: Self { flag("TCP_NODELAY", CInt(IPPROTO_TCP), TCP_NODELAY) }
-    /// The kernel probes a peer that is silent, and fails the connection if it stays so. SO_KEEPALIVE.
+    /// The kernel probes a silent peer, and fails the connection if the peer stays silent. SO_KEEPALIVE.
     public static var keepAlive: Self { flag("SO_KEEPALIVE", SOL_SOCKET, SO_KEEPALIVE) }
-    /// A port may be bound while connections of a predecessor still leave; every TCP listener has it. SO_REUSEADDR.
+    /// A port may be bound while connections of a predecessor are still closing. Every TCP listener has this option.
+    /// SO_REUSEADDR.
     public static var reuseAddress: Self { flag("SO_REUSEADDR", SOL_SOCKET, SO_REUSEADDR) }
-    /// Several sockets may be bound to one address, and the kernel spreads what comes. SO_REUSEPORT.
+    /// Several sockets may be bound to one address, and the kernel spreads clients or datagrams over them.
+    /// SO_REUSEPORT.
     public static var reusePort: Self { flag("SO_REUSEPORT", SOL_SOCKET, SO_REUSEPORT) }
-    /// An IPv6 socket leaves IPv4 alone; every IPv6 listener has it. Before binding only. IPV6_V6ONLY.
+    /// An IPv6 socket does not take the IPv4 port. Every IPv6 listener has this option. To be set before binding only.
+    /// IPV6_V6ONLY.
     public static var ipv6Only: Self { flag("IPV6_V6ONLY", CInt(IPPROTO_IPV6), IPV6_V6ONLY) }
     /// Datagrams may be sent to broadcast addresses. SO_BROADCAST.
     public static var broadcast: Self { flag("SO_BROADCAST", SOL_SOCKET, SO_BROADCAST) }
-    /// IPv4 multicast that this socket sends is seen on this machine too; the kernel's default. IP_MULTICAST_LOOP.
+    /// This machine receives the IPv4 multicast that the socket sends; the kernel's default. IP_MULTICAST_LOOP.
     public static var multicastLoop: Self { flag("IP_MULTICAST_LOOP", CInt(IPPROTO_IP), IP_MULTICAST_LOOP) }
 
     private static func flag(_ name: String, _ level: CInt, _ number: CInt) -> Self {
@@ -67,19 +71,19 @@ extension SocketOption where Value == Bool {
 }
 
 extension SocketOption where Value == Int {
-    /// How many bytes the kernel keeps of what has come: 1 at least. It doubles the number for its own bookkeeping, cuts it
-    /// to net.core.rmem_max, and gives back what it has made of it. SO_RCVBUF.
+    /// The size of the kernel's receive buffer in bytes, at least 1. The kernel cuts the number to net.core.rmem_max,
+    /// doubles it for its own bookkeeping, and returns the result when the option is read. SO_RCVBUF.
     public static var receiveBuffer: Self { count("SO_RCVBUF", SOL_SOCKET, SO_RCVBUF, 1...Int(CInt.max / 2)) }
-    /// The same for what is to go, and net.core.wmem_max. SO_SNDBUF.
+    /// The size of the kernel's send buffer in bytes, as for `receiveBuffer`, limited by net.core.wmem_max. SO_SNDBUF.
     public static var sendBuffer: Self { count("SO_SNDBUF", SOL_SOCKET, SO_SNDBUF, 1...Int(CInt.max / 2)) }
-    /// After how many probes without an answer a connection fails: 1 to 127. TCP_KEEPCNT.
+    /// The number of unanswered probes after which a connection fails: 1 to 127. TCP_KEEPCNT.
     public static var keepAliveCount: Self { count("TCP_KEEPCNT", CInt(IPPROTO_TCP), TCP_KEEPCNT, 1...127) }
-    /// A connection is writable while fewer bytes than this have not been sent yet: less waits in the kernel, where it can
-    /// not be taken back. 0 means no limit. TCP_NOTSENT_LOWAT.
+    /// A connection is writable while fewer bytes than this number are unsent. A low value keeps fewer bytes in the
+    /// kernel, where they cannot be taken back. 0 means no limit. TCP_NOTSENT_LOWAT.
     public static var notSentLowWater: Self {
         count("TCP_NOTSENT_LOWAT", CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, 0...Int(CInt.max))
     }
-    /// How many routers IPv4 multicast may pass: 0 to 255. IP_MULTICAST_TTL.
+    /// The number of routers that IPv4 multicast may pass: 0 to 255. IP_MULTICAST_TTL.
     public static var multicastTTL: Self {
         count("IP_MULTICAST_TTL", CInt(IPPROTO_IP), IP_MULTICAST_TTL, 0...255)
     }
@@ -92,12 +96,12 @@ extension SocketOption where Value == Int {
 }
 
 extension SocketOption where Value == Duration {
-    /// How long a peer is silent before the first probe, in seconds, rounded up: 1 to 32,767. TCP_KEEPIDLE.
+    /// The time that a peer is silent before the first probe, in seconds, rounded up: 1 to 32,767. TCP_KEEPIDLE.
     public static var keepAliveIdle: Self { seconds("TCP_KEEPIDLE", TCP_KEEPIDLE) }
     /// The time between probes, in seconds, rounded up: 1 to 32,767. TCP_KEEPINTVL.
     public static var keepAliveInterval: Self { seconds("TCP_KEEPINTVL", TCP_KEEPINTVL) }
-    /// How long what was sent may remain without an answer before the connection fails with `ETIMEDOUT`, in milliseconds, rounded
-    /// up; zero means as long as the kernel sees fit, some 15 minutes. TCP_USER_TIMEOUT.
+    /// The time that sent bytes may remain unacknowledged before the connection fails with `ETIMEDOUT`, in
+    /// milliseconds, rounded up. Zero selects the kernel's default, some 15 minutes. TCP_USER_TIMEOUT.
     public static var userTimeout: Self {
         let range = 0...Int64(CInt.max)
         return Self(
@@ -114,7 +118,7 @@ extension SocketOption where Value == Duration {
             range: "1 to 32767 seconds")
     }
 
-    /// `duration` in units of so many nanoseconds, rounded up; `nil` outside `range`.
+    /// `duration` in units of `unit` nanoseconds, rounded up; `nil` outside `range`.
     private static func units(_ duration: Duration, of unit: Int64, _ range: ClosedRange<Int64>) -> CInt? {
         guard duration >= .zero, duration <= .seconds(range.upperBound) else { return nil }
         let nanoseconds = duration.clampedNanoseconds
@@ -124,8 +128,8 @@ extension SocketOption where Value == Duration {
 }
 
 extension Socket {
-    /// - Throws: `SystemError` that names option and value: `EINVAL` for a value that the option cannot have, and what the kernel
-    ///   reports.
+    /// - Throws: `SystemError` that names option and value: `EINVAL` for a value that the option cannot have, or the
+    ///   kernel's error.
     package func apply(_ setting: SocketSetting) throws(SystemError) {
         guard let value = setting.value else {
             throw SystemError(.setSocketOption, EINVAL, detail: "\(setting), which takes \(setting.range)")

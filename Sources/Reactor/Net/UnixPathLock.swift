@@ -1,22 +1,23 @@
 import Glibc
 
-/// Keeps two servers that start at once from replacing each other's socket at a Unix path.
+/// Keeps two servers that start at the same time from replacing each other's socket at a Unix path.
 ///
-/// A socket that is bound and does not listen yet cannot be told from one that a dead process has left behind, and there is
-/// no call that removes a file only if it is the one that was judged. So a process that takes a path holds a lock meanwhile: flock(2) on a
-/// file beside it, `.NAME.reactor-lock`, which is made for that moment and removed again. The kernel releases the lock of a
-/// process that dies; the empty file that it leaves is taken over by the next one.
+/// A bound socket that does not listen yet looks like one that a dead process has left behind, and no system call
+/// removes a file only if it is the one that was examined. A process that takes a path therefore holds a lock
+/// meanwhile: flock(2) on a file next to it, `.NAME.reactor-lock`, which is created for that moment and removed again.
+/// The kernel releases the lock of a process that dies; the next process takes over the empty file that remains.
 struct UnixPathLock {
     private let path: String
     private let fd: CInt
     private let kernel: CountingSyscalls
 
-    /// `nil` if `address` is no path, or if the lock cannot be had since there can be no such file: then nothing may be
-    /// replaced, and bind(2) knows better what is wrong.
-    /// - Throws: `EADDRINUSE` of `bind` if another process has the lock: it is taking the path.
+    /// Takes the lock for `address`.
+    /// - Returns: `nil` if `address` is not a path, or if the lock file cannot be created. Nothing may be replaced
+    ///   then, and bind(2) will report what is wrong.
+    /// - Throws: `EADDRINUSE` of `bind` if another process holds the lock, because it is taking the path.
     static func take(for address: SocketAddress, _ kernel: CountingSyscalls) throws(SystemError) -> UnixPathLock? {
         guard let path = address.unixPath.map(lockPath) else { return nil }
-        // Each further round has met a lock that was released, and its file removed, between two calls.
+        // Each further round has found a lock that was released, and its file removed, between two calls.
         for _ in 0..<16 {
             let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
             let result = kernel.open(path, flags, 0o600)
@@ -35,7 +36,7 @@ struct UnixPathLock {
         throw SystemError(.bind, EADDRINUSE, detail: "\(address), which another process is taking at this moment")
     }
 
-    /// In the folder of the socket: a process that may make a socket there may make this file too.
+    /// In the directory of the socket: a process that may create a socket there may create this file too.
     private static func lockPath(of path: String) -> String {
         let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex
         return "\(path[..<name]).\(path[name...]).reactor-lock"
@@ -43,7 +44,8 @@ struct UnixPathLock {
 
     private enum Verdict { case ours, removed, foreign }
 
-    /// What has been locked: the file that is there now, one that its holder has removed, or one that was never ours.
+    /// What has been locked: the file that is there now, a file that its holder has removed, or a file that is not a
+    /// lock file.
     private var verdict: Verdict {
         var (locked, present) = (stat(), stat())
         guard kernel.fileStatus(fd, &locked) >= 0, locked.st_mode & S_IFMT == S_IFREG, locked.st_size == 0 else {
@@ -54,7 +56,7 @@ struct UnixPathLock {
     }
 
     func release() {
-        // First the file, while no other process can hold its lock.
+        // The file is removed first, while no other process can hold its lock.
         _ = kernel.unlink(path)
         kernel.close(fd)
     }

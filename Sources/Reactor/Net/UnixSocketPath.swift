@@ -1,21 +1,21 @@
-/// Where a Unix socket is found: a path, or a name in the kernel's abstract space, which has no file.
+/// The name of a Unix socket: a path, or a name in the kernel's abstract space, which has no file.
 ///
-/// An object, so that an address of the common kinds stays three words: every connection keeps one.
+/// A class, so that an address of the common kinds stays three words: every connection stores one.
 final class UnixSocketPath: Hashable, Sendable {
-    /// The bytes of the path, or of the abstract name without the zero that stands before it in the kernel's form.
+    /// The bytes of the path, or of the abstract name without the zero that precedes it in the kernel's format.
     let bytes: [UInt8]
     let isAbstract: Bool
 
-    /// What sun_path holds beside the byte that ends a path, or begins an abstract name.
+    /// The size of sun_path without the byte that terminates a path or begins an abstract name.
     static var capacity: Int { 107 }
 
     init(bytes: [UInt8], isAbstract: Bool) {
-        // In text an @ begins an abstract name; this is the same file.
+        // In text, an @ begins an abstract name; with `./` the path names the same file.
         self.bytes = !isAbstract && bytes.first == UInt8(ascii: "@") ? Array("./".utf8) + bytes : bytes
         self.isAbstract = isAbstract
     }
 
-    /// Why `bytes` cannot be such a name; `nil` if they can.
+    /// The reason why `bytes` cannot be such a name; `nil` if they can.
     static func flaw(of bytes: [UInt8], isAbstract: Bool) -> String? {
         let kind = isAbstract ? "abstract name" : "path"
         if bytes.isEmpty { return "the \(kind) is empty" }
@@ -24,11 +24,11 @@ final class UnixSocketPath: Hashable, Sendable {
         return count <= capacity ? nil : "the \(kind) has \(count) bytes; a Unix address takes \(capacity)"
     }
 
-    /// As it stands behind `unix:`.
+    /// The text after `unix:`.
     var text: String { (isAbstract ? "@" : "") + name }
 
-    /// Without the mark of abstract names. Bytes that are no UTF-8, which only another program can have chosen, are shown as
-    /// U+FFFD; the kernel gets them as they are.
+    /// The name without the @ of abstract names. Bytes that are not UTF-8, which only another program can have chosen,
+    /// appear as U+FFFD; the kernel gets the original bytes.
     var name: String { String(decoding: bytes, as: UTF8.self) }
 
     static func == (one: UnixSocketPath, other: UnixSocketPath) -> Bool {
