@@ -4,12 +4,12 @@ import Synchronization
 
 /// How a child process has ended.
 public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
-    /// By itself, with this code; 0 says that all went well.
+    /// The child exited with this code; 0 means success.
     case exited(CInt)
-    /// By this signal.
+    /// This signal ended the child.
     case signaled(CInt)
-    /// Nobody knows: somebody else has taken its status, by a `wait` for whatever child or by ignoring SIGCHLD; or the loop
-    /// ended before the child.
+    /// The status is not known. Other code has taken it, with a `wait` for any child or by ignoring SIGCHLD, or the
+    /// loop ended before the child.
     case unknown
 
     /// Whether it exited with code 0.
@@ -26,9 +26,10 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension EventLoop {
-    /// Starts a child process, whose end this loop watches.
-    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is none; and of the calls
-    ///   that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before there is a child.
+    /// Starts a child process. This loop watches for its end.
+    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is not open; and
+    ///   errors of the calls that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before
+    ///   there is a child.
     package func spawn(_ plan: SpawnRequest) throws(SystemError) -> Child {
         assertOwner()
         if let flaw = plan.flaw { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(flaw)") }
@@ -60,13 +61,15 @@ extension EventLoop {
     }
 }
 
-/// A child process and the watch of its end: by a pidfd, or where there is none by SIGCHLD. It is asked for by its own
-/// descriptor or number, never by "any child", so that those of the host are left to the host.
+/// A child process and the watch of its end: by a pidfd, or by SIGCHLD where there is no pidfd. The child is waited for
+/// by its own pidfd or process number, never as "any child", so that children of the host program are left to the host
+/// program.
 package final class Child: ReadinessHandler {
     package let process: pid_t
-    /// How it has ended, once that is known. It has been reaped then.
+    /// How the child has ended, or `nil` if that is not known yet. A child with a status has been reaped, unless the
+    /// status is `unknown`.
     package private(set) var status: ChildExitStatus?
-    /// Called once, with the status; not in the call that makes the child.
+    /// Called once, with the status; never within the call that creates the child.
     package var onExit: ((ChildExitStatus) -> Void)?
     private let program: String
     package let hasOwnGroup: Bool
@@ -81,16 +84,17 @@ package final class Child: ReadinessHandler {
         self.loop = loop
     }
 
-    /// Sends it a signal; to its whole group, if it has one of its own and that is asked for.
+    /// Sends the child a signal. With `wholeGroup`, sends it to the child's process group, which must be the child's
+    /// own.
     package func kill(_ signal: CInt, wholeGroup: Bool) throws(SystemError) {
-        // Reaped, its number may be another's by now.
+        // Once the child is reaped, its number may belong to another process.
         guard status == nil else { throw SystemError(.kill, ESRCH, detail: "\(label) has ended") }
         if wholeGroup && !hasOwnGroup { throw SystemError(.kill, EINVAL, detail: "\(label) has no group of its own") }
         let result = wholeGroup ? loop.kernel.kill(-1, -process, signal) : loop.kernel.kill(pidfd, process, signal)
         _ = try result.orThrow(.kill, label)
     }
 
-    /// Whether it keeps the loop alive.
+    /// Sets whether the child keeps the loop alive.
     package func setReferenced(_ isReferenced: Bool) {
         guard status == nil, !loop.hasEnded else { return }
         if pidfd >= 0 {
@@ -106,12 +110,13 @@ package final class Child: ReadinessHandler {
 
     // MARK: The watch
 
-    /// False if there is no pidfd to be had.
+    /// Returns false if no pidfd can be had.
     fileprivate func watchByPidfd() -> Bool {
         let fd = loop.kernel.pidfdOpen(process)
         guard fd >= 0 else { return false }
         pidfd = CInt(fd)
-        // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
+        // A watch of a descriptor that was closed before it was cancelled may have left a registration under this
+        // number.
         loop.forget(pidfd)
         do throws(SystemError) { try loop.setInterest(.reading, of: pidfd, handler: self) } catch {
             loop.kernel.close(pidfd)
@@ -124,7 +129,7 @@ package final class Child: ReadinessHandler {
     package func descriptorIsReady(_ ready: Interest) {
         check()
         guard status == nil, pidfd >= 0 else { return }
-        // It has ended, but is not ours to reap yet: a debugger that follows it comes first.
+        // The child has ended, but this process cannot reap it yet: a debugger that traces the child comes first.
         loop.noteFutileReadiness(of: pidfd, progress: 0, SystemError(.waitid, EAGAIN, detail: label))
         try? loop.setInterest(.reading, of: pidfd, handler: self)
     }
@@ -154,7 +159,7 @@ package final class Child: ReadinessHandler {
     }
 }
 
-/// The job that looks once whether a child has ended.
+/// The job that checks once whether a child has ended.
 private final class InitialCheckJob: Job {
     private let child: Child
 
@@ -168,8 +173,8 @@ private final class InitialCheckJob: Job {
     override var isReportedUndelivered: Bool { false }
 }
 
-/// What the watch of a child takes, made sure of before the child is started: a pidfd, in whose place one of this process
-/// stands so long, or where there are none the watch of SIGCHLD.
+/// The resources that the watch of a child needs, acquired before the child is started: a pidfd, for which a pidfd of
+/// this process is a placeholder, or the watch of SIGCHLD where there are no pidfds.
 private final class ChildWatch {
     private let loop: EventLoop
     private let keeper = ChildRetainer()
@@ -182,7 +187,7 @@ private final class ChildWatch {
         if result >= 0 {
             placeholder = CInt(result)
         } else {
-            // An old kernel, one that forbids it, or no descriptor to be had.
+            // The kernel is old or forbids the call, or no descriptor can be had.
             try watchSignal()
         }
     }
@@ -196,12 +201,12 @@ private final class ChildWatch {
         placeholder = -1
     }
 
-    /// The child has been started. Another thread may have taken the place of its pidfd; if then even SIGCHLD cannot be
-    /// watched, the child is killed.
+    /// Watches the child, which has been started. Another thread may have taken the descriptor that the placeholder
+    /// freed; if SIGCHLD cannot be watched either, the child is killed.
     func begin(_ child: Child) throws(SystemError) {
         dropPlaceholder()
         if signalWatch == nil, child.watchByPidfd() { return }
-        // From here on it ends with the keeper, whose closure the loop holds.
+        // From here on the retainer keeps the child, and the loop holds the retainer through the closure of the watch.
         keeper.child = child
         do throws(SystemError) { try watchSignal() } catch {
             _ = loop.kernel.kill(-1, child.process, SIGKILL)
@@ -210,18 +215,18 @@ private final class ChildWatch {
             throw error
         }
         child.signalWatch = signalWatch.take()
-        // It may have ended before there was a watch.
+        // The child may have ended before the watch began.
         loop.enqueue(InitialCheckJob(child))
     }
 
-    /// Gives up what no child has taken over.
+    /// Releases the resources that no child has taken over.
     func end() {
         dropPlaceholder()
         signalWatch?.cancel()
     }
 }
 
-/// Held by the watch of SIGCHLD alone: its end is that of the loop, unless the child has ended before.
+/// Retains a child for the watch of SIGCHLD only. It is released with the loop, unless the child has ended before.
 private final class ChildRetainer {
     var child: Child?
 

@@ -1,37 +1,38 @@
 import CLinux
 import Glibc
 
-/// What systemd, or another service manager that speaks its protocols, has to say to this process and wants to hear from it.
-/// Without one all of this does nothing. See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
+/// The protocols of systemd and compatible service managers: notifications, passed descriptors, and the watchdog.
+/// Without a service manager, all of this does nothing. See sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3).
 public enum ServiceManager {
-    /// Something to tell the service manager. A text of your own is sent as it stands: `"EXTEND_TIMEOUT_USEC=5000000"`.
+    /// A notification for the service manager. A text of your own is sent unchanged: `"EXTEND_TIMEOUT_USEC=5000000"`.
     public struct State: Hashable, Sendable, ExpressibleByStringLiteral {
-        /// As it is sent: `READY=1`.
+        /// The text that is sent: `READY=1`.
         public let text: String
 
-        /// A state of your own.
+        /// Creates a notification with a text of your own.
         public init(_ text: String) { self.text = text }
-        /// A state of your own.
+        /// Creates a notification with a text of your own.
         public init(stringLiteral text: String) { self.text = text }
 
-        /// The service is up.
+        /// The service has started.
         public static var ready: State { "READY=1" }
-        /// The service is going down.
+        /// The service is stopping.
         public static var stopping: State { "STOPPING=1" }
         /// The service is alive; see `watchdogInterval`.
         public static var watchdog: State { "WATCHDOG=1" }
-        /// A line for people; line breaks become spaces.
+        /// A status line for human readers. Line breaks are replaced by spaces.
         public static func status(_ text: String) -> State {
             State("STATUS=" + String(text.map { $0.isNewline ? " " : $0 }))
         }
-        /// Another process is the service's main one.
+        /// The main process of the service is another one.
         public static func mainProcess(_ id: pid_t) -> State { State("MAINPID=\(id)") }
     }
 
-    /// Tells the service manager, with one datagram to the socket that NOTIFY_SOCKET names. Any thread; does not block.
+    /// Notifies the service manager, with one datagram to the socket that NOTIFY_SOCKET names. Any thread may call it;
+    /// it does not block.
     /// - Returns: false if there is no service manager.
-    /// - Throws: `SystemError`: `EINVAL` for a NOTIFY_SOCKET that is no Unix address, and what socket(2) and sendmmsg(2)
-    ///   report, such as `EAGAIN` if the manager does not keep up.
+    /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address; otherwise an error of socket(2) or
+    ///   sendmmsg(2), such as `EAGAIN` if the manager does not keep up.
     @discardableResult
     public static func notify(_ states: State...) throws(SystemError) -> Bool { try notify(states, .ofProcess) }
 
@@ -55,8 +56,8 @@ public enum ServiceManager {
         return true
     }
 
-    /// How often the service manager wants to hear `.watchdog`, or it will end this process; `nil` if it does not. Send it twice
-    /// as often.
+    /// The time within which the service manager expects `.watchdog`, or `nil` if it does not expect any. It ends this
+    /// process if the notification does not arrive in time, so send it twice as often.
     public static var watchdogInterval: Duration? { watchdogInterval(.ofProcess) }
 
     package static func watchdogInterval(_ environment: ServiceEnvironment) -> Duration? {
@@ -69,9 +70,10 @@ public enum ServiceManager {
 
     /// A descriptor that the service manager has opened for this process.
     public struct Descriptor: Hashable, Sendable {
-        /// The descriptor.
+        /// The number of the descriptor.
         public let number: CInt
-        /// The name that the service manager gave it, FileDescriptorName= of a socket unit; "unknown" without one.
+        /// The name that the service manager gave the descriptor: FileDescriptorName= of a socket unit, or "unknown"
+        /// without one.
         public let name: String
 
         package init(number: CInt, name: String) {
@@ -80,11 +82,11 @@ public enum ServiceManager {
         }
     }
 
-    /// The descriptors that were handed to this process, and to no other (LISTEN_PID), now close-on-exec. They are the same
-    /// at every call: whoever takes one over must not ask again.
-    /// - Parameter unsettingEnvironment: whether to remove the variables, so that children do not see them. The environment
-    ///   is the process's; no other thread may be reading it meanwhile.
-    /// - Throws: `SystemError` of `fcntl`: `EINVAL` for variables that make no sense, `EBADF` for a number that is not open.
+    /// Returns the descriptors that the service manager has passed to this process (LISTEN_PID), and makes them
+    /// close-on-exec. Each call returns the same descriptors, so do not call it again after taking one over.
+    /// - Parameter unsettingEnvironment: whether to remove the variables, so that child processes do not see them. The
+    ///   environment belongs to the whole process; no other thread may read it meanwhile.
+    /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open.
     public static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
         defer {
             if unsettingEnvironment {
@@ -118,7 +120,7 @@ public enum ServiceManager {
     }
 }
 
-/// What the service manager has put into the environment; a test has one of its own.
+/// The environment that the service manager has set; a test passes its own.
 package struct ServiceEnvironment {
     package let process: pid_t
     /// SD_LISTEN_FDS_START.

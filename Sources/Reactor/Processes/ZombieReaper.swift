@@ -1,13 +1,14 @@
 import Glibc
 import Synchronization
 
-/// Children whose loop has ended before them. They are reaped when the next child is started, on whatever loop, so that
-/// there are never more of them dead than were once alive.
+/// Children whose loop ended before they did. They are reaped when the next child is started, on any loop. The number
+/// of zombies therefore never exceeds the number of children that were once alive.
 enum ZombieReaper {
-    // Each with its pidfd, if it has one: should somebody else take the status, the number may be another child's.
+    // Each child has its pidfd, if it has one: if other code takes the status, the process number may be another
+    // child's.
     private static let children = Mutex<[(process: pid_t, pidfd: CInt)]>([])
 
-    /// Keeps a copy of the pidfd, if there is one: the loop closes what it has opened.
+    /// Keeps a copy of the pidfd, if there is one, since the loop closes its own.
     static func add(_ process: pid_t, pidfd: CInt) {
         var copy = -1
         if pidfd >= 0 { copy = CountingSyscalls().fileControl(pidfd, F_DUPFD_CLOEXEC, 3) }
@@ -33,13 +34,14 @@ enum ZombieReaper {
 }
 
 extension CountingSyscalls {
-    /// Reaps a child that has ended, asked for by its pidfd, or where that is -1 by its number; `nil` if it has not.
+    /// Reaps a child that has ended, identified by its pidfd, or by its process number if the pidfd is -1. Returns
+    /// `nil` if the child has not ended.
     func wait(_ process: pid_t, _ pidfd: CInt) -> ChildExitStatus? {
         var code: CInt = 0
         var value: CInt = 0
         var result = -Int(EINVAL)
         if pidfd >= 0 { result = wait(true, pidfd, &code, &value) }
-        // Linux 5.3 has pidfds and does not wait for them.
+        // Linux 5.3 has pidfds, but waitid does not accept them.
         if result == -Int(EINVAL) { result = wait(false, process, &code, &value) }
         if result == 0 { return nil }
         if result < 0 { return .unknown }

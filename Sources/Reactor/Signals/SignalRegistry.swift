@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// What a loop knows of its signals: the watches, and the door through which the signal handler reaches it.
+/// A loop's signals: its watches, and the slot through which the signal handler reaches the loop.
 struct LoopSignals {
     struct Handler {
         let id: Int
@@ -14,7 +14,7 @@ struct LoopSignals {
 
     private(set) var handlers: [Handler] = []
     private var lastID = 0
-    /// Watches whose signal has come and which have not been called yet, in the order of their calls.
+    /// Watches whose signal has arrived and which have not been called yet, in the order of their calls.
     private var arrived: [Handler] = []
     private var nextArrived = 0
     var door: SignalSlot?
@@ -23,7 +23,7 @@ struct LoopSignals {
 
     func contains(_ id: Int) -> Bool { handlers.contains { $0.id == id } }
 
-    /// The door must be open.
+    /// The slot must be open.
     mutating func add(
         _ signal: CInt, _ body: @escaping () -> Void, _ origin: CallSite
     ) throws(SystemError) -> Int {
@@ -35,7 +35,7 @@ struct LoopSignals {
         return lastID
     }
 
-    /// Answers the handler, for the caller to release when all is whole again.
+    /// Returns the removed handler, for the caller to release when the state is consistent again.
     mutating func remove(_ id: Int) -> Handler? {
         guard let index = handlers.firstIndex(where: { $0.id == id }) else { return nil }
         let removed = handlers.remove(at: index)
@@ -50,11 +50,11 @@ struct LoopSignals {
         handlers[index].isReferenced = isReferenced
     }
 
-    /// Whether a watch is still to be called for what has come.
+    /// Whether a watch is still to be called for a signal that has arrived.
     var hasArrived: Bool { nextArrived < arrived.count }
 
-    /// The next watch to call, and whether there may be more. One by one, and kept here meanwhile: a turn inside the handler
-    /// delivers the rest.
+    /// The next watch to call, or `nil`. Watches are taken one by one and the others stay here, so that a turn inside
+    /// the handler delivers the rest.
     mutating func takeNext() -> Handler? {
         let pending = door?.pending.exchange(0, ordering: .acquiring) ?? 0
         if pending != 0 { arrived += handlers.filter { pending & SignalRegistry.bit($0.signal) != 0 } }
@@ -65,13 +65,13 @@ struct LoopSignals {
                 arrived = []
                 nextArrived = 0
             }
-            // A handler before it may have cancelled it.
+            // A handler before it may have cancelled this watch.
             if contains(next.id) { return next }
         }
         return nil
     }
 
-    /// Forgets what has come; for the caller to release.
+    /// Forgets the signals that have arrived. Returns their watches, for the caller to release.
     mutating func forgetArrived() -> [Handler] {
         defer {
             arrived = []
@@ -81,32 +81,33 @@ struct LoopSignals {
     }
 }
 
-/// What the C signal handler may touch for one loop: atomics, and a descriptor that outlives every call of it.
+/// The state of one loop that the C signal handler may access: atomics, and a descriptor that outlives every run of the
+/// handler.
 final class SignalSlot: Sendable {
-    // Signals this loop waits for, those that have come, and the eventfd to write (−1: the door is free).
+    // The signals that this loop waits for, those that have arrived, and the eventfd to write (−1: the slot is free).
     let wanted = Atomic<UInt64>(0)
     let pending = Atomic<UInt64>(0)
     let descriptor = Atomic<CInt>(-1)
-    // Of the process that has opened the door. In a forked child the descriptor is the parent's, which a signal to the child
-    // must not wake.
+    // The fork generation of the process that has opened the slot. In a forked child the descriptor is the parent's,
+    // and a signal to the child must not wake the parent.
     let generation = Atomic<CInt>(0)
 
     var isOfThisProcess: Bool { generation.load(ordering: .relaxed) == ForkDetector.generation }
 }
 
-/// The process's signal actions, and which loops want to know.
+/// The process's signal actions, and the loops that watch each signal.
 ///
 /// The handler that the kernel calls runs on any thread at any instruction, so it only reads a fixed table of
 /// atomics, sets a bit, and writes an eventfd: all of it async-signal-safe (signal-safety(7)).
 enum SignalRegistry {
-    // nonisolated(unsafe): allocated once, never moved or freed; all that is reachable through it is atomic.
+    // nonisolated(unsafe): allocated once, never moved or freed; everything that is reachable through it is atomic.
     nonisolated(unsafe) private static let doors: UnsafeMutableBufferPointer<SignalSlot> = {
         let doors = UnsafeMutableBufferPointer<SignalSlot>.allocate(capacity: count)
         for index in 0..<count { doors.initializeElement(at: index, to: SignalSlot()) }
         return doors
     }()
     private static var count: Int { 64 }
-    // Handlers that are running at this moment, on any thread: a door is closed only when there is none.
+    // The number of signal handlers that are running now, on any thread: a slot is closed only when there are none.
     private static let running = Atomic<Int>(0)
     private static let previous = Mutex<[CInt: sigaction]>([:])
 
@@ -115,7 +116,7 @@ enum SignalRegistry {
     static func open(_ fd: CInt) throws(SystemError) -> SignalSlot {
         for door in doors {
             if door.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
-                // Before anything is wanted, and so before a handler asks.
+                // Stored before the slot wants any signal, and so before a handler reads it.
                 door.generation.store(ForkDetector.generation, ordering: .relaxed)
                 return door
             }
@@ -123,12 +124,12 @@ enum SignalRegistry {
         throw SystemError(.sigaction, ENOSPC, detail: "\(count) loops watch signals already, which is the limit")
     }
 
-    /// Answers the door's descriptor, which no handler can write any more.
+    /// Closes the slot and returns its descriptor, which no signal handler can write any more.
     static func close(_ door: SignalSlot) -> CInt {
         door.wanted.store(0, ordering: .sequentiallyConsistent)
-        // A handler on another thread that saw the door open is between two instructions and ends soon; one on this
-        // thread has ended, since it interrupted us.
-        // (In a forked child there is no other thread, only its count.)
+        // A handler on another thread that saw the slot open is between two instructions and ends soon. A handler on
+        // this thread has ended, since it interrupted this thread. (A forked child has no other thread, only their
+        // count.)
         while running.load(ordering: .sequentiallyConsistent) != 0 && door.isOfThisProcess { sched_yield() }
         door.pending.store(0, ordering: .relaxed)
         return door.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
@@ -165,7 +166,7 @@ enum SignalRegistry {
         }
     }
 
-    /// Called by the kernel, on whichever thread it chose.
+    /// Called by the kernel, on a thread that it chooses.
     private static func handle(_ signal: CInt) {
         let savedErrno = errno
         running.add(1, ordering: .sequentiallyConsistent)
@@ -174,8 +175,9 @@ enum SignalRegistry {
         errno = savedErrno
     }
 
-    /// Index by index, over a pointer: an iterator could make the runtime build metadata, under a lock, in the
-    /// middle of a signal. `subscribe` runs it once with no bits so that nothing here is ever done for the first time.
+    /// Iterates by index, over a pointer: an iterator could make the runtime build metadata, under a lock, in the
+    /// middle of a signal. `subscribe` calls this once without bits, so that a signal handler is never the first to run
+    /// any of it.
     private static func notify(_ bits: UInt64) {
         let doors = doors.baseAddress!
         var index = 0
@@ -187,7 +189,7 @@ enum SignalRegistry {
             }
             door.pending.bitwiseOr(bits, ordering: .acquiringAndReleasing)
             var one: UInt64 = 1
-            // EAGAIN would mean that the counter is full, and then the loop is awake already.
+            // EAGAIN would mean that the counter is full, and then the loop has been woken already.
             _ = write(door.descriptor.load(ordering: .acquiring), &one, 8)
         }
     }

@@ -3,14 +3,14 @@ import Glibc
 extension EventLoop {
     /// Calls `handler` on this loop after the process has received `signal`.
     ///
-    /// Signals that come in quick succession may be reported once, as the kernel itself merges them. Several
-    /// watches, also on several loops, may stand for one signal. The first replaces the process's action, by
-    /// sigaction(2) with SA_RESTART; the end of the last puts the previous action back. The watch keeps the loop
-    /// alive unless it is unreferenced.
+    /// Signals in quick succession may be reported once, as the kernel itself merges them. Several watches, also on
+    /// several loops, may watch one signal. The first watch replaces the process's action, by sigaction(2) with
+    /// SA_RESTART; the end of the last watch restores the previous action. The watch keeps the loop alive unless it is
+    /// unreferenced.
     ///
-    /// - Throws: `SystemError` of `sigaction`: `EINVAL` for a number that is no signal, or for SIGKILL and SIGSTOP, which
-    ///   nobody can catch, `ENOSPC` if 64 other loops of the process watch signals or wait for children without pidfds; and of
-    ///   the calls that open the loop's own descriptors.
+    /// - Throws: `SystemError` of `sigaction`: `EINVAL` for an invalid number, and for SIGKILL and SIGSTOP, which
+    ///   cannot be caught; `ENOSPC` if 64 other loops of the process watch signals or wait for children without pidfds.
+    ///   Also errors of the calls that open the loop's own descriptors.
     public func onSignal(
         _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) throws(SystemError) -> SignalWatch {
@@ -19,20 +19,20 @@ extension EventLoop {
         return SignalWatch(loop: self, id: try signals.add(signal, handler, CallSite(file, line)))
     }
 
-    /// A standing watch of a signal. Letting go of it does not end it; `cancel()` does.
+    /// A handle to a signal watch. Releasing the handle does not end the watch; `cancel()` does.
     public struct SignalWatch {
         fileprivate let loop: EventLoop
         fileprivate let id: Int
 
-        /// Ends the watch and releases its handler; with the last watch of a signal the previous action of the
-        /// process is put back. A signal that is already on its way is not reported any more.
+        /// Ends the watch and releases its handler. The end of the last watch of a signal restores the previous action
+        /// of the process. A signal that is already on its way is not reported any more.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func cancel() {
             loop.requireOwner()
             _ = loop.signals.remove(id)
         }
 
-        /// Lets the loop end although this watch stands.
+        /// Lets the loop end even though this watch is active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() {
             loop.requireOwner()
