@@ -1,32 +1,32 @@
 import Reactor
 import Synchronization
 
-/// A task that waits for a promise, as the waiter in that promise's list.
+/// A task that waits for a promise, as a waiter in the list of that promise.
 ///
-/// It is an executor too, which the task goes to in order to wait: that of a `SuspensionActor`. It runs the task's one job when
-/// the wait has ended, and all that job does is to go back to where the task came from.
+/// It is also an executor, the one of a `SuspensionActor`: the task hops to it in order to wait. It runs the task's
+/// single job when the wait has ended. All that the job does is to return to where the task came from.
 ///
-/// Several may end the wait, of which one lets the task go: who settles the promise; who lets its waiters go since nobody
-/// will; who cancels the task. That one is decided by `phase`, so the job runs once.
-// @unchecked: as PromiseCore. `job` is written once, before `phase` says so (releasing), and read by the one that takes `phase` to
-// its end, or finds that it is there (acquiring).
+/// Three events can end the wait: the promise settles, its waiters are released because nothing can settle it any more,
+/// or the task is cancelled. `phase` decides which of them resumes the task, so the job runs exactly once.
+// @unchecked: as PromiseCore. `job` is written once, before `phase` publishes it (releasing). It is read by the thread
+// that moves `phase` to an end state, or that finds it there (acquiring).
 @usableFromInline
 final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private enum Phase {
-        /// The task has not come yet.
+        /// The task has not arrived yet.
         static var idle: UInt8 { 0 }
-        /// The task is here; the waiter is on its way into the promise's list.
+        /// The task has arrived; the waiter is being added to the promise's list.
         static var attaching: UInt8 { 1 }
-        /// It stands there, and may be withdrawn.
+        /// The waiter is in the list, and can be withdrawn.
         static var waiting: UInt8 { 2 }
-        /// How it ended: the promise has told us, or will not tell anybody. What it told is in `upstream`, owned.
+        /// Ended by the promise, which has settled or never will. What it reported is in `upstream`, owned.
         static var told: UInt8 { 3 }
-        /// How it ended: the task was cancelled.
+        /// Ended by a cancellation of the task.
         static var cancelled: UInt8 { 4 }
     }
 
     private let phase = Atomic(Phase.idle)
-    // Whoever waits holds the promise meanwhile.
+    // The suspended caller retains the promise.
     private let promise: Unmanaged<PromiseCore>
     @exclusivity(unchecked) private var job: UnownedJob?
 
@@ -34,15 +34,16 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         self.promise = .passUnretained(promise)
         super.init(state: State.pending, loop: nil) { core, phase in
             unsafeDowncast(core, to: AwaitingTask.self).sourceDidSettle()
-            // The reference is ours. The outcome stays in `upstream` for the task, and goes with the waiter.
+            // The waiter owns this reference. The outcome stays in `upstream` for the task, and is released with the
+            // waiter.
             if case .run = phase { Unmanaged.passUnretained(core).release() }
         }
     }
 
-    // It has no payload: its drop resumes the task.
+    // There is no payload: dropping the operation resumes the task.
     override var dropsOnlyPayload: Bool { false }
 
-    /// Returns when the promise has settled, or nobody is left who could settle it.
+    /// Suspends until the promise has settled, or nothing is left that could settle it.
     @usableFromInline
     static func suspend(until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation) async
         -> AwaitingTask
@@ -52,14 +53,15 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         return waiter
     }
 
-    /// The same, or when the task is cancelled; the promise then is too, unless others wait for it.
+    /// Suspends until the promise has settled, nothing is left that could settle it, or the task is cancelled. In the
+    /// last case the promise is cancelled too, unless another handler waits for it.
     @usableFromInline
     static func suspendOrCancel(
         until promise: PromiseCore, _ isolation: isolated (any Actor)? = #isolation
     ) async -> AwaitingTask {
         let waiter = AwaitingTask(until: promise)
         await withTaskCancellationHandler {
-            // A closure that does not name the actor leaves it, for Swift's pool and back again.
+            // A closure that does not name the actor leaves it, for a round trip through Swift's pool.
             _ = isolation
             if waiter.isCancelled { return promise.cancelIfUnobserved() }
             await SuspensionActor(waiter).enter()
@@ -69,7 +71,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         return waiter
     }
 
-    /// What came of it. Once the task has gone on.
+    /// The outcome of the wait. Call it only after the task has resumed.
     @usableFromInline
     func outcome<T>() throws -> T {
         if isCancelled { throw CancellationError() }
@@ -77,33 +79,34 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         switch word & Upstream.mark {
         case Upstream.fulfilled: return Self.core(word).value(as: T.self)
         case Upstream.rejected: throw Self.core(word).error
-        // Let go without an outcome.
+        // Released without an outcome.
         default: throw PromiseError.abandoned
         }
     }
 
     private var isCancelled: Bool { phase.load(ordering: .acquiring) == Phase.cancelled }
 
-    // MARK: How it begins
+    // MARK: Begin
 
     private func begin(_ job: UnownedJob) {
         self.job = job
         if pass(from: Phase.idle, to: Phase.attaching) {
             promise._withUnsafeGuaranteedRef { $0.attach(self) }
             if pass(from: Phase.attaching, to: Phase.waiting) { return }
-            // It ended meanwhile. A cancellation has found nothing that could be withdrawn.
+            // The wait ended meanwhile. If a cancellation ended it, that found no waiter to withdraw.
             if isCancelled { withdrawAndCancel() }
         } else {
             cancelPromise()
         }
-        // Elsewhere: the task is about to leave this thread.
+        // On another thread: the task is about to leave this one.
         resumeElsewhere()
     }
 
-    // MARK: How it ends
+    // MARK: End
 
-    // The handler of a cancellation ends before the wait does, so the promise is there. Decided on its own loop: a read that is
-    // cancelled from elsewhere may just bring its bytes, and nobody would have them.
+    // Swift's cancellation handler returns before the wait ends, so the promise still exists. The promise's own loop
+    // decides: a read that is cancelled from another thread may be delivering its bytes at this moment, and they would
+    // be lost.
     private func cancel() {
         while true {
             let root = promise._withUnsafeGuaranteedRef { $0.root }
@@ -114,7 +117,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             var isLinked = false
             EventLoop.post(CancelledWait(self), toLoopAt: loop) {
                 isLinked = root.root !== root
-                // Otherwise it has settled, and we are told.
+                // Otherwise the promise has settled, and the waiter is notified.
                 return !isLinked && root.settled == nil
             }
             if !isLinked { return }
@@ -142,8 +145,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Ends the wait, if it has not ended; how far it had come is the answer. Who finds it `waiting` resumes the task; if it
-    /// had not come so far, `begin` does.
+    /// Ends the wait, unless it has ended, and returns the previous phase. A caller that gets `waiting` must resume the
+    /// task; in an earlier phase, `begin` resumes it.
     private func end(as end: UInt8) -> UInt8 {
         var seen = phase.load(ordering: .acquiring)
         while seen < Phase.told {
@@ -156,7 +159,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     }
 
     private func resume() {
-        // A thread that ends has lost what Swift's own pool needs to take a task from it.
+        // An ending thread no longer has what Swift's own pool needs to take over a task.
         if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { letGo() }
     }
 
@@ -164,15 +167,15 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         do { try Self.thread.dispatch { self.letGo() } } catch { letGo() }
     }
 
-    // Of its own: those of async bodies may all be held by somebody who waits for us.
+    // A thread of its own: the threads for async bodies may all be blocked by code that waits for this task.
     private static let thread = try! ThreadPool(name: "resuming", threads: 1, queueLimit: .max)
 
-    // As an executor of its own and not that of Swift's pool: on that one Swift would go on with the task right here, inside
-    // the call that settles.
+    // The job runs on this executor, and not on that of Swift's pool: there Swift would continue the task right here,
+    // inside the call that settles.
     private func letGo() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
-/// A cancellation on its way to the loop of the promise that is waited for.
+/// A cancellation on its way to the loop of the awaited promise.
 private final class CancelledWait: Job {
     private let waiter: AwaitingTask
 
@@ -187,10 +190,10 @@ private final class CancelledWait: Job {
 }
 
 extension AwaitingTask: SerialExecutor {
-    /// Called by Swift when the task comes.
+    /// Called by Swift when the task arrives.
     @usableFromInline
     func enqueue(_ job: consuming ExecutorJob) {
-        // The task may be over, and have let go of us, before this returns.
+        // The task may end and release this object before `begin` returns.
         retain()
         begin(UnownedJob(job))
         Unmanaged.passUnretained(self).release()
@@ -200,13 +203,14 @@ extension AwaitingTask: SerialExecutor {
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 }
 
-/// Where a task is while it waits: an actor whose executor is the waiter.
+/// The place of a task while it waits: an actor whose executor is the waiter.
 ///
-/// A continuation of Swift's would do, but resumes through Swift's pool, also a task of an actor on a loop: a thread of the
-/// pool is woken, only to hand the task on to the loop that has just settled the promise. That took four times as long.
+/// A Swift continuation would do, but it resumes through Swift's pool even for a task of an actor on a loop: a thread
+/// of the pool wakes only to pass the task on to the loop that has just settled the promise. That took four times as
+/// long.
 private actor SuspensionActor {
     private let waiter: AwaitingTask
-    /// Of the actor, so that Swift must go there to touch it.
+    /// State of the actor, so that Swift must hop to the actor to access it.
     private var hasEntered = false
     nonisolated var unownedExecutor: UnownedSerialExecutor { waiter.asUnownedSerialExecutor() }
 

@@ -2,21 +2,32 @@ import Reactor
 
 /// Drives this thread's loop until `promise` settles, and returns its value or throws its error.
 ///
-/// For synchronous tests, command-line tools, and the top of a program. Other handlers of the loop run meanwhile. It may be
-/// called inside a handler: events that the outer turn has fetched are then delivered here, once and in order, and
-/// the outer handler goes on afterwards. There is no blocking that does not drive the loop, so a promise that this loop
-/// is to settle is never starved by waiting for it.
+/// ```swift
+/// let page = try hang(fetch(url), timeout: .seconds(10))
+/// ```
 ///
-/// Two things are logged, each once for a line of code, and `hang` goes on waiting:
-/// - `LogEvent.hangDeadlock`, at once: the promise is settled by a handler further down this thread's stack, which cannot
-///   return before `hang` does.
-/// - `LogEvent.hangStalled`: for a second nothing on the loop could have settled the promise, and no dispatcher had a
-///   handler of this thread, so only another thread can. With a time-out it is logged when the time is up.
+/// `hang` is for synchronous tests, command-line tools, and the top level of a program. Other handlers of the loop run
+/// while it waits. `hang` may be called inside a handler: events that the outer turn has fetched are then delivered
+/// here, once and in order, and the outer handler continues afterwards. Because `hang` always drives the loop, waiting
+/// never starves a promise that this loop is to settle.
 ///
-/// - Parameter timeout: how long to wait, by the loop's clock; without it, for ever.
-/// - Throws: the promise's error; `PromiseError.timedOut`; `.loopEnded` if this loop is being stopped for good, see
-///   `EventLoop.spawn`; `SystemError` if the loop cannot open its descriptors, and with `ELOOP` if `hang` is called inside
-///   so many handlers that call it too that the thread's stack is nearly used.
+/// In two situations `hang` logs an event, once per line of code, and continues to wait:
+/// - `LogEvent.hangDeadlock`, immediately: the promise is settled by a handler further down this thread's stack, which
+///   cannot return before `hang` does.
+/// - `LogEvent.hangStalled`: for a second, nothing on the loop could have settled the promise, and no dispatcher had a
+///   handler of this thread. Only another thread can settle it. With a `timeout`, this is logged when the time limit
+///   expires.
+///
+/// - Parameters:
+///   - promise: the promise to wait for.
+///   - timeout: how long to wait, by the loop's clock; `nil` for no limit.
+/// - Returns: the value of the promise.
+/// - Throws:
+///   - the error of the promise;
+///   - `PromiseError.timedOut` if the time limit expires;
+///   - `PromiseError.loopEnded` if this loop is being stopped for good, see `EventLoop.spawn`;
+///   - `SystemError` if the loop cannot open its descriptors;
+///   - `SystemError` with `ELOOP` if calls of `hang` are nested so deeply that the thread's stack is nearly used up.
 @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
 @inlinable
 @discardableResult
@@ -33,11 +44,16 @@ public func hang<T>(
     }
 }
 
-/// Drives this thread's loop until `guarantee` is fulfilled; see the form for promises.
+/// Drives this thread's loop until `guarantee` is fulfilled, and returns its value; see the form for promises.
 ///
-/// Traps if the loop cannot open its descriptors, or the stack is nearly used, or the guarantee is abandoned or cancelled, or the other loop that it depends
-/// on has ended, since it has no error to say so with. For the same reason it goes on when this loop is being stopped: wait for
-/// `asPromise()` where that matters.
+/// This form has no error to throw. It therefore traps in these cases:
+/// - the loop cannot open its descriptors;
+/// - the stack is nearly used up;
+/// - the guarantee is abandoned or cancelled;
+/// - the guarantee depends on another loop, and that loop has ended.
+///
+/// For the same reason it continues to wait when this loop is being stopped. Where that matters, wait for
+/// `asPromise()`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -56,7 +72,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
     }
 }
 
-/// Drives this thread's loop until `guarantee` is fulfilled or the time-out has passed; see the form for promises.
+/// Drives this thread's loop until `guarantee` is fulfilled or the time limit expires; see the form for promises.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -67,7 +83,7 @@ public func hang<T>(
 }
 
 extension Thenable {
-    /// The same as `hang(self)`: there is no blocking here that does not drive the loop.
+    /// Drives this thread's loop until this promise settles, exactly as `hang(self)`.
     @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
     @inlinable
     @discardableResult
@@ -77,19 +93,19 @@ extension Thenable {
 }
 
 extension PromiseCore {
-    /// Turns until this core has settled; how, is the answer.
+    /// Turns the loop until this core has settled. Returns how it has settled.
     @usableFromInline
     func drive(
         _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: CallSite, endsWithLoop: Bool = true
     ) throws -> (core: Unmanaged<PromiseCore>, kind: UInt) {
-        // This thread's loop is there as long as the thread is in here.
+        // This thread's loop exists as long as the thread is in this call.
         let loop = EventLoop.unmanagedOfThisThread
         try loop._withUnsafeGuaranteedRef { try $0.checkStack() }
-        // What this thread's own handlers settle needs no waiting and no waking.
+        // A promise that this thread's own jobs settle needs no wait and no wake-up.
         loop._withUnsafeGuaranteedRef { $0.runReadyJobs() }
         if let settled { return settled }
-        // Another thread that settles the promise posts this to us, which ends our wait. The hang itself tells of a
-        // rejection, and may end before there is one.
+        // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does
+        // not mark a rejection as handled: the `hang` itself does, and may end before there is one.
         let wakeUp = loop._withUnsafeGuaranteedRef { WakeUp.take(on: $0) }
         wakeUp._withUnsafeGuaranteedRef { attach($0, .fromOpaque(wakeUp.toOpaque())) }
         defer { loop._withUnsafeGuaranteedRef { WakeUp.giveBack(wakeUp, to: $0) } }
@@ -100,7 +116,7 @@ extension PromiseCore {
         while true {
             if let settled { return settled }
             let isStuck = watch.isWatching && !loop._withUnsafeGuaranteedRef { $0.canWakeItself }
-            // With a time-out it is said when the time is up, and the timer, which is ours, has gone.
+            // With a time limit, the report is made when the limit expires and this call's own timer is gone.
             if isStuck && watch.isOver(isTimedOut: timer != nil) {
                 reportStuck(what, caller)
                 continue
@@ -117,14 +133,15 @@ extension PromiseCore {
     }
 }
 
-/// The waiter of a `hang`. Does nothing: that it comes is enough.
+/// The waiter of a `hang`. Its operation does nothing, because its arrival is enough.
 ///
-/// Once it has come, nothing refers to it any more, and the next `hang` of the thread takes it again.
-// @unchecked: as for PromiseCore. The flags belong to the loop's thread.
+/// After its arrival nothing refers to it, and the next `hang` of the thread reuses it.
+// @unchecked: as for PromiseCore. The flags are accessed only on the loop's thread.
 private final class WakeUp: PromiseCore, @unchecked Sendable {
-    // A waiter that only watches does not keep its loop by the count of those that wait; the settling thread posts to it.
-    // (A loop releases the one that it keeps when it ends.) `nil` once the waiter has been withdrawn: its place may stay in
-    // the list for long, and a settling thread that cannot take it any more does not look at its loop.
+    // Retains the loop, to which the settling thread posts: a waiter that only watches is not counted, and so does not
+    // retain its loop otherwise. (An ending loop releases the waiter that it keeps for reuse.) `nil` once the waiter
+    // has been withdrawn: its place may stay in the list for a long time, and a settling thread that can no longer take
+    // the waiter does not access its loop.
     @exclusivity(unchecked) private var eventLoop: EventLoop?
     @exclusivity(unchecked) private var isAwaited = true
     @exclusivity(unchecked) private var hasCome = false
@@ -136,7 +153,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         ) { _, _ in }
     }
 
-    /// One that waits for nothing yet, with a reference for the list that it will wait in.
+    /// A waiter that waits for nothing yet, with a reference for the list that it will wait in.
     static func take(on loop: EventLoop) -> Unmanaged<WakeUp> {
         guard let used = loop.takeSpareJob() else { return .passRetained(WakeUp(loop)) }
         // Nothing else is ever kept there.
@@ -148,12 +165,12 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
         return wakeUp
     }
 
-    /// The `hang` is over: keeps what has come, and leaves the rest to where it stands.
+    /// Ends the use by a `hang`: keeps a waiter that has arrived for reuse, and leaves any other in its list.
     static func giveBack(_ wakeUp: Unmanaged<WakeUp>, to loop: EventLoop) {
         if wakeUp._withUnsafeGuaranteedRef({ $0.hasCome }) {
             return loop.keepRecycledWaiter(.fromOpaque(wakeUp.toOpaque()))
         }
-        // It is there as long as it has neither come nor been withdrawn.
+        // The object exists as long as it has neither arrived nor been withdrawn.
         let wakeUp = wakeUp.takeUnretainedValue()
         wakeUp.isAwaited = false
         if wakeUp.withdraw() { wakeUp.eventLoop = nil }
@@ -161,11 +178,11 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     override func runAndRelease() {
         letGoOfSource()
-        // The reference that came with it is then the hang's.
+        // During a `hang`, the reference that arrives with the waiter passes to the `hang`.
         if isAwaited { hasCome = true } else { Unmanaged.passUnretained(self).release() }
     }
 
-    /// The loop has ended, and every `hang` on it. Any thread, so the flags are not looked at.
+    /// The loop has ended, and every `hang` on it. This may be any thread, so the flags are not accessed.
     override func discardAndRelease() {
         letGoOfSource()
         Unmanaged.passUnretained(self).release()

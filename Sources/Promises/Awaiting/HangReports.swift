@@ -1,25 +1,26 @@
 import Reactor
 import Synchronization
 
-// What a `hang` has to say of a promise that it waits for in vain.
+// The reports about a `hang` that waits in vain.
 
-/// For how long nothing on the loop of a `hang` could have settled its promise.
+/// Measures how long nothing on the loop of a `hang` could have settled its promise.
 struct HangWatch {
-    /// How long that must be before it is reported, in nanoseconds of real time: a thread of a pool or of Dispatch's settles
-    /// most promises in less.
+    /// How long that must last before it is reported, in nanoseconds of real time. A thread of a pool or of Dispatch
+    /// settles most promises in less.
     static let patience = Atomic<Int64>(1_000_000_000)
 
-    /// When it began, by the real clock; 0: it has not.
+    /// When the measurement began, by the real clock; 0 if it has not begun.
     private var began: Int64 = 0
     /// Whether it has not been reported yet.
     private(set) var isWatching = true
 
     private static var now: Int64 { LoopClock.monotonic.now.nanoseconds }
 
-    /// Something on the loop can settle the promise.
+    /// Restarts the measurement: something on the loop can settle the promise.
     mutating func restart() { began = 0 }
 
-    /// Whether to report now that nothing can; true once at most. A time-out that has passed is patience enough.
+    /// Whether to report now that nothing can settle the promise; true at most once. After a time limit has expired,
+    /// there is no further patience.
     mutating func isOver(isTimedOut: Bool) -> Bool {
         let now = Self.now
         if began == 0 { began = now }
@@ -28,7 +29,7 @@ struct HangWatch {
         return true
     }
 
-    /// What is left of the patience.
+    /// The rest of the patience.
     var remaining: Duration {
         .nanoseconds(max(began + Self.patience.load(ordering: .relaxed) - Self.now, 0))
     }
@@ -47,29 +48,30 @@ extension PromiseCore {
         conf.log(.hangDeadlock(provenance(type: what(), origin: root.creationSite), at: caller))
     }
 
-    /// Whether what settles this core waits for a handler that is running further down this thread's stack. In a handler only:
-    /// an operation of this thread that has been taken out, and has not settled its core, is on the stack.
+    /// Whether a handler that is running further down this thread's stack must return before this core can settle. Call
+    /// it only in a handler: an operation of this thread that has been taken out, and has not settled its core, is on
+    /// the stack.
     var isHeldUpByThisStack: Bool {
         var limit = HangReports.longestSearch
         return isHeldUp(EventLoop.addressOfThisThread, &limit)
     }
 
-    /// The same, looking at `limit` cores at most; false beyond.
+    /// The search behind `isHeldUpByThisStack`. Looks at no more than `limit` cores, and returns `false` beyond that.
     func isHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {
         var core = root
         while limit > 0 {
             limit -= 1
-            // Any other is settled by another thread, by a resolver, or by a time-out.
+            // All other cores are settled by another thread, by a resolver, or by a time limit.
             guard core.loop == here, core.role.isDisjoint(with: [.externallySettled, .hasDeadline]) else {
                 return false
             }
             let word = core.upstream.load(ordering: .acquiring)
             if word == 0 { return core.areSourcesHeldUp(here, &limit) }
             switch word & Upstream.mark {
-            // The source is there as long as this thread does not run what waits for it: see `Upstream`.
+            // The source exists as long as this thread does not run its waiter: see `Upstream`.
             case Upstream.waiting: core = Self.core(word).root
             case Upstream.adopted: core = Self.core(word)
-            // One that is still counted has been cancelled, and is about to be told.
+            // A core that is still counted has been cancelled, and is about to be notified.
             case Upstream.taken: return core.settled == nil && !core.countsAsWaiting
             default: return false
             }
@@ -78,7 +80,7 @@ extension PromiseCore {
     }
 }
 
-/// The places that have been reported.
+/// The call sites that have been reported.
 private enum HangReports {
     static var longestSearch: Int { 1000 }
 

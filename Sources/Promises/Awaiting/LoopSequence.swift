@@ -1,21 +1,26 @@
 import Reactor
 
-/// What comes one after the other on an event loop, as an asynchronous sequence: lines, chunks, connections, signals, ticks.
+/// An asynchronous sequence of what arrives on an event loop: lines, chunks, connections, signals, ticks.
 ///
 /// ```swift
 /// for try await line in connection.lines { try await connection.write(line + "\n").value }
 /// ```
 ///
-/// It is pulled: nothing is read, accepted or timed before it is asked for, and one is asked for at a time; so who is slow
-/// slows down the peer. Cancelling the task that waits ends its wait, by `CancellationError`, and loses nothing: what comes at
-/// that moment is the answer, or the next one's.
+/// The sequence is demand-driven: the loop reads, accepts or starts a timer only when the consumer asks for an element,
+/// and one element is requested at a time. A slow consumer therefore slows down its peer. Cancelling the waiting task
+/// ends its wait with a `CancellationError`. No element is lost: one that arrives at that moment is returned by this
+/// call or by the next.
 ///
-/// It belongs to the loop's thread: for async functions there, which are those of an actor whose executor is the loop's
-/// `remote`, of `@MainActor` if the main thread drives the loop, of `EventLoop.run { … }`, or of a task that prefers the
-/// `remote`. Elsewhere it throws `PromiseError.badInput`, also on a thread of Swift's pool whose own loop nobody drives. Every
-/// iterator goes on where the one before it stopped.
+/// The sequence belongs to the loop's thread. It is for async functions that run there:
+/// - those of an actor whose executor is the loop's `remote`;
+/// - those of `@MainActor`, if the main thread drives the loop;
+/// - those of `EventLoop.run { … }`;
+/// - those of a task that prefers the `remote`.
+///
+/// On any other thread it throws `PromiseError.badInput`. This includes a thread of Swift's pool whose own loop is not
+/// driven. Each iterator continues where the previous one stopped.
 public struct LoopSequence<Element>: AsyncSequence {
-    /// What fails it, besides the loop's own errors.
+    /// The errors of the source and of the loop.
     public typealias Failure = any Error
 
     let source: LoopSource<Element>
@@ -32,12 +37,14 @@ public struct LoopSequence<Element>: AsyncSequence {
 
         init(_ source: LoopSource<Element>) { self.source = source }
 
-        /// The next one; `nil` at the end, and from then on.
+        /// The next element; `nil` at the end and from then on.
         public mutating func next() async throws -> Element? { try await next(isolation: nil) }
 
-        /// The next one; `nil` at the end, and from then on.
-        /// - Throws: what the source fails with, and then it is over; `CancellationError`; `PromiseError.badInput` on another
-        ///   thread than the loop's.
+        /// The next element; `nil` at the end and from then on.
+        /// - Throws:
+        ///   - the error of the source, after which the sequence has ended;
+        ///   - `CancellationError` if the task is cancelled;
+        ///   - `PromiseError.badInput` on a thread other than the loop's.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             if isOver { return nil }
             guard source.loop.isDrivenHere else {
@@ -57,8 +64,9 @@ public struct LoopSequence<Element>: AsyncSequence {
     }
 }
 
-/// Where the elements come from. A class, since a closure that is passed for a `nonisolated(nonsending)` parameter left the
-/// caller's thread (Swift 6.3.1), and one with an isolated parameter may capture nothing of it.
+/// The source of the elements. It is a class, because a closure that is passed for a `nonisolated(nonsending)`
+/// parameter left the caller's thread (Swift 6.3.1), and a closure with an isolated parameter may not capture anything
+/// of that isolation.
 class LoopSource<Element> {
     final let name: StaticString
     final let loop: EventLoop
@@ -68,7 +76,7 @@ class LoopSource<Element> {
         self.loop = loop
     }
 
-    /// Asks for the next one; `nil` is the end. On the loop's thread, where the caller is.
+    /// Requests the next element; `nil` is the end. Called on the loop's thread, which is the caller's.
     func next(isolation _: isolated (any Actor)?) async throws -> Element? { preconditionFailure("abstract") }
 }
 

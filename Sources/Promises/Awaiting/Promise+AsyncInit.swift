@@ -1,15 +1,14 @@
 import Reactor
 
 extension Promise where T: Sendable {
-    /// A promise that settles as the async function `body` does, which runs in a task of its own, on a few threads of the
-    /// library's: from the world of promises to that of `await`.
+    /// A promise that settles as the async function `body`, which runs in its own task on threads of the library.
     ///
     /// ```swift
     /// let answer = Promise { try await ask() }
     /// ```
     ///
-    /// Cancelling the promise cancels the task; what that brings afterwards is ignored. This thread's loop counts the task
-    /// among what it waits for, until it has ended.
+    /// This leads from promises to `await`. Cancelling the promise cancels the task, and its later result is ignored.
+    /// This thread's loop counts the task as external work until the task has ended.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
@@ -21,14 +20,15 @@ extension Promise where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// A guarantee that is fulfilled with what the async function `body` returns, which runs in a task of its own; see the
+    /// A guarantee that is fulfilled with the result of the async function `body`, which runs in its own task; see the
     /// form of `Promise`.
     ///
     /// ```swift
     /// let size = Guarantee { await cache.count }
     /// ```
     ///
-    /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers uncalled; see `cancel()`.
+    /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them; see
+    /// `cancel()`.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {
@@ -39,28 +39,30 @@ extension Guarantee where T: Sendable {
     }
 }
 
-/// Where such tasks run. Not on Swift's own pool, of a thread for each core: a synchronous test runs on one of those, and
-/// its `hang` holds it. As many tests at a time as there are cores, and nothing would be left for what they wait for.
+/// Runs the tasks of async bodies. Swift's own pool has one thread per core. A synchronous test runs on one of these
+/// and blocks it in `hang`. With as many such tests at a time as there are cores, no thread would be left for the work
+/// that they wait for.
 final class AsyncBodyExecutor: TaskExecutor {
     static let shared = AsyncBodyExecutor()
 
-    // The count is fit, and the limit nothing that would be reached: a task that is under way cannot be refused.
+    // The number of threads is valid, so this cannot fail. There is no queue limit, because a running task cannot be
+    // refused.
     private let pool = try! ThreadPool(name: "async", queueLimit: .max)
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         do { try pool.dispatch { job.runSynchronously(on: self.asUnownedTaskExecutor()) } } catch {
-            // There is no thread to be had.
+            // The pool cannot start a thread.
             globalConcurrentExecutor.enqueue(job)
         }
     }
 }
 
 /// A promise that a task settles.
-// @unchecked: as PromiseCore. `task` is written before anybody else has the promise.
+// @unchecked: as PromiseCore. `task` is written before any other code has the promise.
 private final class TaskCore: PromiseCore, @unchecked Sendable {
     private let place: CallSite
-    // A circle until the task has ended, which lets go of what it holds.
+    // A retain cycle until the task ends and releases what it captured.
     private var task: Task<Void, Never>?
 
     init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
@@ -70,11 +72,11 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
         }
     }
 
-    /// Starts the task that is to settle this promise, which this thread's loop counts among what it waits for.
+    /// Starts the task that is to settle this promise. This thread's loop counts it as external work.
     func start(_ work: @escaping @Sendable () async -> Void) {
         let home = EventLoop.ofCurrentThread.loopToNotify
         home.beginExternalWork()
-        // Detached: a task of this context may belong to an actor whose thread `hang` holds.
+        // Detached: a task of this context may belong to an actor whose thread is blocked in `hang`.
         task = Task.detached(executorPreference: AsyncBodyExecutor.shared) {
             await work()
             home.endExternalWork()

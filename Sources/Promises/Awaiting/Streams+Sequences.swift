@@ -1,23 +1,28 @@
 import Glibc
 import Reactor
 
-// Streams and listeners for `for await`.
+// Streams and listeners as asynchronous sequences.
 
 extension Connection {
-    /// What comes, as it comes, at most 64 KiB at a time, until the peer ends. Fails with the `SystemError` that `read`
-    /// would report. Each step is a `read()`, so the two may be mixed, one after the other.
+    /// The input as it arrives, in chunks of at most 64 KiB, until the peer ends its side.
+    ///
+    /// The sequence fails with the `SystemError` that `read` would report. Each step is a `read()`, so the two may be
+    /// mixed, one after the other.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
-    /// The lines, without their `\n` or `\r\n`, until the peer ends, each of 65,536 bytes at most. Fails as `readLine`.
+    /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side. A line may have at most
+    /// 65,536 bytes. The sequence fails as `readLine` does.
     public var lines: LoopSequence<String> { lines(limit: 65536) }
 
-    /// The same with another limit, in bytes.
+    /// The lines of the input, each of at most `limit` bytes; see `lines`.
     public func lines(limit: Int) -> LoopSequence<String> { LoopSequence(LineSource(self, limit)) }
 }
 
 extension Listener {
-    /// Clients, each accepted when it is asked for, until the listener is closed; those who are not asked for wait in the
-    /// backlog. Fails as `accept`. Whoever takes a connection closes it.
+    /// The clients of the listener, until it is closed.
+    ///
+    /// A client is accepted when the consumer asks for it; other clients wait in the backlog. The consumer must close
+    /// each connection. The sequence fails as `accept` does.
     public var connections: LoopSequence<Connection> { LoopSequence(ConnectionSource(self)) }
 }
 
@@ -64,7 +69,7 @@ private final class ConnectionSource: LoopSource<Connection> {
     override func next(isolation _: isolated (any Actor)?) async throws -> Connection? {
         if listener.isClosed { return nil }
         do { return try await listener.accept().value } catch {
-            // Closed meanwhile, by its owner.
+            // The owner has closed the listener meanwhile.
             if listener.isClosed, (error as? SystemError)?.code == ECANCELED { return nil }
             throw error
         }

@@ -1,14 +1,15 @@
 import Reactor
 
-/// The moments `period`, twice, three times `period` from now, on this thread's loop, for `for await`.
+/// A sequence of moments on the clock of this thread's loop: `period`, twice `period`, three times `period` from now,
+/// and so on.
 ///
 /// ```swift
 /// for try await _ in ticks(every: .seconds(10)) { report() }
 /// ```
 ///
-/// No timer is armed while nobody waits. Who takes longer than a period gets the last moment that has passed, at once, and
-/// not each of those that were missed. A period of zero or less is a nanosecond. It has no end of its own: break, or cancel the
-/// task.
+/// The timer is armed only while a consumer waits. If the consumer falls behind, missed ticks are coalesced into the
+/// latest one, which is delivered immediately. A period of zero or less is one nanosecond. The sequence does not end:
+/// break out of the loop, or cancel the task.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
 public func ticks(every period: Duration) -> LoopSequence<EventLoop.Instant> {
     LoopSequence(TickSource(max(period.clampedNanoseconds, 1), on: EventLoop.ofCurrentThread))
@@ -29,7 +30,7 @@ private final class TickSource: LoopSource<EventLoop.Instant> {
         if late < 0 {
             try await firstly { after(deadline: deadline) }.asPromise().value
         } else {
-            // Those that have been missed are left out, but for the last.
+            // Skips all missed ticks except the latest.
             deadline.nanoseconds += late / period * period
         }
         defer { deadline = deadline + .nanoseconds(period) }

@@ -2,7 +2,7 @@ import Reactor
 import Synchronization
 
 /// The result of a combinator: a promise that several others settle together.
-// @unchecked: used on its loop's thread only, but for what PromiseCore itself allows others.
+// @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Nodes that have not run yet, plus one for the code that is adding sources. Atomic, because the nodes of an ended
@@ -34,8 +34,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// What waits for one source of a gatherer.
-// @unchecked: as PromiseCore; the gatherer is let go on its own thread, or by the last who holds the node.
+/// The waiter for one source of a gatherer.
+// @unchecked: as PromiseCore; the gatherer is released on its own thread, or with the last reference to the node.
 final class InputNode: PromiseCore, @unchecked Sendable {
     // Owned until the node has notified it or has left. Unmanaged, because moving it out of an ordinary reference and
     // passing it on took two atomic operations.

@@ -6,7 +6,7 @@ import Synchronization
 /// Each pending source has an `InputNode` in its list. All nodes run on the thread that called the combinator,
 /// whichever threads settle the sources, so values that must not cross threads do not. When a source settles on that
 /// thread, its node runs inline, so a combinator costs no extra job. Only the closure that reads the values is generic.
-// @unchecked: used on its loop's thread only, but for what PromiseCore itself allows others.
+// @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// What the outcome of a source means for the result.

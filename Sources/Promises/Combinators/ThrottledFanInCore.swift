@@ -8,7 +8,7 @@ import Synchronization
 /// hundred thousand sources that have all settled take turns with other work.
 ///
 /// There is one node for each pending source. For settled sources, only `Callbacks` keeps anything.
-// @unchecked: used on its loop's thread only, but for what PromiseCore itself allows others.
+// @unchecked: accessed only on its loop's thread, except for what PromiseCore itself allows other threads.
 @usableFromInline
 final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// The specialized part: closures over the values.
