@@ -1,13 +1,13 @@
 import Glibc
 
-/// Reading or writing one file, as calls that block: a job for a pool.
+/// Reads or writes one file with blocking calls, as the job of a pool.
 package struct FileOperation: Sendable {
     private let path: String
     private let calls: FileSyscalls
-    /// Throws if nobody wants it any more. Asked between any two chunks.
+    /// Throws if the result is no longer wanted. Called between any two chunks.
     private let goOn: @Sendable () throws -> Void
 
-    /// How much is read or written between two looks at whether that is still wanted: some 0.1 ms.
+    /// The number of bytes that are read or written between two calls of `goOn`: some 0.1 ms.
     private static var chunk: Int { 256 << 10 }
 
     package init(_ path: String, _ calls: FileSyscalls, goOn: @escaping @Sendable () throws -> Void) {
@@ -24,7 +24,7 @@ package struct FileOperation: Sendable {
         defer { _ = calls.close(fd) }
         let size = try regularFile(fd).size
         if size > limit { throw tooLarge(limit) }
-        // One more than expected, to see the end. (Those of /proc say that they are empty.)
+        // One byte more than expected, to detect the end. (Files of /proc report that they are empty.)
         let expected = size == .max ? size : size + 1
         try checkMemory(for: expected)
         var bytes: [UInt8] = []
@@ -44,9 +44,10 @@ package struct FileOperation: Sendable {
         }
     }
 
-    /// Asks the allocator for as much before an array does, which would end the process where it is refused: a sparse file
-    /// may be larger than any memory. Small sizes are not asked for, and neither is half a tebibyte or more: no array of that is of use, and
-    /// the sanitizers' allocators end the process where they are asked for it.
+    /// Asks the allocator for the memory before an array does, because an array whose allocation fails ends the
+    /// process: a sparse file may be larger than any memory. Small sizes are not checked. Half a tebibyte or more is
+    /// refused without asking: no array of that size is of use, and the sanitizers' allocators end the process on such
+    /// a request.
     private func checkMemory(for count: Int) throws(SystemError) {
         if count <= 1 << 24 { return }
         // With room for the array's header.
@@ -74,11 +75,13 @@ package struct FileOperation: Sendable {
         }
     }
 
-    /// In a file of its own in the same folder, which takes the other's name when all of it is on the disk.
+    /// Writes a new file in the same directory, which takes over the target's name when all of its bytes are on the
+    /// disk.
     package func replaceAtomically(with bytes: [UInt8], mode: mode_t) throws {
         let target = try statusOfTarget()
-        // Where a file is replaced, only the owner may open the new one before it has the permissions of the old: a descriptor
-        // that was opened in between stays valid after them. A new file has its permissions from the beginning.
+        // If a file is replaced, only the owner may open the new file until it has the permissions of the old one: a
+        // descriptor that was opened in between would stay valid. A file with no predecessor has its permissions from
+        // the beginning.
         let (fd, temporary) = try openTemporary(target == nil ? mode : 0o600)
         do {
             try closing(fd) {
@@ -92,14 +95,15 @@ package struct FileOperation: Sendable {
             _ = calls.unlink(temporary)
             throw error
         }
-        // Of the name too, which is the folder's. What has been renamed has been renamed, whatever this says.
+        // Syncs the name too, which is part of the directory. Errors are ignored, since the rename has already
+        // happened.
         let folder = calls.open(self.folder, O_RDONLY | O_DIRECTORY, 0)
         guard folder >= 0 else { return }
         _ = calls.sync(CInt(folder))
         _ = calls.close(CInt(folder))
     }
 
-    /// Of the file that is there; `nil`: there is none.
+    /// The status of the target file; `nil` if there is none.
     private func statusOfTarget() throws -> FileSyscalls.Status? {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
         var status = FileSyscalls.Status()
@@ -109,8 +113,9 @@ package struct FileOperation: Sendable {
         return try checked(status)
     }
 
-    /// The new file gets the group and the mode of the old one. Where the group cannot be had, the group that it has instead
-    /// may do what everybody may, and no more. Nothing runs as another user or group than before.
+    /// Gives the new file the group and the mode of the old one. If the group cannot be set, the group that the file
+    /// has instead gets no permission that all others do not have. No set-user-ID or set-group-ID bit applies to
+    /// another user or group than before.
     private func adoptPermissions(of target: FileSyscalls.Status, _ fd: CInt) throws {
         var own = FileSyscalls.Status()
         _ = try retrying(.fileStatus) { calls.status(fd, &own) }
@@ -125,7 +130,7 @@ package struct FileOperation: Sendable {
 
     private func openTemporary(_ mode: mode_t) throws -> (CInt, String) {
         while true {
-            // Not made of the file's own name, which may be as long as a name can be.
+            // Not derived from the file's own name, which may already be as long as a name can be.
             let temporary = "\(folder)/.\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
             let result = calls.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode)
             if result == -Int(EINTR) || result == -Int(EEXIST) { continue }
@@ -134,7 +139,7 @@ package struct FileOperation: Sendable {
     }
 
     private var folder: String {
-        // A byte, and not a `Character`: with a combining mark behind it a slash is another character.
+        // Compares a byte and not a `Character`: a slash with a combining mark after it is another character.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.utf8.startIndex ? "/." : String(path[..<slash])
     }
@@ -147,7 +152,7 @@ package struct FileOperation: Sendable {
                 let count = min(buffer.count - sent, Self.chunk)
                 let start = buffer.baseAddress! + sent
                 let written = try retrying(.write) { calls.write(fd, start, count) }
-                // The kernel says no such thing of a file; if it did there would be no end.
+                // The kernel does not return 0 for a file; if it did, this loop would not end.
                 if written == 0 { throw SystemError(.write, EIO, detail: path) }
                 sent += written
             }
@@ -158,11 +163,13 @@ package struct FileOperation: Sendable {
 
     private func open(_ flags: CInt, _ mode: mode_t) throws -> CInt {
         if path.utf8.contains(0) { throw SystemError(.open, EINVAL, detail: "a zero byte in the path \(path)") }
-        // O_NONBLOCK: a FIFO would wait for its other end. O_NOCTTY: a terminal would become that of a daemon.
+        // O_NONBLOCK: opening a FIFO would wait for its other end. O_NOCTTY: a terminal would become the controlling
+        // terminal of a daemon.
         return CInt(try retrying(.open) { calls.open(path, flags | O_NONBLOCK | O_NOCTTY, mode) })
     }
 
-    /// Throws if it is a FIFO, a device, a folder: to read these may take for ever, and then one thread of the pool is gone.
+    /// Throws if `fd` is a FIFO, a device or a directory: reading one may block forever, and with it a thread of the
+    /// pool.
     private func regularFile(_ fd: CInt) throws -> FileSyscalls.Status {
         var status = FileSyscalls.Status()
         _ = try retrying(.fileStatus) { calls.status(fd, &status) }
@@ -176,7 +183,7 @@ package struct FileOperation: Sendable {
         return status
     }
 
-    /// Closes `fd`, in any case. Some file systems tell only then that there was no room.
+    /// Closes `fd` in any case. Some file systems report only then that there was no room.
     private func closing(_ fd: CInt, _ body: () throws -> Void) throws {
         do { try body() } catch {
             _ = calls.close(fd)

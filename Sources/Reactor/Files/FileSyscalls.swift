@@ -1,9 +1,9 @@
 import Glibc
 
-/// The system calls for files, as `Syscalls` has those of a loop. They are made on the threads of pools, so they are
-/// `Sendable`, and not counted.
+/// The system calls for files, as `Syscalls` contains those of a loop. They are called on threads of pools, so they are
+/// `Sendable` and not counted.
 package struct FileSyscalls: Sendable {
-    /// What fstat(2) has told.
+    /// The result of fstat(2).
     package struct Status: Sendable {
         package var mode: mode_t
         package var size: Int
@@ -23,7 +23,7 @@ package struct FileSyscalls: Sendable {
         }
     }
 
-    /// fchown(2) of the group only.
+    /// fchown(2), for the group only.
     package var changeGroup: @Sendable (CInt, gid_t) -> Int = { fileResult(fchown($0, .max, $1)) }
     package var changeMode: @Sendable (CInt, mode_t) -> Int = { fileResult(fchmod($0, $1)) }
     package var close: @Sendable (CInt) -> Int = { fileResult(Glibc.close($0)) }

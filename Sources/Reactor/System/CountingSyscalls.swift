@@ -1,14 +1,14 @@
 import CLinux
 import Glibc
 
-/// The loop's door to the kernel: counts each call by name and repeats what a signal interrupted.
+/// The system calls of a loop. It counts each call by name, and repeats calls that a signal has interrupted.
 ///
-/// Used by the loop's thread alone. Results are the kernel's: zero or more, or `-errno`.
+/// Used by the loop's thread only. Results are those of the kernel: zero or more, or `-errno`.
 package final class CountingSyscalls {
-    // A constant, so that calling what is in it retains nothing.
+    // A constant, so that calling its closures retains nothing.
     private let table: Syscalls
-    // One counter a case of SystemCall, which is its index. A plain block, since an array's checks would cost more than
-    // the counting.
+    // One counter for each case of SystemCall, whose raw value is the index. A plain memory block, since the checks of
+    // an array would cost more than the counting.
     private let counts: UnsafeMutablePointer<Int>
     private let forkGeneration = ForkDetector.generation
 
@@ -25,7 +25,7 @@ package final class CountingSyscalls {
     @inline(__always)
     private func count(_ call: SystemCall) { counts[Int(call.rawValue)] &+= 1 }
 
-    /// Repeats `body` while a signal interrupts it; each try counts.
+    /// Repeats `body` while a signal interrupts it. Each attempt is counted.
     @inline(__always)
     private func retrying(_ call: SystemCall, _ body: () -> Int) -> Int {
         while true {
@@ -35,13 +35,13 @@ package final class CountingSyscalls {
         }
     }
 
-    /// Whether this process is a child that was forked after the loop of these calls was made. It has a copy of every
-    /// descriptor, but shares what is behind it with the parent: there only close(2) has no effect on the parent.
+    /// Whether this process is a child that was forked after these calls were created. The child has a copy of every
+    /// descriptor, but shares with the parent what the descriptors refer to: only close(2) has no effect on the parent.
     package var isForked: Bool { forkGeneration != ForkDetector.generation }
 
-    /// For calls that change what a forked child shares with its parent: refused there with `EPERM`, so that no clean-up,
-    /// whichever way it takes, ends for the parent what the child gives up. And for new sockets, which the parent's loop could
-    /// not serve there.
+    /// For calls that change state which a forked child shares with its parent. They are refused with `EPERM` in the
+    /// child, so that no cleanup there ends anything for the parent. New sockets are refused too, since the parent's
+    /// loop could not serve them in the child.
     private func unlessForked(_ call: SystemCall, _ body: () -> Int) -> Int {
         isForked ? -Int(EPERM) : retrying(call, body)
     }
@@ -55,12 +55,13 @@ package final class CountingSyscalls {
     package func changeMode(_ path: String, _ mode: mode_t) -> Int {
         retrying(.changeMode) { table.changeMode(path, mode) }
     }
-    /// Not repeated: Linux has given the number back even when it answers EINTR, and by then it may be another's.
+    /// Not repeated: Linux has released the number even when it returns EINTR, and by then it may be another
+    /// descriptor's.
     package func close(_ fd: CInt) {
         count(.close)
         _ = table.close(fd)
     }
-    /// Not repeated: an interrupted connect goes on in the background, exactly as one in progress.
+    /// Not repeated: an interrupted connect continues in the background, like one in progress.
     package func startConnect(_ fd: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int {
         count(.connect)
         return table.startConnect(fd, address, length)
@@ -69,7 +70,7 @@ package final class CountingSyscalls {
         retrying(.epollControl) { table.epollControl(epoll, operation, fd, event) }
     }
     package func epollCreate() -> Int { retrying(.epollCreate) { table.epollCreate() } }
-    /// Not repeated: the loop looks at its clock and its mailbox before it waits again.
+    /// Not repeated: the loop checks its clock and its mailbox before it waits again.
     package func epollWait(_ fd: CInt, _ events: UnsafeMutablePointer<epoll_event>, _ count: CInt, _ timeout: CInt)
         -> Int
     {
@@ -111,7 +112,7 @@ package final class CountingSyscalls {
     }
     package func pidfdOpen(_ process: pid_t) -> Int { retrying(.pidfdOpen) { table.pidfdOpen(process) } }
     package func pipe(_ ends: UnsafeMutablePointer<CInt>) -> Int { retrying(.pipe) { table.pipe(ends) } }
-    /// Above zero: the descriptor is ready for some of `events`, or has an error.
+    /// Returns a number above zero if the descriptor is ready for some of `events`, or has an error.
     package func poll(_ fd: CInt, _ events: Int16) -> Int { retrying(.poll) { table.poll(fd, events) } }
     package func read(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
         retrying(.read) { table.read(fd, buffer, count) }
@@ -167,7 +168,7 @@ package final class CountingSyscalls {
 }
 
 extension CountingSyscalls {
-    /// The reading end, and the writing one.
+    /// Returns the read end and the write end.
     package func pipe() throws(SystemError) -> (CInt, CInt) { try twoEnds(.pipe, pipe) }
 
     package func socketPair() throws(SystemError) -> (CInt, CInt) { try twoEnds(.socketPair, socketPair) }
@@ -183,7 +184,7 @@ extension CountingSyscalls {
 }
 
 extension Int {
-    /// This answer of the kernel as a count or a descriptor, or thrown as an error of `call`.
+    /// Returns this result of the kernel as a count or a descriptor, or throws it as an error of `call`.
     package func orThrow(_ call: SystemCall, _ detail: @autoclosure () -> String? = nil) throws(SystemError) -> Int {
         guard self < 0 else { return self }
         throw SystemError(call, CInt(-self), detail: detail())

@@ -2,26 +2,28 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Writes lines to a descriptor, as a rule standard error, without ever waiting for it: what it does not take at once, as a
-/// full pipe that no process reads, is dropped and counted, and the next line that it takes begins with the count.
+/// Writes lines to a descriptor, usually standard error, without ever waiting for it. A line that the descriptor does
+/// not take at once, such as a full pipe that no process reads, is dropped and counted. The next line that is taken
+/// begins with the count.
 ///
-/// Any thread. The descriptor's flags stay as they are, since it shares them with other processes.
+/// Any thread may use it. The descriptor's flags are not changed, since other processes may share them.
 package final class LineWriter: Sendable {
     private let fd: CInt
     private let dropped = Atomic<Int>(0)
 
     package init(_ fd: CInt) { self.fd = fd }
 
-    /// Standard error. When the process ends by exit(3), what was dropped last is told once more, if there is room then.
+    /// Standard error. When the process ends by exit(3), the last count of dropped lines is written once more, if there
+    /// is room then.
     package static let standardError: LineWriter = {
         atexit { LineWriter.standardError.tellDropped() }
         return LineWriter(STDERR_FILENO)
     }()
 
-    /// A pipe takes so many bytes whole or not at all (PIPE_BUF); a longer line is cut.
+    /// The length up to which a pipe takes a line whole or not at all, in bytes (PIPE_BUF). A longer line is cut.
     private static var longestLine: Int { 4096 }
 
-    /// One line, in one call, so that the lines of several threads do not mix.
+    /// Writes one line with one call, so that the lines of several threads do not mix.
     package func write(_ line: String) {
         let before = dropped.exchange(0, ordering: .relaxed)
         let note = before > 0 ? Self.note(before) : ""
@@ -44,12 +46,12 @@ package final class LineWriter: Sendable {
         if count < length { return line + "\n" }
         let mark = "… (\(count) bytes)\n"
         var end = line.utf8.index(line.startIndex, offsetBy: length - mark.utf8.count)
-        // Not inside a character.
+        // The cut must not be inside a character.
         while end.samePosition(in: line.unicodeScalars) == nil { end = line.utf8.index(before: end) }
         return line[..<end] + mark
     }
 
-    /// Whether the descriptor has taken all of it.
+    /// Returns whether the descriptor has taken all bytes.
     private func transmit(_ text: String) -> Bool {
         var text = text
         return text.withUTF8 { clinux_write_at_once(fd, $0.baseAddress, $0.count) == $0.count }

@@ -1,22 +1,22 @@
 import CLinux
 import Glibc
 
-/// A child process that is to be.
+/// The description of a child process to start.
 package struct SpawnRequest {
-    /// What becomes of one of the descriptors 0, 1 and 2.
+    /// The treatment of one of the descriptors 0, 1 and 2.
     package enum Stream {
         case inherit
         case null
-        /// A copy of this one of ours.
+        /// A copy of this descriptor of the parent.
         case copy(CInt)
     }
 
     package var program: String
-    /// Whether a name without a slash is looked for along `PATH`.
+    /// Whether a name without a slash is searched for along `PATH`.
     package var isLookedUp: Bool
-    /// Without the program itself.
+    /// The arguments, without the program itself.
     package var arguments: [String]
-    /// `nil`: this process's own.
+    /// The environment; `nil` means this process's own.
     package var environment: [String: String]?
     package var workingDirectory: String?
     package var streams: [Stream]
@@ -35,7 +35,8 @@ package struct SpawnRequest {
         self.hasOwnGroup = hasOwnGroup
     }
 
-    /// What could not be handed over as it is: C's strings end at their first zero, and a name ends at its first `=`.
+    /// The reason why the request cannot be passed to C unchanged: a C string ends at its first zero, and a name ends
+    /// at its first `=`.
     var flaw: String? {
         let texts = [program] + arguments + (workingDirectory.map { [$0] } ?? [])
         if texts.contains(where: { $0.utf8.contains(0) }) { return "a zero byte in an argument" }
@@ -50,14 +51,14 @@ package struct SpawnRequest {
     }
 }
 
-/// What posix_spawn(3) is given: C's forms of a plan.
+/// The arguments of posix_spawn(3), in C's form.
 package struct SpawnArguments {
     package let plan: SpawnRequest
-    /// The descriptors that become 0, 1 and 2, each above 2 so that none is overwritten before it has been copied; below
-    /// zero for those that are inherited or null.
+    /// The descriptors that become 0, 1 and 2, each above 2 so that none is overwritten before it has been copied.
+    /// Below zero for streams that are inherited or null.
     let copies: [CInt]
 
-    /// Answers the child's number, or `-errno`.
+    /// Starts the child. Returns its process number, or `-errno`.
     func spawn() -> Int {
         var actions = posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()
@@ -69,8 +70,8 @@ package struct SpawnArguments {
         }
         let failure = fill(&actions)
         guard failure == 0 else { return -Int(failure) }
-        // As the program would find it in a shell: this process's handlers do not exist there, but what it ignores or
-        // blocks would stay so.
+        // Resets the signals to what a shell would pass on. The handlers of this process do not exist in the child, but
+        // signals that are ignored or blocked would stay so.
         var all = sigset_t()
         var none = sigset_t()
         sigfillset(&all)
@@ -106,14 +107,14 @@ package struct SpawnArguments {
             }
             if failure != 0 { return failure }
         }
-        // Everything of ours is close-on-exec; what the program has opened elsewhere may not be. Where the C library cannot do
-        // it, that is all there is.
+        // All descriptors of the library are close-on-exec; other descriptors of the program may not be. If the C
+        // library cannot close them, they stay open in the child.
         _ = clinux_spawn_without(&actions, 3)
         return plan.workingDirectory.map { clinux_spawn_in(&actions, $0) } ?? 0
     }
 }
 
-/// Calls `body` with a null-terminated row of C strings, which live as long as the call.
+/// Calls `body` with a null-terminated array of C strings, which are valid until `body` returns.
 private func withCStrings<Value>(
     _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value
 ) -> Value {

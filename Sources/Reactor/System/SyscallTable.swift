@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// Every system call of the library as a table of closures: the seam where tests inject an error or a short count.
+/// Every system call of the library as a table of closures, in which tests inject errors and short counts.
 ///
-/// An entry answers as the kernel itself does: zero or more is the result, below zero is `-errno`. The real entries
-/// are one line each, so that a fault in a test and the truth in production take the same way through the library.
+/// An entry returns what the kernel does: a result of zero or more, or `-errno` below zero. The real entries are one
+/// line each, so that an injected fault and a real result take the same path through the library.
 package struct Syscalls {
     package var accept: (_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -42,13 +42,13 @@ package struct Syscalls {
         var length = socklen_t(MemoryLayout<CInt>.size)
         return result(getsockopt($0, $1, $2, $3, &length))
     }
-    /// Of a pidfd, or where that is below zero of a process's number: a signal.
+    /// Sends a signal to a pidfd, or to a process number if the pidfd is below zero.
     package var kill: (_ pidfd: CInt, _ process: pid_t, _ signal: CInt) -> Int = {
         result($0 >= 0 ? clinux_pidfd_send_signal($0, $2) : Glibc.kill($1, $2))
     }
     package var linkStatus: (_ path: String, UnsafeMutablePointer<stat>) -> Int = { result(lstat($0, $1)) }
     package var listen: (CInt, _ backlog: CInt) -> Int = { result(Glibc.listen($0, $1)) }
-    /// flock(2), exclusively, and without waiting: EAGAIN if another has it.
+    /// flock(2), exclusive and without waiting: EAGAIN if another process has the lock.
     package var lock: (CInt) -> Int = { result(clinux_lock($0)) }
     package var open: (_ path: String, _ flags: CInt, _ mode: mode_t) -> Int = {
         result(Glibc.open($0, $1 | O_CLOEXEC, $2))
@@ -57,7 +57,7 @@ package struct Syscalls {
     package var pipe: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
         result(clinux_pipe($0, CInt(O_NONBLOCK) | CInt(O_CLOEXEC)))
     }
-    /// What of `events` one descriptor is ready for, without waiting.
+    /// Polls one descriptor for `events`, without waiting.
     package var poll: (CInt, _ events: Int16) -> Int = {
         var entry = pollfd(fd: $0, events: $1, revents: 0)
         return result(Glibc.poll(&entry, 1, 0))
@@ -67,8 +67,8 @@ package struct Syscalls {
     package var receiveMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
         result(clinux_recvmmsg($0, $1, CUnsignedInt($2), 0))
     }
-    // MSG_NOSIGNAL on every send: a write to a reset socket would otherwise end the process with SIGPIPE, and the
-    // process's own dispositions are not ours to change.
+    // MSG_NOSIGNAL on every send: otherwise a write to a reset socket would end the process with SIGPIPE, and a library
+    // must not change the process's own dispositions.
     package var send: (CInt, UnsafeRawPointer, Int) -> Int = {
         result(Glibc.send($0, $1, $2, CInt(MSG_NOSIGNAL)))
     }
@@ -98,17 +98,17 @@ package struct Syscalls {
         var value = itimerspec(it_interval: timespec(), it_value: $1)
         return result(timerfd_settime($0, CInt(TFD_TIMER_ABSTIME), &value, nil))
     }
-    /// How many bytes wait in the kernel, to be read or to be acknowledged by the peer: ioctl(2).
+    /// The number of bytes in the kernel that wait to be read, or to be acknowledged by the peer: ioctl(2).
     package var waitingBytes: (CInt, WaitingBytes) -> Int = { fd, direction in
         var count: CInt = 0
         let answer = result(clinux_waiting_bytes(fd, direction.request, &count))
         return answer < 0 ? answer : Int(count)
     }
-    /// 1 if the child has ended, 0 if not yet.
+    /// Returns 1 if the child has ended, otherwise 0.
     package var wait: (_ isPidfd: Bool, _ id: CInt, _ code: inout CInt, _ status: inout CInt) -> Int = {
         Int(clinux_wait($0 ? 1 : 0, $1, &$2, &$3))
     }
-    // What is no socket has no MSG_NOSIGNAL: the signal is held back for this thread while the call is made.
+    // A descriptor that is not a socket has no MSG_NOSIGNAL: the signal is blocked for this thread during the call.
     package var write: (CInt, UnsafeRawPointer, Int) -> Int = { fd, bytes, count in
         var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes), iov_len: count)
         return result(clinux_writev_without_signal(fd, &piece, 1))
@@ -121,11 +121,11 @@ package struct Syscalls {
     package init() {}
 }
 
-/// Which bytes wait in the kernel.
+/// A set of bytes that wait in the kernel.
 package enum WaitingBytes {
-    /// Those that can be read.
+    /// The bytes that can be read.
     case incoming
-    /// Those that were sent and that the peer has not acknowledged, be they on their way or not.
+    /// The bytes that were sent, or are still to be sent, and that the peer has not acknowledged.
     case outgoing
 
     fileprivate var request: CUnsignedLong {

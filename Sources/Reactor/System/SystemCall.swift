@@ -1,5 +1,5 @@
-/// The system calls that the library makes, by name: the key of the counters in `EventLoop.Metrics` and the
-/// origin of a `SystemError`.
+/// The system calls of the library, by name. They are the keys of the counters in `EventLoop.Metrics`, and the origin
+/// of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait
     case eventCreate, eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill

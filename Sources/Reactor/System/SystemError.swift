@@ -1,19 +1,19 @@
 import Glibc
 
-/// What the kernel refused, or what the library refused in the kernel's words: which call, which `errno`, about
-/// what.
+/// An error of a system call: the call, the `errno`, and the subject. The library also throws it when it refuses a call
+/// itself.
 ///
-/// Two errors are equal when call and code are: the detail is for people.
+/// Two errors are equal if their call and code are equal: the detail is for human readers.
 public struct SystemError: Error, Sendable, CustomStringConvertible {
     /// The `errno` value, for example `ECONNRESET`.
     public let code: CInt
-    /// The system call that failed or, where the library refused before calling, would have been made.
+    /// The system call that failed, or that the library has refused to make.
     public let call: SystemCall
-    /// What the call was about, such as an address or the reason why the library refused; `nil` where code and call
-    /// say it all.
+    /// The subject of the call, such as an address, or the reason why the library refused; `nil` if call and code are
+    /// sufficient.
     public let detail: String?
 
-    /// An error of `call` with the `errno` value `code`.
+    /// Creates an error of `call` with the `errno` value `code`.
     public init(_ call: SystemCall, _ code: CInt, detail: String? = nil) {
         self.call = call
         self.code = code
@@ -27,10 +27,10 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
         return "\(call)\(subject): \(String(cString: strerror(code)))\(name)"
     }
 
-    /// Whether descriptors, memory or registrations have run out, which may pass.
+    /// Whether descriptors, memory or registrations have run out, which may be temporary.
     package var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC, ENOBUFS].contains(code) }
 
-    /// The same error with something to say about its subject.
+    /// A copy of the error with `detail`.
     package func about(_ detail: String) -> SystemError { SystemError(call, code, detail: detail) }
 
     private static let names: [CInt: String] = [
@@ -49,7 +49,7 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SystemError: Hashable {
-    /// Equal when call and code are.
+    /// Whether call and code are equal.
     public static func == (left: SystemError, right: SystemError) -> Bool {
         left.call == right.call && left.code == right.code
     }

@@ -1,6 +1,7 @@
 extension FixedWidthInteger {
-    /// The number that `text` writes in decimal ASCII digits; `nil` if there is anything else in it, such as a sign or a
-    /// space, if it is empty, or if the number does not fit. (The initializer of the standard library takes a sign.)
+    /// The number that `text` contains in decimal ASCII digits. Returns `nil` if `text` is empty, if it contains
+    /// anything else, such as a sign or a space, or if the number does not fit. (The initializer of the standard
+    /// library accepts a sign.)
     package init?(decimal text: some StringProtocol) {
         guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
             return nil
@@ -10,11 +11,11 @@ extension FixedWidthInteger {
 }
 
 extension StringProtocol {
-    /// Whether the bytes begin with the byte of `scalar`, which must be ASCII. `hasPrefix` and `first` compare characters: with
-    /// a combining mark behind it a delimiter is another character.
+    /// Whether the bytes begin with the byte of `scalar`, which must be ASCII. `hasPrefix` and `first` compare
+    /// characters, and a delimiter with a combining mark after it is another character.
     package func begins(with scalar: Unicode.Scalar) -> Bool { utf8.first == UInt8(ascii: scalar) }
 
-    /// What follows `prefix`, compared byte by byte; `nil` if this does not begin with it.
+    /// The text after `prefix`, compared byte by byte; `nil` if the text does not begin with it.
     package func rest(after prefix: StaticString) -> SubSequence? {
         prefix.withUTF8Buffer { bytes -> SubSequence? in
             guard utf8.starts(with: bytes) else { return nil }
@@ -22,7 +23,8 @@ extension StringProtocol {
         }
     }
 
-    /// The parts between the bytes of `scalar`, which must be ASCII; at most `maxSplits + 1` of them, and empty ones too.
+    /// The parts between the bytes of `scalar`, which must be ASCII. There are at most `maxSplits + 1` parts; empty
+    /// parts are included.
     package func parts(separatedBy scalar: Unicode.Scalar, maxSplits: Int = .max) -> [SubSequence] {
         var parts: [SubSequence] = []
         var start = startIndex

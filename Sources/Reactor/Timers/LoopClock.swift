@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where a loop takes the time from.
+/// The source of a loop's time.
 package enum LoopClock {
     case monotonic
     case virtual(VirtualClock)
@@ -9,7 +9,7 @@ package enum LoopClock {
         if case .virtual = self { true } else { false }
     }
 
-    // Not inlined: most who ask do so in rare branches of a turn, which would be mostly made of this.
+    // Not inlined: most callers read the time in rare branches of a turn, whose code this would dominate.
     @inline(never)
     package var now: LoopInstant {
         switch self {
@@ -23,26 +23,26 @@ package enum LoopClock {
     }
 }
 
-/// A clock for tests that stands still while there is anything to do and jumps to the next deadline when there is
-/// nothing: an hour of retries passes in the time its handlers take.
+/// A clock for tests that stands still while the loop has anything to do, and jumps to the next deadline when it has
+/// nothing: an hour of retries passes in the time that its handlers take.
 ///
-/// Given to a loop with `withLoop(clock:)`. Before it jumps, the loop asks the kernel once, without
-/// waiting, whether a descriptor is ready; so data that has already arrived is handled before the clock moves by itself.
-/// While a `ThreadPool` has jobs for the loop it does not jump but really waits for them: they take no virtual time. (So
-/// a job must not wait for what only a timer of the loop would do.) Used by one thread only.
+/// Pass it to `withLoop(clock:)`, and use it on one thread only. Before a jump, the loop polls the kernel once, without
+/// waiting, so data that has already arrived is handled before the clock moves by itself. While a `ThreadPool` has jobs
+/// for the loop, the loop does not jump but really waits for them: they take no virtual time. (A job must therefore not
+/// wait for something that only a timer of the loop would do.)
 public final class VirtualClock {
-    /// The present moment of this clock.
+    /// The current moment of this clock.
     public private(set) var now: LoopInstant
 
-    /// A clock that starts at `start`.
+    /// Creates a clock that starts at `start`.
     public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = min(start, .last) }
 
-    /// Moves the clock on by `duration`. Timers that have become due fire in the loop's next turn. A negative duration
-    /// does nothing: time does not go back.
+    /// Advances the clock by `duration`. Timers that become due fire in the loop's next turn. A negative duration has
+    /// no effect: time does not run backwards.
     public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
 
-    /// Moves the clock on to `moment`, if that is later than now. The last moment it reaches is a nanosecond before
-    /// `distantFuture`, which is "never": a time-out that begins there is due at once, and a timer for `distantFuture` does
-    /// not fire.
+    /// Advances the clock to `moment`, if that is later than now. The last moment that the clock reaches is a
+    /// nanosecond before `distantFuture`, which means "never": a time-out that begins at the last moment is due at
+    /// once, and a timer for `distantFuture` does not fire.
     public func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
 }

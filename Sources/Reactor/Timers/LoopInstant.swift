@@ -1,23 +1,23 @@
 /// A moment on the loop's clock, in nanoseconds: `CLOCK_MONOTONIC`, or the virtual clock's own count.
 ///
-/// It has no relation to the time of day: stepping the system clock moves no timer. As on any Linux, the clock
-/// stands still while the machine is suspended. Arithmetic saturates, so that `now + .seconds(Int64.max)` is
-/// "never" and not a trap.
+/// It is unrelated to the time of day: setting the system clock moves no timer. `CLOCK_MONOTONIC` of Linux stands still
+/// while the machine is suspended. Arithmetic saturates, so that `now + .seconds(Int64.max)` means "never" and does not
+/// trap.
 public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConvertible {
     /// Nanoseconds since the clock's zero.
     public var nanoseconds: Int64
 
-    /// The moment that many nanoseconds after the clock's zero.
+    /// Creates the moment `nanoseconds` after the clock's zero.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     /// A moment that never comes.
     public static var distantFuture: LoopInstant { LoopInstant(nanoseconds: .max) }
 
-    /// The last moment that a clock reaches.
+    /// The latest moment that a clock reaches.
     static var last: LoopInstant { LoopInstant(nanoseconds: .max - 1) }
 
-    /// The moment `duration` later; saturates. The result is `distantFuture` only where this moment or the duration is
-    /// endless itself; other sums that overflow are the last moment before it.
+    /// The moment `duration` later; saturates. The result is `distantFuture` only if this moment or the duration is
+    /// endless itself. Any other sum that overflows is the last moment before `distantFuture`.
     public func advanced(by duration: Duration) -> LoopInstant {
         let delay = duration.clampedNanoseconds
         let (sum, overflow) = nanoseconds.addingReportingOverflow(delay)
@@ -30,7 +30,7 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
         return delay == .max || self == .distantFuture ? .distantFuture : .last
     }
 
-    /// How long from this moment to `other`, negative if `other` is earlier.
+    /// The time from this moment to `other`; negative if `other` is earlier.
     public func duration(to other: LoopInstant) -> Duration {
         .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
     }
@@ -38,10 +38,10 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     /// The moment `duration` later; saturates.
     public static func + (moment: LoopInstant, duration: Duration) -> LoopInstant { moment.advanced(by: duration) }
 
-    /// How long it is from the right moment to the left one.
+    /// The time from the right moment to the left one.
     public static func - (end: LoopInstant, start: LoopInstant) -> Duration { start.duration(to: end) }
 
-    /// Earlier is less.
+    /// Whether the left moment is earlier.
     public static func < (left: LoopInstant, right: LoopInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 
     /// The moment in seconds, as `12.5 s`.
@@ -49,13 +49,13 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
 }
 
 extension Duration {
-    /// Whole nanoseconds, rounded up so that no timer is early, and held within what 64 bits can say.
+    /// The duration in whole nanoseconds, rounded up so that no timer fires early, and clamped to 64 bits.
     package var clampedNanoseconds: Int64 {
         let attoseconds = attoseconds
         guard attoseconds >= 0 else {
             return attoseconds <= Int128(Int64.min) * 1_000_000_000 ? .min : Int64(attoseconds / 1_000_000_000)
         }
-        // One division by hand: `components` makes several of 128 bits, 70 instructions and more.
+        // A single explicit division: `components` does several of 128 bits, which take 70 instructions and more.
         let high = UInt64(truncatingIfNeeded: attoseconds >> 64)
         guard high < 500_000_000 else { return .max }
         let (quotient, rest) = UInt64(1_000_000_000).dividingFullWidth((high, UInt64(truncatingIfNeeded: attoseconds)))

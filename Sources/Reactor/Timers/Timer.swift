@@ -1,6 +1,8 @@
 extension EventLoop {
-    /// Calls `body` on this loop once, `delay` from now. Never early by the loop's clock; zero and less mean the next
-    /// turn. Timers with equal deadlines fire in the order in which they were started.
+    /// Calls `body` on this loop once, after `delay`.
+    ///
+    /// The timer never fires early by the loop's clock. A delay of zero or less means the next turn. Timers with equal
+    /// deadlines fire in the order in which they were started.
     @discardableResult
     public func schedule(
         after delay: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -8,7 +10,8 @@ extension EventLoop {
         startTimer(after: delay, job(body, file, line))
     }
 
-    /// Calls `body` on this loop once, at `deadline` of the loop's clock; one that has passed means the next turn.
+    /// Calls `body` on this loop once, at `deadline` of the loop's clock. A deadline that has passed means the next
+    /// turn.
     @discardableResult
     public func schedule(
         at deadline: Instant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -18,8 +21,8 @@ extension EventLoop {
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
     ///
-    /// The ticks stand on a grid: a late one does not shift those after it, and ticks that were missed altogether are
-    /// skipped, but for one that is made up at once. An interval below a nanosecond counts as one.
+    /// The ticks form a fixed grid: a late tick does not shift those after it. Of several missed ticks, one fires at
+    /// once and the others are skipped. An interval below a nanosecond counts as one nanosecond.
     @discardableResult
     public func schedule(
         every interval: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -27,8 +30,8 @@ extension EventLoop {
         startTimer(after: interval, repeats: true, job(body, file, line))
     }
 
-    /// Starts a timer; see `schedule(after:_:)` for the public forms. Never before now: one that was due long ago
-    /// must not overtake those that its own batch is firing.
+    /// Starts a timer; see `schedule(after:_:)` for the public forms. The deadline is never set before now: a timer
+    /// that was due long ago must not overtake the timers that its own batch is firing.
     package func startTimer(at deadline: Instant, _ job: Job) -> Timer {
         assertOwner()
         if isClosed { return timerOfEndedLoop(job) }
@@ -43,8 +46,8 @@ extension EventLoop {
         return Timer(self, timers.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
     }
 
-    /// The moment `delay` from now, for a timer. "Never" is for a delay that is endless itself: a sum that overflows is the
-    /// last moment that a clock reaches.
+    /// The moment `delay` from now, for a timer. Only an endless delay means "never": any other sum that overflows is
+    /// the last moment that a clock reaches.
     package func deadline(after delay: Duration) -> Instant {
         let nanoseconds = delay.clampedNanoseconds
         return Instant(nanoseconds: deadline(after: nanoseconds))
@@ -56,14 +59,14 @@ extension EventLoop {
         return sum == .max && nanoseconds < .max ? Instant.last.nanoseconds : sum
     }
 
-    /// Releases the job of a timer that is started when nothing would ever release it.
+    /// Releases the job of a timer that is started after the loop has ended, when nothing else would release it.
     @inline(never)
     private func timerOfEndedLoop(_ job: Job) -> Timer {
         discard(.passRetained(job))
         return Timer(self, .max)
     }
 
-    /// A timer that has been started. Letting go of it does not end it; `cancel()` does.
+    /// A handle to a timer that has been started. Releasing the handle does not end the timer; `cancel()` does.
     public struct Timer {
         private let loop: EventLoop
         private let id: UInt64
@@ -73,19 +76,19 @@ extension EventLoop {
             self.id = id
         }
 
-        /// Ends the timer and releases its closure at once. O(log n), no system call.
-        /// - Returns: whether it was still to fire.
+        /// Cancels the timer and releases its closure at once. O(log n), no system call.
+        /// - Returns: whether the timer had still to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func cancel() -> Bool {
             loop.requireOwner()
-            // Bound, so that the closure, and what it holds, goes after the queue is whole again.
+            // Bound to a name, so that the closure and its captures are released after the heap is consistent again.
             let job = loop.timers.remove(id)
             return job != nil
         }
 
-        /// Moves the timer to another deadline, which costs no system call unless it becomes the earliest of all.
-        /// - Returns: whether it was still to fire; if not, nothing has happened.
+        /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.
+        /// - Returns: whether the timer had still to fire; otherwise nothing changes.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
         public func reschedule(at deadline: Instant) -> Bool {
@@ -93,13 +96,13 @@ extension EventLoop {
             return loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
         }
 
-        /// Whether it is still to fire.
+        /// Whether the timer has still to fire.
         public var isPending: Bool {
             loop.assertOwner()
             return loop.timers.contains(id)
         }
 
-        /// Lets the loop end although this timer is still to fire.
+        /// Lets the loop end even though this timer has still to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() {
             loop.requireOwner()
@@ -118,13 +121,13 @@ extension EventLoop {
 // MARK: In a turn
 
 extension EventLoop {
-    /// Which timers a turn fires: those that were due, and had been started, when it had asked the kernel.
+    /// The timers that a turn fires: those that were started and due when the turn had polled the kernel.
     struct DueTimers {
         let moment: Int64
         let horizon: UInt64
     }
 
-    /// The timers that are due, `nil` if none is.
+    /// The timers that are due, or `nil` if there are none.
     @inline(__always)
     func dueTimers() -> DueTimers? {
         let now = now.nanoseconds
@@ -133,13 +136,16 @@ extension EventLoop {
         return DueTimers(moment: now, horizon: timers.horizon)
     }
 
-    /// How long due timers wait for input that was there before them, in nanoseconds: handlers of it may take long.
+    /// The longest time that due timers wait for input that arrived before them, in nanoseconds. Handlers of that input
+    /// may run long.
     private static var mostDelay: Int64 { 50_000_000 }
 
-    /// Fires what is due, after the events that have been delivered in this turn. A deadline must not win against an answer
-    /// that the loop has not looked at: what the events have made ready runs first, and where the kernel may have more than it
-    /// has reported, since one call reports 256 events and a signal may interrupt it, it is asked for the rest. That is done
-    /// as often as it takes for all descriptors, and no longer than 50 ms.
+    /// Fires the due timers, after the events that this turn has delivered.
+    ///
+    /// A deadline must not win against input that the loop has not read yet. Jobs that the events have made ready
+    /// therefore run first. The kernel may also have more events than it has reported: one call reports at most 256
+    /// events, and a signal may interrupt the call. The loop then polls for the rest, as often as it takes for all
+    /// descriptors, but no longer than 50 ms.
     @inline(never)
     func fire(_ due: DueTimers, afterEvents hasDelivered: Bool) throws(SystemError) {
         var hasDelivered = hasDelivered
@@ -155,7 +161,7 @@ extension EventLoop {
             if rounds > 0 && clock.now.nanoseconds - due.moment > Self.mostDelay { break }
             rounds += 1
             try wait(0)
-            // Twice in succession: the next turn asks again before it fires.
+            // Interrupted: the next turn polls again before it fires timers.
             if poller.wasInterrupted { return }
             hasDelivered = poller.hasUndelivered
             deliverEvents()
@@ -167,7 +173,7 @@ extension EventLoop {
         }
     }
 
-    /// The earliest deadline of a timer, `nil` without one: how long another event loop that carries this one may
-    /// wait. See `fileDescriptor`.
+    /// The earliest deadline of a timer, or `nil` without a timer. Another event loop that embeds this one waits no
+    /// longer than that; see `fileDescriptor`.
     public var nextDeadline: Instant? { timers.nextDeadline.map(Instant.init(nanoseconds:)) }
 }

@@ -1,8 +1,8 @@
-/// A growing row of elements, owned by one thread's structure: an array without the uniqueness and bounds checks, of
-/// which starting and cancelling a timer made a dozen.
+/// A growing array that one thread's data structure owns. It omits the uniqueness and bounds checks, of which starting
+/// and cancelling a timer made a dozen.
 struct UncheckedArray<Element>: ~Copyable {
-    // Owned: freed in deinit. The first `count` elements are initialised, and an index is below `count`, which only its
-    // owner's own bookkeeping can break; debug builds check.
+    // Owned: freed in deinit. The first `count` elements are initialised. An index is always below `count`, which only
+    // the bookkeeping of the owner can violate; debug builds check it.
     private var elements: UnsafeMutablePointer<Element>
     private var capacity: Int
     private(set) var count = 0
