@@ -1,14 +1,15 @@
 import Glibc
 
-/// How many descriptors the process may have, RLIMIT_NOFILE, and how many connections that is enough for.
+/// The limit of open descriptors of the process, RLIMIT_NOFILE, and the number of connections for which it is
+/// sufficient.
 struct DescriptorLimit: Equatable {
-    /// The limit as it was at the start.
+    /// The limit at the start of the program.
     var initial: Int
-    /// The limit as it is now.
+    /// The current limit.
     var current: Int
 
-    /// Raises the limit to the hard one, which needs no privilege. A limit that cannot be read counts as endless: the listener
-    /// copes when there are no more descriptors.
+    /// Raises the limit to the hard limit, which needs no privilege. A limit that cannot be read counts as unlimited:
+    /// the listener copes when no descriptor is left.
     static func raise() -> DescriptorLimit {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
@@ -20,17 +21,18 @@ struct DescriptorLimit: Equatable {
         return DescriptorLimit(initial: initial, current: isRaised ? Int(clamping: limit.rlim_max) : initial)
     }
 
-    /// How many connections each listener may serve, and have lingering beside them.
+    /// The number of connections that each listener may serve, and the number that may linger in addition.
     struct Share: Equatable {
         var maxConnections: Int
         var maxLingering: Int
     }
 
+    /// Computes the share of each listener.
     /// - Parameters:
-    ///   - wanted: `--max-connections`.
-    ///   - listeners: how many listeners have that many each.
-    ///   - others: how many descriptors everything else needs.
-    /// - Returns: what is wanted, or less if the limit is too low for it; one connection at least.
+    ///   - wanted: the value of `--max-connections`.
+    ///   - listeners: the number of listeners, each of which may serve that many connections.
+    ///   - others: the number of descriptors that the rest of the program needs.
+    /// - Returns: the wanted number of connections, or fewer if the limit is too low; at least one.
     func share(of wanted: Int, listeners: Int, others: Int) -> Share {
         let most = min(max(wanted, 64), 1024)
         let available = max(current - others, 0) / max(listeners, 1)

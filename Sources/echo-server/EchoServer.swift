@@ -1,26 +1,27 @@
 import Promises
 import Reactor
 
-/// The server: listeners, the loops that serve the connections they bring, and what becomes of these.
+/// The server: its listeners, and the loops that serve their connections.
 final class EchoServer {
     private let options: Options
-    /// On the sockets that the service manager has passed, and on those of the command line.
+    /// The listeners on the sockets that the service manager has passed, and on those of the command line.
     private let inherited, bound: Listener?
-    /// The loops that serve, if there are several: this thread's then does nothing but accept.
+    /// The loops that serve, if there are several. This thread's loop then only accepts.
     private let group: LoopGroup?
-    /// One for each loop that serves.
+    /// One worker for each loop that serves.
     private let workers: [Worker]
     private let openCount = OpenCount()
     private(set) var isDraining = false
     /// Connections that were reset because they were still busy at the end of the drain timeout.
     private var abortedByDrain = 0
-    /// How many connections a listener may serve, and have lingering beside them.
+    /// The number of connections that a listener may serve, and the number that may linger in addition.
     private let share: DescriptorLimit.Share
-    /// What `--max-connections` cannot be satisfied for, as one line; `nil` if it can.
+    /// The reason why fewer connections are served than `--max-connections` asks for, as one line; `nil` if there is
+    /// none.
     let shortage: String?
 
-    /// Takes the sockets that the service manager has passed, binds every address and starts the threads; or throws, and leaves
-    /// none of this.
+    /// Takes the sockets that the service manager has passed, binds every address and starts the threads. If it throws,
+    /// it leaves nothing behind.
     init(_ options: Options, _ limit: DescriptorLimit) throws {
         self.options = options
         inherited = try Listener.inherited()
@@ -41,20 +42,20 @@ final class EchoServer {
         group = options.loops == 1 ? nil : try LoopGroup(loops: options.loops, name: "echo")
         let remotes = group.map(Array.init) ?? [EventLoop.current.remote]
         workers = remotes.map { [openCount] in Worker(on: $0, idleTimeout: options.idleTimeout, openCount) }
-        // By the turn: to take the time of each handler would be a twentieth of the server's work.
+        // By the turn: measuring each handler would take a twentieth of the server's time.
         EventLoop.current.measuresTurns = true
         for remote in group.map(Array.init) ?? [] { remote.submit { EventLoop.current.measuresTurns = true } }
     }
 
-    /// Where it listens, first what it was passed.
+    /// The addresses of the listeners, those of passed sockets first.
     var addresses: [SocketAddress] { [inherited, bound].flatMap { $0?.localAddresses ?? [] } }
 
     var maxConnections: Int { share.maxConnections }
 
-    /// How many of them serve.
+    /// The number of threads that serve.
     var threads: Int { workers.count }
 
-    /// Serves every address; fulfilled when all of them are closed and the last connection is done.
+    /// Serves every address. Fulfilled when all listeners are closed and the last connection has ended.
     func serve() -> Promise<Void> {
         when(fulfilled: [inherited, bound].compactMap(\.self).map(serve))
     }
@@ -73,19 +74,21 @@ final class EchoServer {
             onError: { _, _ in workerOfThisThread().noteFailure() }, { workerOfThisThread().serve($0) })
     }
 
-    /// Stops accepting, ends connections that owe their clients nothing, lets the others finish for as long as the drain timeout,
-    /// and resets those that are left.
+    /// Stops accepting, ends connections that owe their clients nothing, lets the others finish within the drain
+    /// timeout, and resets the remaining ones.
     func drain() {
         isDraining = true
-        // Who waits at a socket of the service manager, which keeps it, is for the process that comes after this one.
+        // The service manager keeps its sockets, so clients that wait there are left to the process that comes after
+        // this one.
         bound?.close(drain: true)
         for listener in [inherited, bound].compactMap(\.self) {
             listener.drain(deadline: options.drainTimeout).done { self.abortedByDrain += $0.aborted }
         }
     }
 
-    // MARK: What its loops say
-    /// Each is asked on its own thread.
+    // MARK: Reports
+
+    /// Collects the figures of each loop, on the loop's own thread.
     func report() -> Promise<Report> {
         let main = (name: "main", metrics: EventLoop.current.metrics)
         guard group != nil else {
@@ -106,17 +109,17 @@ final class EchoServer {
             .map(on: worker.remote) { () -> Answer in
                 (worker.statistics, [(worker.remote.name ?? "", EventLoop.current.metrics)])
             }
-            // Its loop has failed; what it has counted counts on.
+            // The loop has failed; the figures of its worker still count.
             .recover { _ in worker.remote.ended.map { (worker.statistics, []) } }
     }
 
-    /// Is fulfilled when all loops have answered, and rejected if one has ended.
+    /// Fulfilled when all loops have responded, and rejected if one has ended.
     func alive() -> Promise<Void> {
         guard group != nil else { return .value }
         return when(fulfilled: workers.map { Promise.value.map(on: $0.remote) {} }).asVoid()
     }
 
-    /// Ends the threads.
+    /// Ends the threads and waits for their end.
     func stop() {
         group?.stop()
         group?.join()

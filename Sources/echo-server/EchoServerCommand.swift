@@ -3,7 +3,7 @@ import Glibc
 import Promises
 import Reactor
 
-/// The program: command line in, exit code out. The codes are those of sysexits(3).
+/// The program: parses the command line and sets the exit code. The codes are those of sysexits(3).
 @main
 enum EchoServerCommand {
     static func main() {
@@ -22,7 +22,8 @@ enum EchoServerCommand {
 
     private static func serve(_ options: Options) {
         keepFreedMemory()
-        // Lines go to whoever has started the server, who may have gone. Nobody inherits this: there are no children.
+        // The reader of the output may have ended, which must not end the server. No process inherits this: there are
+        // no children.
         signal(SIGPIPE, SIG_IGN)
         conf.logHandler = { Output.warn("swift-reactor: \($0)") }
         do { try serve(options, on: EventLoop.current) } catch { Output.fail("\(error)", exitCode(error)) }
@@ -51,7 +52,7 @@ enum EchoServerCommand {
             endpoint?.close()
         }
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
-        // Opens what the loop needs to wait, or throws: the lines below are a promise.
+        // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
         try loop.turn(.poll)
         for address in server.addresses { Output.announce("listening on \(address)") }
         if let endpoint { Output.announce("metrics on \(endpoint.address)") }
@@ -64,7 +65,8 @@ enum EchoServerCommand {
         server.stop()
     }
 
-    /// The first SIGINT or SIGTERM drains, the second ends the process as the signal itself would have.
+    /// The first SIGINT or SIGTERM drains. The second ends the process at once, with the exit code 128 plus the
+    /// signal's number.
     private static func onEnd(
         _ loop: EventLoop, _ drain: @escaping () -> Void, atOnce cleanUp: @escaping () -> Void
     ) throws {
@@ -73,7 +75,7 @@ enum EchoServerCommand {
             try loop.onSignal(signal) {
                 if isDraining {
                     cleanUp()
-                    // Not `exit`, which would tidy up below threads that go on meanwhile.
+                    // Not `exit`, which would clean up while other threads are still running.
                     _exit(128 + signal)
                 }
                 isDraining = true
@@ -82,9 +84,9 @@ enum EchoServerCommand {
         }
     }
 
-    /// Each chunk of up to 64 KiB is an array of its own, and glibc gives memory at the top of the heap back to the
-    /// kernel as soon as 128 KiB of it are free, to fault it in again for the next chunk. With this the server spends
-    /// half the time on 16 KiB messages. See mallopt(3).
+    /// Keeps freed memory in the process. Each chunk of up to 64 KiB is an array of its own. By default, glibc returns
+    /// memory at the top of the heap to the kernel as soon as 128 KiB of it are free, and faults it in again for the
+    /// next chunk. With these settings the server needs half the time for 16 KiB messages. See mallopt(3).
     private static func keepFreedMemory() {
         mallopt(M_TRIM_THRESHOLD, 16 << 20)
         mallopt(M_TOP_PAD, 1 << 20)

@@ -1,7 +1,7 @@
 import Promises
 import Reactor
 
-/// Answers `GET /metrics` for Prometheus, one request a connection. What it speaks of HTTP is just that.
+/// Answers `GET /metrics` for Prometheus, one request per connection. It implements no more of HTTP than that.
 struct MetricsEndpoint {
     let address: SocketAddress
     private let listener: Listener
@@ -14,20 +14,21 @@ struct MetricsEndpoint {
         self.text = text
     }
 
-    /// Whoever scrapes does so from one or two places; others wait in the backlog, and nobody holds a place for long.
+    /// Metrics are scraped from one or two places. Other clients wait in the backlog, and `patience` keeps each
+    /// client's time short.
     static var maxConnections: Int { 16 }
-    /// How many clients that have their answer may take their time to read it and to end.
+    /// The number of clients that have been answered and may still read the answer and close.
     static var maxLingering: Int { 16 }
     static var patience: Duration { .seconds(5) }
     static var longestHead: Int { 8192 }
 
-    /// - Parameter warn: is told if the endpoint has broken; the server goes on.
+    /// - Parameter warn: called with a message if the endpoint fails; the server continues.
     func serve(_ warn: @escaping (String) -> Void) {
         listener.serve(maxConnections: Self.maxConnections, maxLingering: Self.maxLingering, serve)
             .catch { error in warn("there are no metrics any more: \(error)") }
     }
 
-    /// Also removes the file of a Unix socket.
+    /// Closes the endpoint, and removes the file of a Unix socket.
     func close() { listener.close() }
 
     private func serve(_ connection: Connection) -> Promise<Void> {
@@ -40,12 +41,12 @@ struct MetricsEndpoint {
 
     // MARK: HTTP
 
-    /// Reads up to the empty line that ends a request's head. A line ends with a newline, with or without a carriage return
-    /// before it (RFC 9112, 2.2).
+    /// Reads up to the empty line that ends the head of a request. A line ends with a newline, with or without a
+    /// carriage return before it (RFC 9112, 2.2).
     /// - Parameters:
-    ///   - left: how many bytes the rest of the head may have.
+    ///   - left: the largest number of bytes of the rest of the head.
     ///   - first: the first line, once it has been read.
-    /// - Returns: the first line; `nil` if the client has ended before the head did.
+    /// - Returns: the first line; `nil` if the client has ended before the head was complete.
     private func readHead(_ connection: Connection, _ left: Int, _ first: [UInt8]? = nil) -> Promise<[UInt8]?> {
         if left < 1 { return Promise(error: StreamError.limitExceeded(limit: Self.longestHead)) }
         return connection.read(until: [UInt8(ascii: "\n")], limit: left).then { line -> Promise<[UInt8]?> in
@@ -56,9 +57,9 @@ struct MetricsEndpoint {
         }
     }
 
-    /// The answer to a request with this first line, whatever it is.
+    /// The answer to a request with this first line, valid or not.
     private func answer(to head: [UInt8]) -> Promise<String> {
-        // By bytes: with a combining mark behind it a space is another character.
+        // Compares bytes: a space with a combining mark after it is another character.
         let words = head.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard words.count == 3, words[2].starts(with: "HTTP/1.".utf8) else {
             return .value(Self.response("400 Bad Request"))
@@ -75,7 +76,7 @@ struct MetricsEndpoint {
             .recover { _ -> Promise<String> in .value(Self.response("503 Service Unavailable", isHead: isHead)) }
     }
 
-    /// The answer to what is no request; throws the error if there is nobody to answer.
+    /// The answer to input that is not a request; throws the error if no client is left to answer.
     private static func answer(to error: any Error) throws -> String {
         switch error {
         case StreamError.limitExceeded: response("431 Request Header Fields Too Large")

@@ -1,38 +1,39 @@
 import Reactor
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Equatable {
-    /// Where to listen. If it is empty: at the sockets that the service manager passes, or else at `defaultAddress`.
+    /// The addresses to listen on. If empty, the server uses the sockets that the service manager passes, or else
+    /// `defaultAddress`.
     var addresses: [SocketAddress] = []
     var metricsAddress: SocketAddress?
     var maxConnections = 10_000
-    /// How many threads serve; 0 for as many as there are cores.
+    /// The number of threads that serve; 0 means the number of cores.
     var threads = 1
     var idleTimeout: Duration?
     var drainTimeout: Duration = .seconds(5)
     var statisticsInterval: Duration?
     var isQuiet = false
 
-    /// What to do.
+    /// The command that the arguments select.
     enum Command: Equatable {
         case serve(Options)
         case help
         case version
     }
 
-    /// A command line that makes no sense, as one line for the user.
+    /// An invalid command line, described in one line for the user.
     struct UsageError: Error, Equatable, CustomStringConvertible {
         let description: String
     }
 
-    /// How many descriptors are needed beside listeners and connections: standard streams, what each loop waits with, the
-    /// endpoint of the metrics with its clients, and some to spare.
+    /// The number of descriptors that are needed in addition to listeners and connections: the standard streams, the
+    /// descriptors of each loop, the metrics endpoint with its clients, and a few spare ones.
     var descriptorsBesideConnections: Int {
         let metrics = metricsAddress == nil ? 0 : 1 + MetricsEndpoint.maxConnections + MetricsEndpoint.maxLingering
         return 20 + 3 * loops + metrics
     }
 
-    /// How many loops serve.
+    /// The number of loops that serve.
     var loops: Int { threads == 0 ? LoopGroup.defaultLoops : threads }
 
     static let mostThreads = 1024
@@ -65,7 +66,7 @@ struct Options: Equatable {
         var options = Options()
         var rest = Array(arguments)[...]
         while let argument = rest.popFirst() {
-            // By bytes: with a combining mark behind it an = is another character.
+            // Compares bytes: an = with a combining mark after it is another character.
             let pieces = argument.utf8.split(
                 separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let parts = pieces.map { String(Substring($0)) }
@@ -128,7 +129,7 @@ struct Options: Equatable {
         guard isPlain, let number = Double(digits) else {
             throw UsageError(description: "\(name): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds")
         }
-        // A year is as good as for ever, and a sum of two of them is still far from an overflow.
+        // A year is long enough for any purpose, and a sum of two of them is still far from an overflow.
         guard number * unit.seconds <= 31_536_000 else {
             throw UsageError(description: "\(name): '\(text)' is too long; the most is a year, 31536000 seconds")
         }

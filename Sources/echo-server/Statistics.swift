@@ -2,9 +2,9 @@ import CLinux
 import Reactor
 import Synchronization
 
-/// What a worker counts, or all of them.
+/// The counters of one worker, or the sum of all workers.
 struct Statistics {
-    /// Connections that are open, and those since the start.
+    /// Connections that are open, and connections since the start.
     private(set) var open = 0
     private(set) var connections = 0
     /// Connections that ended with an error: a reset, a time-out.
@@ -24,7 +24,7 @@ struct Statistics {
 
     mutating func noteFailure() { failures += 1 }
 
-    /// With failures that no handler was told of.
+    /// The counters with failures that were not passed to any handler.
     func adding(failures more: Int) -> Statistics {
         var sum = self
         sum.failures += more
@@ -41,12 +41,12 @@ struct Statistics {
     }
 }
 
-/// How many connections are open on all loops, and how many there were at most at a time: a sum of what each loop has had at
-/// most would be too much.
+/// The number of open connections on all loops, and its peak. The sum of the peaks of each loop would be too high.
 final class OpenCount: Sendable {
     private let open = Atomic(0)
     private let most = Atomic(0)
-    /// The most since freed memory was last given back to the kernel, and how many were open then.
+    /// The peak since freed memory was last returned to the kernel. It starts at the number of connections that were
+    /// open then.
     private let mostSinceTrim = Atomic(0)
     private let trim: @Sendable () -> Void
 
@@ -60,16 +60,18 @@ final class OpenCount: Sendable {
         mostSinceTrim.max(count, ordering: .relaxed)
     }
 
-    /// Gives freed memory back to the kernel when half of the connections have gone. For a client that does not read the server
-    /// keeps a chunk of 64 KiB, and glibc by itself gives back only what is free at the top of the heap, above the connections
-    /// that stay. The call holds up the loop (80 ms for 1,500 chunks on a busy machine, below 1 ms where there is nothing to
-    /// give back), another thread would hold the allocator's lock as long; so it comes once each time that the number halves.
-    /// Fewer connections than `fewToTrim` cannot have kept more than the server keeps anyway. See malloc_trim(3).
+    /// Returns freed memory to the kernel when half of the connections have ended.
+    ///
+    /// For a client that does not read, the server keeps a chunk of 64 KiB. By itself, glibc returns only memory that
+    /// is free at the top of the heap, above the connections that stay. The call blocks the loop: 80 ms for 1,500
+    /// chunks on a busy machine, less than 1 ms if there is nothing to return. Another thread would hold the
+    /// allocator's lock for as long. The call is therefore made once each time the number halves. Fewer connections
+    /// than `fewToTrim` cannot have kept more memory than the server keeps anyway. See malloc_trim(3).
     func end() {
         let count = open.subtract(1, ordering: .relaxed).newValue
         let before = mostSinceTrim.load(ordering: .relaxed)
         guard before >= Self.fewToTrim, count <= before / 2 else { return }
-        // One of the threads that come here at the same time.
+        // Only one of the threads that arrive here at the same time continues.
         guard mostSinceTrim.compareExchange(expected: before, desired: count, ordering: .relaxed).exchanged else {
             return
         }
@@ -79,14 +81,14 @@ final class OpenCount: Sendable {
     static let fewToTrim = 256
 }
 
-/// The server and its loops as they stand.
+/// The figures of the server and its loops at one moment.
 struct Report: Sendable {
     let statistics: Statistics
     let peak: Int
-    /// By the names of their threads, the main loop first.
+    /// The loops by the names of their threads, the main loop first.
     let loops: [(name: String, metrics: EventLoop.Metrics)]
 
-    /// One line.
+    /// The report as one line.
     func line(_ title: String) -> String {
         let turns = loops.reduce(0) { $0 + $1.metrics.turns }
         let longest = loops.map(\.metrics.longestTurn).max() ?? .zero

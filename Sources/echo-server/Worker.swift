@@ -1,8 +1,9 @@
 import Promises
 import Reactor
 
-/// What serves connections on one loop, and counts there what it does.
-// @unchecked: everything but the constants is touched on the thread of `remote` only; or on any once that loop has ended.
+/// Serves connections on one loop, and counts them there.
+// @unchecked: everything but the constants is accessed only on the thread of `remote`, or on any thread once that loop
+// has ended.
 final class Worker: @unchecked Sendable {
     let remote: EventLoop.Remote
     private let idleTimeout: Duration?
@@ -16,12 +17,12 @@ final class Worker: @unchecked Sendable {
         self.openCount = openCount
     }
 
-    /// The counts as they stand, those of open connections included.
+    /// The current counters, including those of open connections.
     var statistics: Statistics {
         connections.values.reduce(into: finished) { $0.bytes += $1.bytesReceived }
     }
 
-    /// One connection from its first byte to its last. The listener closes it then.
+    /// Serves one connection from its first byte to its last. The listener closes it afterwards.
     func serve(_ connection: Connection) -> Promise<Void> {
         begin(connection)
         return echo(connection).ensure { self.end(connection) }

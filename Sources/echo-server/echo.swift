@@ -1,9 +1,9 @@
 import Promises
 
-/// Sends everything back until the peer ends its side.
+/// Sends every byte back until the peer ends its side.
 ///
-/// A loop, written as recursion: it runs in constant memory for as long as the connection lives. Each write is waited for
-/// before the next read, so a client that sends and never reads is slowed down and costs no more than one chunk.
+/// A loop, written as recursion: it runs in constant memory for as long as the connection lives. Each write completes
+/// before the next read, so a client that sends and never reads is slowed down, and costs no more than one chunk.
 func echo(_ connection: Connection) -> Promise<Void> {
     connection.read().then { outcome -> Promise<Void> in
         switch outcome {
