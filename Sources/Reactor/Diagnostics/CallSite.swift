@@ -1,18 +1,19 @@
-/// Where in the source something was made or started: a promise, a timer, a hold.
+/// The source line that created or started something: a promise, a timer, a hold.
 public struct CallSite: Hashable, Sendable, CustomStringConvertible {
-    // A pointer into the program's constants, which live as long as it does; null-terminated, as all literals are.
-    // Two words, so that it fits beside an error in a promise.
+    // A pointer to one of the program's constants, which are never freed. It is null-terminated, like all literals. The
+    // struct has two words, so that it fits next to an error in a promise.
     private let name: StaticText
-    /// The line.
+    /// The line number.
     public let line: UInt32
 
-    /// The place `file`, as `#fileID` names it, and `line`.
+    /// Creates a call site of `file`, in the format of `#fileID`, and `line`.
     public init(_ file: StaticString, _ line: UInt) {
         name = StaticText(file)
         self.line = UInt32(truncatingIfNeeded: line)
     }
 
-    /// Whether the place is known. That of a property, such as `firstValue`, is not, and has no file and line 0.
+    /// Whether the call site is known. It is not known for a property, such as `firstValue`, which has an empty `file`
+    /// and line 0.
     public var isKnown: Bool { line != 0 }
 
     /// The file as `Module/File.swift`.

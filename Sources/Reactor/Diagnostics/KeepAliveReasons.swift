@@ -1,5 +1,6 @@
 extension EventLoop {
-    /// What `run()` does not end for, one line each in the `description`: for the question why a server does not exit.
+    /// Everything that keeps `run()` from returning. Use it to find out why a server does not exit; its `description`
+    /// has one line for each reason.
     ///
     /// ```
     /// 2 timers, the nearest due in 29.9 seconds
@@ -22,50 +23,51 @@ extension EventLoop {
             externalWork: externalWork.load(ordering: .relaxed))
     }
 
-    /// See `keepAliveReasons`. What is unreferenced stands among it, and says so.
+    /// The reasons that keep a loop alive; see `keepAliveReasons`. Unreferenced watches and timers are included, and
+    /// marked.
     public struct Reasons: Hashable, Sendable {
-        /// Jobs that are ready, also those that other threads have submitted.
+        /// Jobs that are ready, including those that other threads have submitted.
         public let readyJobs: Int
-        /// Events that the kernel has reported, and the turn that has fetched them has not yet delivered.
+        /// Events that the kernel has reported, but that the current turn has not delivered yet.
         public let undeliveredEvents: Int
         /// Timers that keep the loop alive.
         public let timers: Int
-        /// Timers that do not.
+        /// Timers that do not keep the loop alive.
         public let unreferencedTimers: Int
-        /// How long it is until the first of all timers fires; below zero if it is overdue, `nil` without one.
+        /// The time until the earliest of all timers fires; negative if it is overdue, `nil` if there is no timer.
         public let nearestTimer: Duration?
-        /// Descriptors that are waited for, in the order of their numbers.
+        /// Watched descriptors, in the order of their numbers.
         public let descriptors: [Descriptor]
         /// Signal watches, the oldest first.
         public let signals: [Signal]
-        /// The lines that have called `hold()`.
+        /// The source lines that have called `hold()`.
         public let holds: [CallSite]
-        /// Jobs of pools, and async tasks.
+        /// Jobs of pools and async tasks that the loop waits for.
         public let externalWork: Int
 
-        /// A descriptor that is waited for.
+        /// A watched descriptor.
         public struct Descriptor: Hashable, Sendable {
-            /// Its number.
+            /// The number of the descriptor.
             public let number: CInt
-            /// For what.
+            /// The directions in which it is watched.
             public let interest: Interest
             /// Whether it keeps the loop alive.
             public let isReferenced: Bool
-            /// Who waits: `watch at App/Server.swift:12`, or the connection or listener.
+            /// The object that watches it: `watch at App/Server.swift:12`, or a connection or listener.
             public let user: String
         }
 
-        /// A watch of a signal.
+        /// A signal watch.
         public struct Signal: Hashable, Sendable {
-            /// The signal.
+            /// The number of the signal.
             public let number: CInt
             /// Whether it keeps the loop alive.
             public let isReferenced: Bool
-            /// The call of `onSignal`.
+            /// The source line that called `onSignal`.
             public let origin: CallSite
         }
 
-        /// Whether there is none: `run()` would end.
+        /// Whether there are no reasons, so that `run()` would return.
         public var isEmpty: Bool {
             readyJobs + undeliveredEvents + timers + holds.count + externalWork == 0
                 && !descriptors.contains { $0.isReferenced } && !signals.contains { $0.isReferenced }
@@ -74,7 +76,7 @@ extension EventLoop {
 }
 
 extension EventLoop.Reasons: CustomStringConvertible {
-    /// One line a reason; `nothing` if there is none.
+    /// One line for each reason; `nothing` if there is none.
     public var description: String {
         var lines: [String] = []
         func add(_ count: Int, _ one: String, _ rest: String = "") {

@@ -1,9 +1,9 @@
 import Glibc
 
-/// How many reports with the same key pass in a stretch of time.
+/// The number of reports with the same key that pass within a period.
 package struct ReportLimit: Hashable, Sendable {
     package var burst: Int
-    /// In nanoseconds.
+    /// The length of the period in nanoseconds.
     package var period: Int64
 
     package init(burst: Int, period: Int64) {
@@ -14,7 +14,8 @@ package struct ReportLimit: Hashable, Sendable {
     package static var standard: ReportLimit { ReportLimit(burst: 10, period: 1_000_000_000) }
 }
 
-/// Counts reports by key, and says which of them exceed the limit. By the monotonic clock: reports come from any thread.
+/// Counts reports by key, and decides which of them exceed the limit. It uses the monotonic clock, since reports come
+/// from any thread.
 package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     private struct Count {
         var began: Int64
@@ -22,25 +23,27 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         var suppressed = 0
     }
 
-    /// `nil` stands for all keys that there is no room for.
+    /// `nil` stands for all keys beyond `mostKeys`.
     private var counts: [Key?: Count] = [:]
-    /// Lines of a program are not many; if they are made at run time, they share a count.
+    /// The source lines of a program are few. If keys are created at run time, the excess ones share a count.
     private static var mostKeys: Int { 1024 }
-    /// When room may be made again, once there is none: looking through all counts for every report of a new key would cost
-    /// more than making it.
+    /// The earliest moment at which counts may expire, while there is no room: searching all counts for every report of
+    /// a new key would cost more than the report itself.
     private var fullUntil = Int64.min
 
     package init() {}
 
-    /// Whether anything has been suppressed and not been told.
+    /// Whether the number of suppressed reports is still to be reported for any key.
     package var hasSuppressed: Bool { counts.values.contains { $0.suppressed > 0 } }
 
-    /// When the first period ends in which anything was suppressed.
+    /// The end of the first period in which a report was suppressed.
     package func nextEnd(_ limit: ReportLimit) -> Int64? {
         counts.values.lazy.filter { $0.suppressed > 0 }.map { $0.began &+ limit.period }.min()
     }
 
-    /// Whether a report passes at the moment `now`, and how many before it, of a period that is over, did not.
+    /// Counts a report at the moment `now`.
+    /// - Returns: whether the report passes, and how many reports of an earlier period, which has ended, were
+    ///   suppressed.
     package mutating func admit(_ key: Key, _ limit: ReportLimit, now: Int64) -> (passes: Bool, suppressedBefore: Int) {
         var place: Key? = key
         if counts[key] == nil && counts.count >= Self.mostKeys && !makeRoom(limit, now: now) { place = nil }
@@ -56,7 +59,8 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         return (passes, before)
     }
 
-    /// Removes the counts whose period is over and of which nothing is to be told. Returns whether there is room then.
+    /// Removes the counts whose period has ended and that have no suppressed reports. Returns whether there is room
+    /// then.
     private mutating func makeRoom(_ limit: ReportLimit, now: Int64) -> Bool {
         guard now >= fullUntil else { return false }
         counts = counts.filter { $0.value.suppressed > 0 || now &- $0.value.began < limit.period }
@@ -66,7 +70,8 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
         return false
     }
 
-    /// How many were suppressed of each key in periods that are over at `now`; of all if that is `nil`. Each is told once.
+    /// Returns the number of suppressed reports for each key, and removes them from the counts. Only periods that have
+    /// ended at `now` are included; with `nil`, all periods.
     package mutating func takeSuppressed(_ limit: ReportLimit, now: Int64?) -> [(key: Key?, count: Int)] {
         var taken: [(key: Key?, count: Int)] = []
         for (key, count) in counts where count.suppressed > 0 {
@@ -78,14 +83,16 @@ package struct ReportCounts<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Reports of which only some pass, so that whoever causes them, a peer for instance, decides neither how long the log gets
-/// nor how long the loop writes it. What does not pass is counted by key, and told when the period is over: with the next
-/// report of that key, or by a thread that is there until all has been told, or at exit(3).
+/// Limits the number of reports, so that their cause, a peer for instance, decides neither how long the log gets nor
+/// how long the loop writes to it.
+///
+/// Suppressed reports are counted by key. The count is reported when the period has ended: with the next report of that
+/// key, by a thread that runs until all counts have been reported, or at exit(3).
 package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private struct State: Sendable {
         var counts = ReportCounts<Key>()
         var limit: ReportLimit? = .standard
-        /// Whether a thread is there, in this process, that tells.
+        /// Whether this process has a thread that reports the counts.
         var hasThread = false
     }
 
@@ -93,23 +100,24 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     private let tell: @Sendable (Key?, Int) -> Void
     private let forkGeneration: CInt
 
-    /// `tell` gets a key, `nil` for those beyond the number that is kept, and how many of its reports did not pass. Any
-    /// thread, and without a lock.
+    /// Creates a limiter without counts.
+    /// - Parameter tell: called with a key, or `nil` for the keys beyond those that are kept, and the number of its
+    ///   suppressed reports. Called on any thread, without a lock.
     package init(tell: @escaping @Sendable (Key?, Int) -> Void) {
         ForkDetector.watch()
         forkGeneration = ForkDetector.generation
         self.tell = tell
     }
 
-    /// `nil`: all pass.
+    /// The limit; `nil` means that every report passes.
     package var limit: ReportLimit? {
         get { state.withLock { $0.limit } }
         set { state.withLock { $0.limit = newValue } }
     }
 
-    /// Whether a report is to be made.
+    /// Counts a report, and returns whether it passes.
     package func admit(_ key: Key) -> Bool {
-        // Another thread of the parent's may have held the lock when it forked.
+        // Another thread of the parent may have held the lock when the process was forked.
         if ForkDetector.generation != forkGeneration { return true }
         let now = LoopClock.monotonic.now.nanoseconds
         let (passes, before, needsThread) = state.withLock { state in
@@ -124,7 +132,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
         return passes
     }
 
-    /// Tells of all that did not pass so far.
+    /// Reports the counts of all suppressed reports.
     package func tellAll() {
         if ForkDetector.generation != forkGeneration { return }
         let suppressed = state.withLock { $0.counts.takeSuppressed($0.limit ?? .standard, now: nil) }
@@ -133,7 +141,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
 
     private func startThread() {
         var handle = pthread_t()
-        // Without a thread it is told with the next report of the key, or at the end.
+        // If there is no thread, the count is reported with the next report of the key, or at exit.
         if LibraryThread.start("reports", &handle, LibraryThread.create, { self.tellInTime() }) == 0 {
             pthread_detach(handle)
         } else {
@@ -153,7 +161,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
             }
             for (key, count) in suppressed { tell(key, count) }
             if suppressed.isEmpty && next == nil { return }
-            // A limit that is shortened meanwhile is noticed a second later.
+            // If the limit is shortened meanwhile, the thread notices that after a second at most.
             let pause = min(max((next ?? now) &- now, 0), 1_000_000_000)
             var time = timespec(tv_sec: Int(pause / 1_000_000_000), tv_nsec: Int(pause % 1_000_000_000))
             clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nil)

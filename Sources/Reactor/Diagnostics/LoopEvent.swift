@@ -1,22 +1,24 @@
 import Glibc
 import Synchronization
 
-/// What the reactor itself has to report, and to whom. The layer above may take it over.
+/// The events that Reactor itself reports, and the handler that receives them. The Promises module may replace the
+/// handler.
 package enum LoopEvent: Sendable {
-    /// A loop ended while so many jobs and handlers still waited to run on it; they never will.
+    /// A loop ended while this number of jobs and handlers still waited to run on it. They never will.
     case undelivered(Int)
-    /// A handler has held a loop for long. What the layer above has said of it.
+    /// A handler has blocked a loop for a long time. `subject` is what the Promises module has said about the handler.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
-    /// A job of a task came to a loop that has ended, and runs on another thread.
+    /// A job of a task came to a loop that has ended, so it runs on another thread.
     case taskOnEndedLoop
-    /// A handler was attached there on a thread whose loop nobody drives.
+    /// A handler was attached at this line on a thread whose loop no thread drives.
     case undriven(CallSite)
-    /// A loop of `spawn`, of that name, cannot wait any more, and ends.
+    /// The loop of `spawn` with this name cannot wait any more, and ends.
     case loopFailed(String, SystemError)
-    /// A descriptor cannot be watched for now; it is tried again. Once an episode.
+    /// A descriptor cannot be watched for now; the loop tries again. Reported once in each episode.
     case watchPaused(SystemError)
-    /// A descriptor was closed while it was watched; where the watch was made, if that is known. The first of a loop.
+    /// A descriptor was closed while it was watched. The line is that of the watch, if it is known. Only the first of a
+    /// loop is reported.
     case staleWatch(CInt, CallSite?)
 
     package static let handler = Mutex(
@@ -24,7 +26,7 @@ package enum LoopEvent: Sendable {
             if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
-    /// For programs that do without the layer above, which has a limit of its own.
+    /// For programs without the Promises module, which has a limit of its own.
     private static let limited: LimitedReports<Key> = {
         atexit { LoopEvent.limited.tellAll() }
         return LimitedReports { key, count in
@@ -50,21 +52,21 @@ package enum LoopEvent: Sendable {
         }
     }
 
-    /// A struct, because a closure that is read from a generic place by itself leaves one that is wrapped once more.
+    /// A struct, because reading a bare closure from a generic storage wraps it once more each time.
     package struct Handler: Sendable {
         let call: @Sendable (LoopEvent) -> Void
 
         package init(_ call: @escaping @Sendable (LoopEvent) -> Void) { self.call = call }
     }
 
-    /// One line on standard error, which is never waited for.
+    /// Writes one line to standard error, without waiting.
     package static func print(_ message: String) { LineWriter.standardError.write("swift-reactor: \(message)") }
 
     static func send(_ report: LoopEvent) { handler.withLock { $0 }.call(report) }
 }
 
 extension LoopEvent: CustomStringConvertible {
-    /// One line for people; the layer above uses the same words.
+    /// One line for human readers. The Promises module uses the same text.
     package var description: String {
         switch self {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"

@@ -1,7 +1,7 @@
-// The text format 0.0.4 of Prometheus, as its documentation on exposition formats has it.
+// The text exposition format 0.0.4 of Prometheus, according to its documentation.
 
 extension LoopMetrics {
-    /// The metrics as Prometheus reads them: text format 0.0.4, to be served as `text/plain; version=0.0.4`.
+    /// The metrics in Prometheus' text format 0.0.4, to be served as `text/plain; version=0.0.4`.
     ///
     /// ```
     /// # HELP reactor_turns_total Turns of the loop.
@@ -9,18 +9,19 @@ extension LoopMetrics {
     /// reactor_turns_total{loop="main"} 42
     /// ```
     ///
-    /// What was not measured is left out: see `measured`.
+    /// Metrics that were not measured are omitted; see `measured`.
     /// - Parameters:
-    ///   - prefix: what all names begin with. Characters that no name may have become underscores.
-    ///   - labels: what tells this loop from others. Names are treated like the prefix; values may be any text.
+    ///   - prefix: the prefix of all names. Characters that are not allowed in a name are replaced by underscores.
+    ///   - labels: labels that distinguish this loop from others. Their names are treated like the prefix; their values
+    ///     may be any text.
     public func prometheusText(prefix: String = "reactor", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)
         add(to: &text)
         return text.text
     }
 
-    /// The metrics of several loops as one text: each metric once, as the format wants it, with a sample for each loop that bears
-    /// its name as the label `loop`. Names must differ.
+    /// The metrics of several loops as one text. As the format requires, each metric appears once, with one sample for
+    /// each loop, whose name is the label `loop`. The names must differ.
     public static func prometheusText(
         of loops: [(name: String, metrics: LoopMetrics)], prefix: String = "reactor", labels: [String: String] = [:]
     ) -> String {
@@ -71,7 +72,8 @@ extension LoopMetrics {
 }
 
 extension ThreadPool.Metrics {
-    /// As `LoopMetrics.prometheusText(prefix:labels:)`.
+    /// The metrics of the pool in Prometheus' text format, as `LoopMetrics.prometheusText(prefix:labels:)` returns
+    /// those of a loop.
     public func prometheusText(prefix: String = "pool", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)
         text.add("jobs_completed_total", .counter, "Jobs that have run.", completed)
@@ -84,12 +86,12 @@ extension ThreadPool.Metrics {
     }
 }
 
-/// Writes metrics: of one source, or of several one after the other. The help of a metric is one line, its name one that
-/// Prometheus takes as it stands.
+/// Writes the metrics of one source, or of several sources one after another. The help of a metric must be one line,
+/// and its name one that Prometheus accepts unchanged.
 package struct PrometheusText {
     package enum Kind: String { case counter, gauge }
 
-    /// The samples of a metric stand together, behind what is said of it.
+    /// The samples of a metric must be adjacent, after its help and type.
     private var families: [String] = []
     private var indices: [String: Int] = [:]
     private let prefix: String
@@ -100,7 +102,7 @@ package struct PrometheusText {
         setLabels(labels)
     }
 
-    /// Of the samples that are added from now on.
+    /// Sets the labels of the samples that are added from now on.
     package mutating func setLabels(_ labels: [String: String]) {
         self.labels = [String: String](
             labels.map { (Self.name($0.key, allowing: nil), $0.value) }, uniquingKeysWith: { first, _ in first })
@@ -118,14 +120,14 @@ package struct PrometheusText {
         addSample(name, Self.seconds(value))
     }
 
-    /// Again: nothing happens.
+    /// Adds the help and the type of a metric. Further calls with this name do nothing.
     package mutating func addFamily(_ name: String, _ kind: Kind, _ help: String) {
         if indices[name] != nil { return }
         indices[name] = families.count
         families.append("# HELP \(prefix)_\(name) \(help)\n# TYPE \(prefix)_\(name) \(kind.rawValue)\n")
     }
 
-    /// Of a family that has been added.
+    /// Adds a sample to a family that has been added before.
     package mutating func addSample(_ name: String, _ value: String, _ own: [String: String] = [:]) {
         guard let index = indices[name] else { return assertionFailure("a sample without its family: \(name)") }
         let all = labels.merging(own) { _, own in own }.sorted { $0.key < $1.key }
@@ -133,7 +135,7 @@ package struct PrometheusText {
         families[index] += "\(prefix)_\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
     }
 
-    /// Exactly, in decimals: a floating-point number would end in digits that were never measured.
+    /// The exact value in decimals: a floating-point number would end in digits that were never measured.
     static func seconds(_ duration: Duration) -> String {
         let nanoseconds = max(duration.clampedNanoseconds, 0)
         var fraction = String(nanoseconds % 1_000_000_000)
@@ -142,7 +144,7 @@ package struct PrometheusText {
         return "\(nanoseconds / 1_000_000_000).\(fraction)"
     }
 
-    /// A backslash, a quotation mark and the end of a line are all that must not stand in a label's value.
+    /// Escapes the only characters that are not allowed in a label's value: backslash, quotation mark and newline.
     static func escaped(_ value: String) -> String {
         var escaped = String.UnicodeScalarView()
         for scalar in value.unicodeScalars {
@@ -156,7 +158,8 @@ package struct PrometheusText {
         return String(escaped)
     }
 
-    /// Letters of ASCII, underscores, and digits but at the beginning; of metrics also the colon.
+    /// Replaces the characters that are not allowed. Names contain ASCII letters, underscores, and digits except at the
+    /// beginning; names of metrics may also contain a colon.
     private static func name(_ text: String, allowing other: Unicode.Scalar?) -> String {
         var name = ""
         for scalar in text.unicodeScalars {

@@ -1,15 +1,15 @@
 import Glibc
 
-// What becomes of registrations with epoll that cannot be made, that bring nothing, or that cannot be removed.
+// How a loop treats epoll registrations that cannot be made, that report readiness in vain, or that cannot be removed.
 
 extension EventLoop {
-    /// How long a registration is put off.
+    /// The time after which a deferred registration is tried again.
     private static var pause: Duration { .milliseconds(100) }
 
     // MARK: No room
 
-    /// Goes on with `interest` and without a registration if `error` is a shortage, which may pass: `ENOSPC` is
-    /// `fs.epoll.max_user_watches`, which every process of the user takes from.
+    /// Sets `interest` without a registration if `error` is a shortage, which may be temporary. `ENOSPC` refers to
+    /// `fs.epoll.max_user_watches`, a limit that all processes of the user share. Any other error is thrown.
     @inline(never)
     func deferRegistration(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ error: SystemError
@@ -20,7 +20,7 @@ extension EventLoop {
         scheduleRetry()
     }
 
-    /// Once an episode, which ends when there has been room for a second.
+    /// Reports a shortage once in each episode. An episode ends when there was no shortage for a second.
     private func reportShortage(_ error: SystemError) {
         let (last, now) = (lastShortage, clock.now)
         lastShortage = now
@@ -28,7 +28,7 @@ extension EventLoop {
         LoopEvent.send(.watchPaused(error))
     }
 
-    /// One timer for all registrations that are put off; it does not keep the loop alive, as the descriptors do.
+    /// Starts one timer for all deferred registrations. It does not keep the loop alive, since the descriptors do.
     private func scheduleRetry() {
         if retryTimer != nil { return }
         let deadline = now.advanced(by: Self.pause).nanoseconds
@@ -37,7 +37,7 @@ extension EventLoop {
         retryTimer = timer
     }
 
-    /// `fd` is given up.
+    /// Called when `fd` is forgotten.
     @inline(never)
     func forgetTrouble(of fd: CInt) {
         futile[fd] = nil
@@ -47,7 +47,7 @@ extension EventLoop {
         withExtendedLifetime(job) {}
     }
 
-    /// Makes the registrations that were put off, as far as there is room.
+    /// Makes the deferred registrations, as far as there is room.
     fileprivate func retryRegistrations() {
         retryTimer = nil
         let (shortage, refused) = poller.registerDeferred(kernel)
@@ -58,14 +58,16 @@ extension EventLoop {
 
     // MARK: Readiness without a result
 
-    /// `fd` was reported ready, and the call that followed found nothing, or failed in a way that leaves `fd` as it was.
-    /// That repeats itself, since readiness is level-triggered: after 256 times within a second without progress, `fd` is
-    /// watched only every 100 ms, until there is some. Such readiness exists: that of an error queue, of a socket for
-    /// which the system has no memory, or of a call that a security module or seccomp forbids.
+    /// Counts readiness in vain: `fd` was reported ready, but the system call that followed found nothing, or failed in
+    /// a way that leaves `fd` unchanged.
+    ///
+    /// Readiness is level-triggered, so this repeats itself. After 256 times within a second without progress, `fd` is
+    /// watched only every 100 ms, until there is progress. Such readiness occurs with an error queue, with a socket for
+    /// which the system has no memory, and with a call that a security module or seccomp forbids.
     ///
     /// - Parameters:
     ///   - progress: any number that changes when a call for `fd` achieves something.
-    ///   - error: what the call answered; reported once an episode.
+    ///   - error: the error of the call; reported once in each episode.
     @inline(never)
     package func noteFutileReadiness(of fd: CInt, progress: Int, _ error: @autoclosure () -> SystemError) {
         let now = clock.now
@@ -85,30 +87,30 @@ extension EventLoop {
 
     // MARK: Registrations out of reach
 
-    /// Whether the descriptor that was registered as `fd` has been closed since.
+    /// Whether the descriptor that was registered as `fd` has since been closed.
     func isStale(_ fd: CInt) -> Bool { !isForked && poller.isStale(fd, kernel) }
 
-    /// The kernel reports a registration that is not in the poller's table, and goes on doing so: without a cure the loop
-    /// would never wait again.
+    /// Ends the reports of a registration that is not in the poller's table. The kernel would go on reporting it, so
+    /// that the loop would never wait again.
     @inline(never)
     func endStray() {
         let fd = poller.provenStray
         poller.provenStray = -1
         if poller.removeStray(fd, kernel) { return }
         reportStray(fd, nil)
-        // A loop that is carried is known by its epoll descriptor.
+        // A loop that embeds this one has registered its epoll descriptor, which therefore must not change.
         guard !isCarried, counters.turns >= turnOfNextRebuild else { return }
         var own: [(source: Poller.Source, fd: CInt)] = []
         if hasWaker { own.append((.mailbox, wakeDescriptor.load(ordering: .relaxed))) }
         if timerDescriptor >= 0 { own.append((.timer, timerDescriptor)) }
         if let door = signals.door { own.append((.signals, door.descriptor.load(ordering: .relaxed))) }
         if watchesMainActorQueue, let queue = try? mainActorQueue() { own.append((.mainActor, queue)) }
-        // Without room for it the loop turns in vain for a while, before it tries again.
+        // If there is no room for a new epoll descriptor, the loop wakes in vain for a while, and then tries again.
         if !poller.rebuild(own, kernel) { turnOfNextRebuild = counters.turns + 65536 }
         if !poller.deferred.isEmpty { scheduleRetry() }
     }
 
-    /// The first of a loop: a program that makes one such mistake may make it often.
+    /// Reports only the first stray of a loop: a program that makes this mistake once may make it often.
     func reportStray(_ fd: CInt, _ origin: CallSite?) {
         if hasReportedStray { return }
         hasReportedStray = true
@@ -116,20 +118,21 @@ extension EventLoop {
     }
 }
 
-/// How often a descriptor was ready for nothing.
+/// Counts how often a descriptor was ready in vain.
 struct FutileReadiness {
-    /// How often in a row that may be. A few times are ordinary: another process may share the socket.
+    /// The number of times in a row after which the watch is paused. A few times are normal: another process may share
+    /// the socket.
     static var limit: Int { 256 }
 
     let progress: Int
-    /// The first time, or the beginning of the last pause.
+    /// The moment of the first time, or the beginning of the last pause.
     var since: LoopInstant
     var count = 0
 }
 
-/// The end of the pause.
+/// The job of the timer that ends the pause.
 private final class RegistrationRetry: Job {
-    // The loop holds the job, and lets go of it when it ends.
+    // The loop retains the job, and releases it when the loop ends.
     private unowned let loop: EventLoop
 
     init(_ loop: EventLoop) {

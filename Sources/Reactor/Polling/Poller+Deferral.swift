@@ -1,16 +1,17 @@
 import CLinux
 import Glibc
 
-/// Registrations that are put off: the kernel has no room for them now, or they reported readiness that no call consumed.
+/// Deferred registrations: those that the kernel has no room for now, and those that reported readiness which no call
+/// consumed.
 extension Poller {
-    /// Sets what `fd` waits for, without a registration until `registerDeferred` makes it.
+    /// Sets the interest in `fd`, without a registration until `registerDeferred` makes it.
     mutating func setDeferredInterest(_ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?) {
         if Int(fd) >= slots.count { grow(toHold: Int(fd)) }
         set(interest.rawValue, Int(fd), handler)
         deferred.insert(fd)
     }
 
-    /// Removes the registration of `fd` until `registerDeferred` makes it anew, whatever is set meanwhile.
+    /// Removes the registration of `fd` until `registerDeferred` makes it again, even if the interest is set meanwhile.
     mutating func suspend(_ fd: CInt, _ kernel: CountingSyscalls) {
         let index = Int(fd)
         guard index < slots.count else { return }
@@ -21,8 +22,9 @@ extension Poller {
         deferred.insert(fd)
     }
 
-    /// Makes the registrations that were put off, until the kernel has no room for one: then the rest stay. Of one that
-    /// it refuses for another reason the handler is returned as ready, for its own call to report the error.
+    /// Makes the deferred registrations, until the kernel has no room for one; the rest remain deferred. If the kernel
+    /// refuses one for another reason, its handler is returned as ready, so that the handler's own call reports the
+    /// error.
     mutating func registerDeferred(
         _ kernel: CountingSyscalls
     ) -> (shortage: SystemError?, refused: [(handler: any ReadinessHandler, ready: Interest)]) {

@@ -1,21 +1,24 @@
 import Glibc
 
 extension EventLoop {
-    /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler is
-    /// told which part of the interest has come.
+    /// Calls `handler` on this loop whenever `fd` is ready for `interest`, until the watch is cancelled. The handler
+    /// gets the part of the interest that is ready.
     ///
-    /// Readiness is level-triggered: it is reported again in each turn until the handler reads, writes, or cancels.
-    /// An error or hang-up on the descriptor counts as ready; the handler's own call then learns which. The watch keeps
-    /// the loop alive unless it is unreferenced. One watch for reading and one for writing may stand on a
-    /// descriptor at a time.
+    /// Readiness is level-triggered: it is reported again in each turn until the handler reads, writes, or cancels. An
+    /// error or hang-up on the descriptor counts as ready; the handler's own system call then reports which. The watch
+    /// keeps the loop alive unless it is unreferenced. A descriptor can have one watch for reading and one for writing
+    /// at a time.
     ///
-    /// The descriptor remains the caller's; cancel the watch *before* closing it. If it is closed first, and a copy of it lives
-    /// on (dup(2), a child process), the kernel reports the copy under the closed number. The loop ends such a watch after at
-    /// most 1,024 events, or when the number is watched again, and reports the first as `LogEvent.staleWatch`.
+    /// The descriptor still belongs to the caller. Cancel the watch *before* closing it. If the descriptor is closed
+    /// first, and a copy of it lives on (dup(2), a child process), the kernel reports the copy under the closed number.
+    /// The loop ends such a watch after at most 1,024 events, or when the number is watched again, and reports the
+    /// first one as `LogEvent.staleWatch`.
     ///
-    /// - Throws: `SystemError` of `epoll_ctl`: `EPERM` for a descriptor that cannot be polled, such as a
-    ///   regular file, `EBADF` for a closed one, `EEXIST` if such a watch stands already, `ENOMEM`, `ENOSPC` at
-    ///   `fs.epoll.max_user_watches`; and of the calls that open the loop's own descriptors. See epoll_ctl(2).
+    /// - Throws: `SystemError` of `epoll_ctl`, see epoll_ctl(2), and of the calls that open the loop's own descriptors:
+    ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.
+    ///   - `EBADF` for a closed descriptor.
+    ///   - `EEXIST` if there is such a watch already.
+    ///   - `ENOMEM`, and `ENOSPC` at `fs.epoll.max_user_watches`.
     public func watch(
         _ fd: CInt, for interest: Interest, _ handler: @escaping (Interest) -> Void, file: StaticString = #fileID,
         line: UInt = #line
@@ -24,14 +27,14 @@ extension EventLoop {
         guard !interest.isEmpty, interest.isSubset(of: [.reading, .writing]) else {
             throw SystemError(.epollControl, EINVAL, detail: "interest \(interest.rawValue) for descriptor \(fd)")
         }
-        // The number may have been closed and opened again since the watch that stands was made.
+        // The number may have been closed and opened again since the existing watch was made.
         if let present = poller.handler(of: fd) as? WatchGroup, isStale(fd) { present.end(on: self) }
         let group = poller.handler(of: fd) as? WatchGroup ?? WatchGroup(fd, self)
         try group.add(interest, handler, CallSite(file, line))
         return Watch(group, interest, group.generation)
     }
 
-    /// A standing watch of a descriptor. Letting go of it does not end it; `cancel()` does.
+    /// A handle to a watch of a descriptor. Releasing the handle does not end the watch; `cancel()` does.
     public struct Watch {
         private let group: WatchGroup
         private let interest: Interest
@@ -43,15 +46,15 @@ extension EventLoop {
             self.generation = generation
         }
 
-        /// Ends the watch and releases its handler. No event that is already on its way is delivered any more. Again:
-        /// nothing happens.
+        /// Ends the watch and releases its handler. Events that are already on their way are not delivered any more.
+        /// Further calls do nothing.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func cancel() {
             group.requireOwner()
             group.remove(interest, generation)
         }
 
-        /// Lets the loop end although this watch stands. Counts for the descriptor: both watches of one
+        /// Lets the loop end even though this watch is active. This applies to the descriptor: both watches of one
         /// descriptor are unreferenced together.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() {
@@ -68,10 +71,11 @@ extension EventLoop {
     }
 }
 
-/// The watches of one descriptor, which epoll knows but once.
+/// The watches of one descriptor, which epoll registers only once.
 final class WatchGroup: ReadinessHandler {
     private let fd: CInt
-    // The loop's poller holds the group while it watches; `Watch` values keep the group but not the loop alive.
+    // The loop's poller retains the group while it watches. `Watch` values retain the group, but do not keep the loop
+    // alive.
     private weak var loop: EventLoop?
     private struct Entry {
         let interest: Interest
@@ -83,7 +87,7 @@ final class WatchGroup: ReadinessHandler {
     private(set) var generation = 0
     private var events = 0
 
-    /// After how many events it is asked whether the descriptor is still open.
+    /// The number of events after which the group checks whether the descriptor is still open.
     private static var inspection: Int { 1024 }
 
     init(_ fd: CInt, _ loop: EventLoop) {
@@ -108,24 +112,24 @@ final class WatchGroup: ReadinessHandler {
 
     func remove(_ interest: Interest, _ generation: Int) {
         guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return }
-        // Closed without being cancelled first, its number may be another's by now.
+        // If the descriptor was closed before the watch was cancelled, its number may belong to another handler.
         let isOurs = loop.isHandler(self, of: fd)
-        // Released when this function ends, when nothing is half changed any more.
+        // Released when this function ends, after all state has been updated.
         let removed = interests.remove(at: index)
         if interests.isEmpty {
             if isOurs { loop.forget(fd) }
         } else if isOurs {
-            // Narrowing an interest makes no system call and so cannot fail.
+            // Narrowing an interest makes no system call, so it cannot fail.
             try? loop.setInterest(all, of: fd, handler: self)
         }
         withExtendedLifetime(removed) {}
     }
 
-    /// The descriptor was closed before the watches were cancelled.
+    /// Called when the descriptor was closed before its watches were cancelled: reports that and ends the watches.
     func end(on loop: EventLoop) {
         loop.reportStray(fd, interests.first?.origin)
         loop.forget(fd)
-        // Released when this function ends, when nothing is half changed any more.
+        // Released when this function ends, after all state has been updated.
         let removed = interests
         interests = []
         withExtendedLifetime(removed) {}
@@ -143,7 +147,7 @@ final class WatchGroup: ReadinessHandler {
     /// `watch at App/Server.swift:12`
     var label: String { "watch at " + interests.map(\.origin.description).joined(separator: " and at ") }
 
-    /// The handlers go, although a `Watch` may keep the group.
+    /// Releases the handlers, although a `Watch` may still retain the group.
     func loopWillEnd() {
         let removed = interests
         interests = []
@@ -153,12 +157,13 @@ final class WatchGroup: ReadinessHandler {
     func descriptorIsReady(_ ready: Interest) {
         events &+= 1
         if events % Self.inspection == 0, let loop, loop.isStale(fd) { return end(on: loop) }
-        // Asks for more before it calls out: a handler may turn the loop and wait for the next event.
+        // The interest is set again before the handlers are called: a handler may turn the loop and wait for the next
+        // event.
         var isRefused = false
         do throws(SystemError) { try loop?.setInterest(all, of: fd, handler: self) } catch { isRefused = true }
-        // Closed, which the handlers may learn from their own calls.
+        // The descriptor is closed. The handlers may learn that from their own system calls.
         defer { if isRefused, !interests.isEmpty, let loop { end(on: loop) } }
-        // A copy, and each checked again: a handler may cancel the other watch or its own.
+        // Iterates over a copy, and checks each entry again: a handler may cancel the other watch or its own.
         for entry in interests {
             let mine = ready.intersection(entry.interest)
             guard !mine.isEmpty, interests.contains(where: { $0.generation == entry.generation }) else { continue }
