@@ -1,5 +1,4 @@
 import Reactor
-import Synchronization
 import Testing
 
 @Suite struct LimitedReportsTests {
@@ -47,25 +46,5 @@ import Testing
         #expect(counts.admit(-1, limit, now: 1000).passes)
         for _ in 0..<2 { _ = counts.admit(-1, limit, now: 1000) }
         #expect(counts.takeSuppressed(limit, now: nil).map(\.key) == [-1])
-    }
-
-    /// Each time that all counts are looked through, all keys that stay are hashed.
-    @Test func aReportThatThereIsNoRoomForCostsNoLookThroughAllCounts() {
-        final class Hashes: Sendable { let count = Atomic(0) }
-        struct Key: Hashable, Sendable {
-            let number: Int
-            let hashes: Hashes
-            static func == (left: Key, right: Key) -> Bool { left.number == right.number }
-            func hash(into hasher: inout Hasher) {
-                hashes.count.add(1, ordering: .relaxed)
-                hasher.combine(number)
-            }
-        }
-        var counts = ReportCounts<Key>()
-        let hashes = Hashes()
-        for number in 0..<1024 { _ = counts.admit(Key(number: number, hashes: hashes), limit, now: 0) }
-        let before = hashes.count.load(ordering: .relaxed)
-        for number in 1024..<11_024 { _ = counts.admit(Key(number: number, hashes: hashes), limit, now: 99) }
-        #expect(hashes.count.load(ordering: .relaxed) - before < 100_000)
     }
 }
