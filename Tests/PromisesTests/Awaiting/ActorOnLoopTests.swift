@@ -24,7 +24,7 @@ private actor Resident {
 }
 
 /// Actors and tasks whose executor is a loop.
-@Suite(.serialized) struct ActorOnLoopTests {
+@Suite(.serialized, .ownThread) struct ActorOnLoopTests {
     @Test func anActorRunsOnItsLoopWhichHangDrives() throws {
         try EventLoop.withLoop { loop throws in
             let resident = Resident(on: loop.remote)

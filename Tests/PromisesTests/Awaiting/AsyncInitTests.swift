@@ -3,7 +3,7 @@ import Promises
 import Reactor
 import Testing
 
-@Suite struct AsyncInitTests {
+@Suite(.ownThread) struct AsyncInitTests {
     @Test func whatAnAsyncFunctionReturnsOrThrows() throws {
         try EventLoop.withLoop { _ throws in
             expect(Promise { await Self.doubled(21) }, gives: 42)

@@ -71,7 +71,7 @@ private actor Clerk {
 private func threadOfCaller() -> pthread_t { pthread_self() }
 
 /// `value` runs where its caller does.
-@Suite struct AwaitInPlaceTests {
+@Suite(.ownThread) struct AwaitInPlaceTests {
     @Test func theValueNeedNotBeSendable() throws {
         try EventLoop.withLoop { loop throws in
             let clerk = Clerk(on: loop.remote)

@@ -3,21 +3,18 @@ import Reactor
 import Testing
 
 /// `LoopGroup.ended` in an async function, whose thread drives no loop.
-@Suite struct AwaitingEndedGroupsTests {
-    @Test func anAsyncFunctionSeesTheEndOfAGroup() async {
-        // Aside: the hang would hold a thread of the pool that the task needs.
-        await Strand.runAside {
-            EventLoop.withLoop { _ in
-                let group = try! LoopGroup(loops: 2)
-                let (seen, resolver) = Promise<Bool>.pending()
-                Task.detached {
-                    let ended = group.ended
-                    group.stop()
-                    await ended.value
-                    resolver.fulfill(group.allSatisfy(\.hasEnded))
-                }
-                expect(seen, gives: true)
+@Suite(.ownThread) struct AwaitingEndedGroupsTests {
+    @Test func anAsyncFunctionSeesTheEndOfAGroup() throws {
+        try EventLoop.withLoop { _ throws in
+            let group = try LoopGroup(loops: 2)
+            let (seen, resolver) = Promise<Bool>.pending()
+            Task.detached {
+                let ended = group.ended
+                group.stop()
+                await ended.value
+                resolver.fulfill(group.allSatisfy(\.hasEnded))
             }
+            expect(seen, gives: true)
         }
     }
 

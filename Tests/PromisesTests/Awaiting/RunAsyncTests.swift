@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// `EventLoop.run { … }` with an async function.
-@Suite(.serialized) struct RunAsyncTests {
+@Suite(.serialized, .ownThread) struct RunAsyncTests {
     /// Not for other threads.
     private final class Notes {
         var lines: [String] = []

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// What `stop()` does to who waits on the loop, and to who asks for its end.
-@Suite struct StoppedLoopTests {
+@Suite(.ownThread) struct StoppedLoopTests {
     private actor Resident {
         private let home: EventLoop.Remote
         nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// `for await` over what lives on a loop.
-@Suite(.serialized) struct StreamSequenceTests {
+@Suite(.serialized, .ownThread) struct StreamSequenceTests {
     @Test func linesUntilTheEnd() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

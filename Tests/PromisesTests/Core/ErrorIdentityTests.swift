@@ -4,7 +4,7 @@ import Testing
 
 /// An error that passes through an operation stays in the box that it came in. A second box around it would cost one level
 /// for each relay, and casting or releasing the error would take as long as it has levels.
-@Suite struct ErrorIdentityTests {
+@Suite(.ownThread) struct ErrorIdentityTests {
     /// A thenable of the program's own, without a promise inside.
     private struct Outcome: Catchable {
         let result: Result<Int, any Error>?

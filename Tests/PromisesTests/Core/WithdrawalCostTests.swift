@@ -15,25 +15,23 @@ import Testing
         #expect(loop.nodesVisited - before < 40 * Self.count)
     }
 
-    @Test func tasksThatAreCancelled() async {
-        await Strand.runAside {
-            inLoop { loop in
-                let (source, resolver) = Promise<Int>.pending()
-                let promise = source.map { $0 }
-                let tasks = (0..<Self.count).map { _ in Task { try await promise.value } }
-                func waiting() -> Int {
-                    PromiseCore.nodes(from: PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))).reduce(
-                        0
-                    ) { sum, _ in
-                        sum + 1
-                    }
+    @Test(.ownThread) func tasksThatAreCancelled() throws {
+        try inLoop { loop throws in
+            let (source, resolver) = Promise<Int>.pending()
+            let promise = source.map { $0 }
+            let tasks = (0..<Self.count).map { _ in Task { try await promise.value } }
+            func waiting() -> Int {
+                PromiseCore.nodes(from: PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))).reduce(
+                    0
+                ) { sum, _ in
+                    sum + 1
                 }
-                while waiting() < Self.count { sched_yield() }
-                expectFewVisits(loop) { for task in tasks.dropLast() { task.cancel() } }
-                #expect(promise.isPending)
-                resolver.fulfill(1)
-                try? loop.run()
             }
+            while waiting() < Self.count { sched_yield() }
+            expectFewVisits(loop) { for task in tasks.dropLast() { task.cancel() } }
+            #expect(promise.isPending)
+            resolver.fulfill(1)
+            try loop.run()
         }
     }
 

@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func aTaskIsWorkOfOtherThreads() throws {
+    @Test(.ownThread) func aTaskIsWorkOfOtherThreads() throws {
         try EventLoop.withLoop { loop in
             let gate = Gate()
             let task = Promise { () async in gate.wait() }

@@ -28,7 +28,7 @@ import Testing
         resolver.fulfill(1)
     }
 
-    @Test func inASynchronousFunctionThatATaskCalls() {
+    @Test(.ownThread) func inASynchronousFunctionThatATaskCalls() {
         UndrivenLoopDetector.patience.store(0, ordering: .relaxed)
         defer { UndrivenLoopDetector.patience.store(1_000_000_000, ordering: .relaxed) }
         let line = UInt32(#line) + 5
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func aThreadOfSwiftsPoolGoesOnNoting() {
+    @Test(.ownThread) func aThreadOfSwiftsPoolGoesOnNoting() {
         let line = UInt32(#line) + 8
         let reports = recorder(of: line)
         defer { reports.stop() }

@@ -4,7 +4,7 @@ import Testing
 
 /// What a loop hands out, used on another thread.
 @Suite struct HandlesElsewhereTests {
-    @Test func aHoldIsReleasedFromATask() throws {
+    @Test(.ownThread) func aHoldIsReleasedFromATask() throws {
         try EventLoop.withLoop { loop throws in
             let hold = loop.hold()
             Task.detached { hold.release() }

@@ -56,7 +56,7 @@ import Testing
     }
 
     /// And so is a task that a job starts.
-    @Test func itWaitsForATaskOfAJob() throws {
+    @Test(.ownThread) func itWaitsForATaskOfAJob() throws {
         for _ in 0..<scaled(200) {
             try EventLoop.withLoop { loop throws in
                 let (promise, resolver) = Promise<Int>.pending()

@@ -8,7 +8,7 @@ import Testing
 /// stopped and replaced in the midst of it.
 ///
 /// So many steps in each run; `STORM_SECONDS=60` goes on for so long, for `swift test --sanitize=thread --filter LoopStorm`.
-@Suite(.serialized) struct LoopStormTests {
+@Suite(.serialized, .ownThread) struct LoopStormTests {
     @Test func everyHandlerRunsOnceOrIsLetGo() throws {
         let seconds = getenv("STORM_SECONDS").flatMap { Int(String(cString: $0)) }
         let storm = try Storm()

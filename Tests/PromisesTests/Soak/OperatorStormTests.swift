@@ -10,7 +10,7 @@ import Testing
 /// So many expressions in each run. `STORM_SECONDS=60` goes on for so long, and then also counts the descriptors of the process,
 /// so let it run alone: `swift test --sanitize=thread --filter OperatorStormTests`. A complaint names the seed of its expression;
 /// `STORM_SEED=1234` runs that one over and over, since threads never meet in the same way twice.
-@Suite(.serialized) struct OperatorStormTests {
+@Suite(.serialized, .ownThread) struct OperatorStormTests {
     private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
     @Test func everyPromiseEndsAsTheReferenceAllows() throws {

@@ -8,7 +8,7 @@ import Testing
 ///
 /// A few rounds in each run. `SOAK_SECONDS=900` goes on for so long, and then also looks at the memory and at the
 /// descriptors of the process, so let it run alone: `swift test --filter Soak`. `SOAK_SEED=17` repeats one round.
-@Suite(.serialized) struct SoakTests {
+@Suite(.serialized, .ownThread) struct SoakTests {
     private static let seconds = number("SOAK_SECONDS")
     private static let seed = number("SOAK_SEED").map(UInt64.init)
 

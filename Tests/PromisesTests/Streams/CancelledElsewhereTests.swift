@@ -5,7 +5,7 @@ import Testing
 
 /// A task that is cancelled on another thread ends its wait on the loop of the promise: what comes at that moment is neither lost
 /// nor told twice.
-@Suite struct CancelledElsewhereTests {
+@Suite(.ownThread) struct CancelledElsewhereTests {
     private actor Reader {
         private let home: EventLoop.Remote
         private var connection: Connection?

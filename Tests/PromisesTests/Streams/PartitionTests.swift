@@ -5,7 +5,7 @@ import Testing
 
 /// The network goes away under connections, and comes back or does not: between two namespaces, with the kernel's own TCP and its
 /// own clocks, which no virtual one moves. Lower bounds of time are checked, upper ones only by the patience of `hang`.
-@Suite(.enabled(if: NetworkNamespaces.areAvailable, "\(NetworkNamespaces.obstacle ?? "")"))
+@Suite(.ownThread, .enabled(if: NetworkNamespaces.areAvailable, "\(NetworkNamespaces.obstacle ?? "")"))
 struct PartitionTests {
     /// A connection from the near side, which is under test, to the far side.
     private struct Link {

@@ -126,7 +126,7 @@ import Testing
     }
 
     /// What an actor holds goes wherever the last reference to the actor does.
-    @Test func whatAnActorOfALoopHolds() throws {
+    @Test(.ownThread) func whatAnActorOfALoopHolds() throws {
         let worker = try EventLoop.spawn(name: "worker")
         for _ in 0..<scaled(200) {
             EventLoop.withLoop { _ in

@@ -75,21 +75,11 @@ final class Strand: Sendable {
 
     func join() { pthread_join(handle, nil) }
 
+    /// Instead of joining it.
+    func detach() { pthread_detach(handle) }
+
     /// Runs `body` on a thread of its own and waits for it, and for the end of that thread's loop.
     static func run(_ body: @escaping @Sendable () -> Void) { Strand(body).join() }
-
-    /// The same while the caller's task is suspended: for a body that waits for threads of Swift's pool, of which the test would
-    /// hold one.
-    static func runAside(_ body: @escaping @Sendable () -> Void) async {
-        var strand: Strand?
-        await withCheckedContinuation { continuation in
-            strand = Strand {
-                body()
-                continuation.resume()
-            }
-        }
-        strand?.join()
-    }
 }
 
 /// Lets threads wait for one another.
