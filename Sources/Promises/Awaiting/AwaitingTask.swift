@@ -29,9 +29,12 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     // The suspended caller retains the promise.
     private let promise: Unmanaged<PromiseCore>
     @exclusivity(unchecked) private var job: UnownedJob?
+    /// The loop, with a virtual clock, that counts this wait.
+    private let home: EventLoop.Remote?
 
     private init(until promise: PromiseCore) {
         self.promise = .passUnretained(promise)
+        home = VirtualTasks.home(waitingFor: promise)
         super.init(state: State.pending, loop: nil) { core, phase in
             unsafeDowncast(core, to: AwaitingTask.self).sourceDidSettle()
             // The waiter owns this reference. The outcome stays in `upstream` for the task, and is released with the
@@ -92,7 +95,12 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         self.job = job
         if pass(from: Phase.idle, to: Phase.attaching) {
             promise._withUnsafeGuaranteedRef { $0.attach(self) }
-            if pass(from: Phase.attaching, to: Phase.waiting) { return }
+            if pass(from: Phase.attaching, to: Phase.waiting) {
+                // Not before it stands in the list: the loop could settle the promise, find no waiter that ends the wait, and
+                // move its clock on while this thread is on its way there.
+                home?.beginWaitingForLoop()
+                return
+            }
             // The wait ended meanwhile. If a cancellation ended it, that found no waiter to withdraw.
             if isCancelled { withdrawAndCancel() }
         } else {
@@ -155,6 +163,9 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             if done { break }
             seen = now
         }
+        // Here and not in the task, which goes on later: until then the loop must not move its clock. `begin` may be about to
+        // count the wait; the count allows for that.
+        if seen == Phase.waiting { home?.endWaitingForLoop() }
         return seen
     }
 

@@ -78,7 +78,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
         home.beginExternalWork()
         // Detached: a task of this context may belong to an actor whose thread is blocked in `hang`.
         task = Task.detached(executorPreference: AsyncBodyExecutor.shared) {
-            await work()
+            if home.isVirtual { await VirtualTasks.run(for: home, work) } else { await work() }
             home.endExternalWork()
         }
     }

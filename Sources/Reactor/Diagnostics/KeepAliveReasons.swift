@@ -20,7 +20,7 @@ extension EventLoop {
                 .init(number: $0.signal, isReferenced: $0.isReferenced, origin: $0.origin)
             },
             holds: holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
-            externalWork: externalWork.load(ordering: .relaxed))
+            externalWork: externalWork.count)
     }
 
     /// The reasons that keep a loop alive; see `keepAliveReasons`. Unreferenced watches and timers are included, and

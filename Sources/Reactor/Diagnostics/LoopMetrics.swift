@@ -96,7 +96,7 @@ extension EventLoop {
         snapshot.descriptors = poller.waiting
         snapshot.signalWatches = signals.handlers.count
         snapshot.holds = holds.count
-        snapshot.externalWork = externalWork.load(ordering: .relaxed)
+        snapshot.externalWork = externalWork.count
         return snapshot
     }
 

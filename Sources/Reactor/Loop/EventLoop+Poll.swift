@@ -80,18 +80,18 @@ extension EventLoop {
     private func isDue(_ deadline: Int64) -> Bool { deadline != .max && deadline <= now.nanoseconds }
 
     /// Polls the descriptors first, without waiting, and then lets the time jump. The loop really waits only if it has
-    /// no deadline at all, or if other threads work for it: their work takes no virtual time.
+    /// no deadline at all, or if other threads work for it: their work takes no virtual time. Work that only waits for this loop does not count.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try wait(0) }
         // The poll was interrupted, so it is not known what has arrived. Polling again takes no virtual time.
         if poller.wasInterrupted { return false }
         // Before the mailbox, as in `isAlive`.
-        var awaitsExternalWork = awaitsExternalWork
+        var awaitsExternalWork = externalWork.isBusy
         guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return false }
         if !hooks.before.isEmpty && !isDue(nextMoment(limit)) {
             guard callHooksBeforeWaiting() else { return false }
             // A hook may have dispatched a job to a pool.
-            awaitsExternalWork = self.awaitsExternalWork
+            awaitsExternalWork = externalWork.isBusy
             guard mailbox.isEmpty else { return false }
         }
         let deadline = nextMoment(limit)

@@ -58,7 +58,7 @@ public final class EventLoop {
     /// Where handlers have been attached since it was driven last, if it may be that nobody ever does.
     @exclusivity(unchecked) var undrivenDetector: UndrivenLoopDetector?
     /// Work that other threads do for this loop: see `Remote.beginExternalWork`.
-    let externalWork = Atomic<Int>(0)
+    let externalWork = ExternalWorkCounts()
     // See `keepRecycledWaiter`. Owned.
     @exclusivity(unchecked) var recycledWaiter: Unmanaged<Job>?
     @exclusivity(unchecked) var hooks = LoopHooks()

@@ -6,7 +6,7 @@ import Synchronization
 extension EventLoop.Remote {
     /// Work begins elsewhere whose outcome this loop waits for: from now on it is alive, until `endExternalWork` has been
     /// called as often. Any thread.
-    package func beginExternalWork() { loop.externalWork.add(1, ordering: .relaxed) }
+    package func beginExternalWork() { loop.externalWork.begin() }
 
     /// A handler of this loop's thread has been given to a dispatcher that may run it or not: it does not keep the loop alive,
     /// but the loop may hope for it. Any thread.
@@ -17,15 +17,35 @@ extension EventLoop.Remote {
 
     /// That work has ended, and its outcome has been posted to the loop if it concerns it: first settle, then call this. A
     /// loop that waits is woken, to see that there is nothing left. Any thread, and also after the loop has ended.
-    package func endExternalWork() {
-        let left = loop.externalWork.subtract(1, ordering: .acquiringAndReleasing).newValue
-        assert(left >= 0, "outside work has ended that had not begun")
-        guard left == 0, clinux_get_current_loop() != Unmanaged.passUnretained(loop).toOpaque() else { return }
-        // One at a time: nobody may ever drive this loop.
+    package func endExternalWork() { if loop.externalWork.end() { wake() } }
+
+    /// Makes the loop look again at what it waits for. Any thread, and also after the loop has ended.
+    private func wake() {
+        guard clinux_get_current_loop() != Unmanaged.passUnretained(loop).toOpaque() else { return }
+        // One at a time: it may be that no thread ever drives this loop.
         guard !loop.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        let nudge = Unmanaged<Job>.passRetained(WakeJob(loop))
-        if !loop.post(nudge) { nudge.release() }
+        let job = Unmanaged<Job>.passRetained(WakeJob(loop))
+        if !loop.post(job) { job.release() }
     }
+}
+
+extension EventLoop.Remote {
+    /// Whether the loop's clock is virtual. Any thread: it never changes.
+    package var isVirtual: Bool { loop.clock.isVirtual }
+
+    /// Whether the loop has this address. Any thread.
+    package func isRemote(ofLoopAt address: UnsafeMutableRawPointer?) -> Bool {
+        address == Unmanaged.passUnretained(loop).toOpaque()
+    }
+
+    /// A piece of external work waits for a promise of this loop, so the loop's virtual clock may go on. Call it once the wait
+    /// can be ended by the promise, and not before: the promise may settle at any time, and the clock must then stand still.
+    /// Any thread.
+    package func beginWaitingForLoop() { if loop.externalWork.beginWaiting() { wake() } }
+
+    /// That wait has ended, and the work goes on: called on the thread that ends it, before the work can go on. If this comes
+    /// before `beginWaitingForLoop`, the work counts as busy twice until then. Any thread.
+    package func endWaitingForLoop() { loop.externalWork.endWaiting() }
 }
 
 extension EventLoop {
@@ -46,7 +66,7 @@ extension EventLoop {
     var requestingLoopAwaitsOthers: Bool {
         // One is the job.
         guard let requestingLoop else { return false }
-        return requestingLoop.loop.externalWork.load(ordering: .acquiring) > 1
+        return requestingLoop.loop.externalWork.count > 1
     }
 
     /// Runs ready jobs, and those that they make ready, until there are none.
@@ -63,7 +83,7 @@ extension EventLoop {
     private var hasNoReadyJobs: Bool { ready.isEmpty && mailbox.isEmpty }
 
     /// Whether other threads work for this loop.
-    var awaitsExternalWork: Bool { externalWork.load(ordering: .acquiring) > 0 }
+    var awaitsExternalWork: Bool { externalWork.isUnderWay }
 }
 
 /// That it comes makes the loop look round.

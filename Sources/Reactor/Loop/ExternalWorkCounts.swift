@@ -1,0 +1,45 @@
+import Synchronization
+
+/// How much work other threads do for a loop: how many pieces are busy, and how many wait for that loop itself.
+///
+/// Both are in one word, so that a reader sees them at one moment. Between two loads the last busy piece could end, or a
+/// waiting one go on, and the sum would say that all of them wait.
+struct ExternalWorkCounts: ~Copyable {
+    // The lower half is the number of busy pieces, which is never negative. (Each has an object of its own: their number fits.)
+    // The upper half is that of waiting ones, negative while the end of a wait is counted and its beginning is not yet.
+    private let word = Atomic<Int>(0)
+
+    private static var oneBusy: Int { 1 }
+    private static var oneWaiting: Int { 1 << 32 }
+
+    private static func busy(_ word: Int) -> Int { word & 0xffff_ffff }
+
+    /// Whether there is any. It holds too while the thread that ended the last piece is still counting a wait of it.
+    var isUnderWay: Bool { word.load(ordering: .acquiring) != 0 }
+
+    /// Whether any piece does something other than to wait for the loop.
+    var isBusy: Bool { Self.busy(word.load(ordering: .acquiring)) > 0 }
+
+    /// How many pieces there are.
+    var count: Int {
+        let word = word.load(ordering: .acquiring)
+        return Self.busy(word) + word >> 32
+    }
+
+    func begin() { word.add(Self.oneBusy, ordering: .relaxed) }
+
+    /// - Returns: whether no piece is busy any more.
+    func end() -> Bool {
+        let (old, new) = word.subtract(Self.oneBusy, ordering: .acquiringAndReleasing)
+        assert(Self.busy(old) > 0, "external work has ended that had not begun")
+        return Self.busy(new) == 0
+    }
+
+    /// A busy piece begins to wait.
+    /// - Returns: whether no piece is busy any more.
+    func beginWaiting() -> Bool {
+        Self.busy(word.add(Self.oneWaiting - Self.oneBusy, ordering: .acquiringAndReleasing).newValue) == 0
+    }
+
+    func endWaiting() { word.subtract(Self.oneWaiting - Self.oneBusy, ordering: .acquiringAndReleasing) }
+}

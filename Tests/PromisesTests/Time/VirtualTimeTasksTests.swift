@@ -1,0 +1,100 @@
+import Promises
+import Reactor
+import Testing
+
+/// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and goes on while they wait for the loop.
+@Suite struct VirtualTimeTasksTests {
+    @Test func aTaskMayAwaitATimerOfTheLoop() throws {
+        try withVirtualTime { clock throws in
+            let timer = after(.seconds(60)).map { 7 }
+            expect(Promise { try await timer.asPromise().value }, gives: 7)
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 60_000_000_000))
+        }
+    }
+
+    @Test func theTimeLimitOfAHangPassesWhileTheTaskWaits() throws {
+        try withVirtualTime { clock throws in
+            let timer = after(.seconds(3600)).asPromise()
+            let waiting = Promise { try await timer.value }
+            #expect(throws: PromiseError.timedOut) { try hang(waiting, timeout: .seconds(5)) }
+            waiting.cancel()
+            try EventLoop.current.run()
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 5_000_000_000))
+        }
+    }
+
+    @Test func timeStandsStillBetweenTwoWaits() throws {
+        try withVirtualTime { clock throws in
+            var seconds = 0
+            let tick = EventLoop.current.schedule(every: .seconds(1)) { seconds += 1 }
+            let (first, second) = (after(.milliseconds(1500)).asPromise(), after(.milliseconds(3500)).asPromise())
+            try hang(
+                Promise {
+                    try await first.value
+                    for _ in 0..<100 { await Task.yield() }
+                    try await second.value
+                })
+            tick.cancel()
+            #expect(seconds == 3)
+            #expect(clock.now == EventLoop.Instant(nanoseconds: 3_500_000_000))
+        }
+    }
+
+    /// The loop may settle the promise while the task is on its way into the list of its waiters.
+    @Test func timeStandsStillWhenThePromiseSettlesAsTheWaitBegins() throws {
+        try withVirtualTime { _ throws in
+            let milliseconds = Shared(0)
+            let tick = EventLoop.current.schedule(every: .milliseconds(1)) { milliseconds.change { $0 += 1 } }
+            let timers = (1...5000).map { after(.microseconds($0 * 1000 + 500)).asPromise() }
+            let late = try hang(
+                Promise {
+                    var late = 0
+                    for (index, timer) in timers.enumerated() {
+                        try await timer.value
+                        if milliseconds.value != index + 1 { late += 1 }
+                    }
+                    return late
+                })
+            tick.cancel()
+            #expect(late == 0)
+        }
+    }
+
+    @Test func manyTasksThatWaitLetTimePass() throws {
+        try withVirtualTime { _ throws in
+            let timers = (1...50).map { number in after(.seconds(Double(number))).map { number }.asPromise() }
+            let tasks = timers.map { timer in Promise { try await timer.value } }
+            expect(when(fulfilled: tasks).map { $0.reduce(0, +) }, gives: 1275)
+        }
+    }
+
+    @Test func theLoopWakesWhenAllOtherWorkHasEnded() throws {
+        try inLoop { loop throws in
+            let remote = loop.remote
+            remote.beginExternalWork()
+            remote.beginExternalWork()
+            remote.beginWaitingForLoop()
+            try loop.turn(.poll)
+            #expect(loop.keepAliveReasons.readyJobs == 0)
+            Strand { remote.endExternalWork() }.join()
+            // The job that wakes the loop. What is left waits for the loop, so the clock may go on.
+            #expect(loop.keepAliveReasons.readyJobs == 1)
+            remote.endWaitingForLoop()
+            remote.endExternalWork()
+            #expect(loop.metrics.externalWork == 0)
+        }
+    }
+
+    @Test func aTaskThatWaitsOutlastsTasksThatWork() throws {
+        for _ in 0..<scaled(500) {
+            try withVirtualTime { clock throws in
+                let timer = after(.seconds(60)).asPromise()
+                let waiting = Promise { try await timer.value }
+                _ = Promise { for _ in 0..<10 { await Task.yield() } }
+                try hang(waiting)
+                #expect(clock.now == EventLoop.Instant(nanoseconds: 60_000_000_000))
+                try EventLoop.current.run()
+            }
+        }
+    }
+}
