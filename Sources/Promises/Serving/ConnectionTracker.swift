@@ -149,7 +149,7 @@ private struct Served: Operation {
     func run(_ source: Source<Void>, _ core: PromiseCore) {
         if let connection = branch.running[place]?.connection {
             _ = connection.close().core.derive(ReleaseSlot(branch: branch, place: place, keeper: keeper))
-            if connection.phase.hasDescriptor { branch.didBeginLingering(place, keeper) }
+            if connection.lifecycle.hasDescriptor { branch.didBeginLingering(place, keeper) }
         }
         core.finish(())
     }

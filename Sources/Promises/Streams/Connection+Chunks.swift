@@ -47,8 +47,8 @@ extension Connection {
         readsAhead: Bool, _ body: @escaping (RawSpan) throws -> Promise<Void>
     ) -> Promise<Void> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
-        if readsAhead { self.readsAhead = true }
-        isReadTaken = true
+        if readsAhead { reader.readsAhead = true }
+        reader.beginChunks()
         let core = IOPromise(running: ChunkStep.self, self)
         // It begins with a job: bytes that are here already are no reason to call the body inside this call.
         core.upstream.store(Upstream.taken, ordering: .relaxed)
@@ -64,7 +64,7 @@ extension Connection {
         defer { loop.giveBack(buffer) }
         let count = receive(into: buffer, atMost: buffer.count)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
-        pendingRead = nil
+        _ = reader.take()
         let step = takeStep(core)
         guard count > 0 else {
             noteEnd(count)
@@ -86,7 +86,7 @@ extension Connection {
     fileprivate func demand(_ step: consuming ChunkStep, _ core: PromiseCore) {
         core.store(step)
         core.upstream.store(0, ordering: .relaxed)
-        pendingRead = (core, Self.chunkwise)
+        reader.wait(core, for: .chunk)
         updateInterest()
     }
 }
@@ -107,7 +107,7 @@ final class ChunkLoop {
     func end() {
         if hasEnded { return }
         hasEnded = true
-        connection.isReadTaken = false
+        connection.reader.finish()
     }
 
     // It was cancelled while it waited for the body's promise.
@@ -133,7 +133,7 @@ struct ChunkStep: Operation {
     /// To the next chunk.
     private func goOn(_ core: PromiseCore) {
         let connection = chunks.connection
-        if connection.phase != .open {
+        if !connection.lifecycle.isOpen {
             chunks.end()
             return core.reject(SystemError(connection.readCall, ECANCELED, detail: "the connection was closed"))
         }
@@ -141,7 +141,7 @@ struct ChunkStep: Operation {
             let bytes = connection.takeInput(65536)
             return bytes.withUnsafeBytes { hand($0, core) }
         }
-        if connection.hasEnded { finish(core) } else { connection.demand(self, core) }
+        if connection.reader.hasEnded { finish(core) } else { connection.demand(self, core) }
     }
 
     /// Calls the body.

@@ -20,40 +20,39 @@ extension Connection {
 
     @usableFromInline
     func startShutdown() -> Promise<Void> {
-        if phase == .shutDown { return .value }
+        if lifecycle == .shutDown { return .value }
         if traits.contains(.socket) && loop.kernel.isForked {
             return refuseShutdown(EPERM, "the connection belongs to the parent process")
         }
-        if phase != .open { return refuseShutdown(EBADF, "the connection is closed") }
+        if !lifecycle.isOpen { return refuseShutdown(EBADF, "the connection is closed") }
         if !traits.contains(.writes) { return refuseShutdown(EBADF, "this end of the pipe only reads") }
         if !traits.contains(.socket) && traits.contains(.reads) {
             return refuseShutdown(ENOTSOCK, "one side alone can only be ended at a socket")
         }
         if let failure { return Promise(error: failure) }
         if let ending = cold?.ending { return Promise(ending) }
-        if writeSide == .open {
-            writeSide = .ending
-            if outgoing != nil {
-                let core = PromiseCore(root: Void.self)
-                makeColdState.ending = core
-                return Promise(core)
-            }
-            endWriteSide()
+        switch writer.end() {
+        case .nothing: return .value
+        case .sendEnd:
+            sendEnd()
+            return .value
+        case .waitForQueue:
+            let core = PromiseCore(root: Void.self)
+            makeColdState.ending = core
+            return Promise(core)
         }
-        return .value
     }
 
     private func refuseShutdown(_ code: CInt, _ detail: String) -> Promise<Void> {
         Promise(error: SystemError(.shutdown, code, detail: detail))
     }
 
-    func endWriteSide() {
-        if writeSide == .ended { return }
-        writeSide = .ended
+    /// The writer has ended.
+    func sendEnd() {
         if traits.contains(.socket) {
             // ENOTCONN: the peer has reset. Whoever reads or writes is told.
             _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
-        } else if phase == .open {
+        } else if lifecycle.isOpen {
             release(as: .shutDown)
         }
         guard let promise = cold?.ending else { return }
@@ -100,13 +99,13 @@ extension Connection {
     @usableFromInline
     func startClosing(_ lingerTime: Duration?) -> Guarantee<Void> {
         loop.assertOwner()
-        if phase == .shutDown { phase = .closed }
-        if phase == .closed { return .value }
-        if loop.kernel.isForked {
+        if lifecycle.hasDescriptor && loop.kernel.isForked {
             // To send, to end or to read away anything is the parent's: this process closes its copy.
             abort()
             return .value
         }
+        let action = lifecycle.close()
+        if action == .nothing { return .value }
         let cold = makeColdState
         if let closing = cold.closing {
             if lingerTime != nil { limitClose(to: lingerTime) }
@@ -114,33 +113,33 @@ extension Connection {
         }
         let core = PromiseCore(root: Void.self)
         cold.closing = core
-        phase = .flushing
         cold.idleTimer?.cancel()
         cancelRead()
         // An inline handler of that read may have aborted it.
-        if phase == .flushing {
-            if hasFailed {
+        if lifecycle == .flushing {
+            if action == .release {
                 release()
-            } else if outgoing == nil {
-                linger()
-            } else {
+            } else if writer.isQueued {
                 updateInterest()
+            } else {
+                lingerIfDelivered()
             }
         }
         // An inline handler of that read may have given it a time of its own.
-        if phase.hasDescriptor && cold.closingTimer == nil { limitClose(to: lingerTime) }
+        if lifecycle.hasDescriptor && cold.closingTimer == nil { limitClose(to: lingerTime) }
         return Guarantee(core)
     }
 
-    func linger() {
-        phase = .lingering
-        endWriteSide()
-        if hasEnded || !traits.contains(.socket) { release() } else { discardInput() }
+    /// Nothing is queued: if that was waited for, the end is next.
+    func lingerIfDelivered() {
+        guard lifecycle.deliver() else { return }
+        if writer.end() == .sendEnd { sendEnd() }
+        if reader.hasEnded || !traits.contains(.socket) { release() } else { discardInput() }
     }
 
     /// Reads to nobody; ends the connection when the peer has ended.
     func discardInput() {
-        guard phase == .lingering, let cold else { return }
+        guard lifecycle == .lingering, let cold else { return }
         let buffer = loop.scratch
         let count = loop.kernel.receive(fd, buffer.baseAddress!, buffer.count)
         if count == -Int(EAGAIN) {
@@ -159,17 +158,19 @@ extension Connection {
     /// no reset: they end. Waiting operations fail with `ECANCELED`.
     public func abort() {
         loop.assertOwner()
-        if phase == .shutDown { phase = .closed }
-        guard phase != .closed else { return }
+        guard lifecycle.hasDescriptor else {
+            lifecycle = .closed
+            return
+        }
         // In a forked child the socket is the parent's too, and refuses that.
         if traits.contains(.tcp) { socket.setResetOnClose() }
-        failure = SystemError(writeCall, ECANCELED, detail: "the connection was aborted")
+        noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
         failWrites()
         release()
     }
 
     func cancelRead() {
-        if pendingRead != nil || demandsInput {
+        if reader.isWaiting {
             failRead(SystemError(readCall, ECANCELED, detail: "the connection was closed"))
         }
     }

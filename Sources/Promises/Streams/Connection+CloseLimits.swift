@@ -27,8 +27,8 @@ extension Connection {
     }
 
     private func endCloseNow() {
-        if phase == .flushing { flush() }
-        if phase == .lingering { release() } else { abort() }
+        if lifecycle == .flushing { flush() }
+        if lifecycle == .lingering { release() } else { abort() }
     }
 
     private func scheduleCloseCheck(_ cold: ColdState) {
@@ -43,9 +43,9 @@ extension Connection {
     private func checkClose() {
         // What the peer did in time may still wait in the kernel, when the loop was held or more descriptors are ready than
         // it has looked at.
-        if phase == .flushing { flush() }
-        if phase == .lingering { discardInput() }
-        guard phase.hasDescriptor, let cold else { return }
+        if lifecycle == .flushing { flush() }
+        if lifecycle == .lingering { discardInput() }
+        guard lifecycle.hasDescriptor, let cold else { return }
         let isLate = cold.closeDeadline.map { $0 <= loop.now } ?? false
         let minimum = traits.contains(.socket) ? Self.closeProgressMinimum : 1
         if isLate || closeProgress - cold.closeProgress < minimum {

@@ -15,14 +15,14 @@ extension Connection {
     /// - Throws: `SystemError` of `fcntl`, and the connection is as it was: `EBUSY` if a read waits, or writes, or bytes that
     ///   were read beyond a frame; `EBADF` if it is closed. The error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {
-        if let failure, phase == .open { throw failure }
-        guard phase == .open else { throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed") }
-        if pendingRead != nil || isReadTaken || outgoing != nil || hasInput {
-            let reason = outgoing != nil ? "a write waits" : hasInput ? "bytes wait to be read" : "a read waits"
+        if let failure, lifecycle.isOpen { throw failure }
+        guard lifecycle.isOpen else { throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed") }
+        if !reader.isFree || writer.isQueued || hasInput {
+            let reason = writer.isQueued ? "a write waits" : hasInput ? "bytes wait to be read" : "a read waits"
             throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
         }
         // As in `release`, but for the closing. Whose number it is now nobody knows here, so it is never touched again.
-        phase = .closed
+        _ = lifecycle.release()
         interest = []
         cold?.idleTimer?.cancel()
         loop.forget(fd)

@@ -30,7 +30,7 @@ extension Connection {
         loop.assertOwner()
         guard canWrite else { return Promise(error: refusal) }
         var sent = 0
-        if outgoing == nil {
+        if !writer.isQueued {
             if bytes.isEmpty { return .value }
             sent = bytes.withUnsafeBytes { sendAtOnce($0) }
             if sent == bytes.count { return .value }
@@ -39,7 +39,7 @@ extension Connection {
             return refuseAsFull()
         }
         let core = WritePromise(Void.self, self)
-        let queue = outgoing ?? WriteQueue()
+        let queue = writer.queue ?? WriteQueue()
         queue.append(bytes, from: sent, core)
         return queued(core, queue)
     }
@@ -50,7 +50,7 @@ extension Connection {
         loop.assertOwner()
         guard canWrite else { return Promise(error: refusal) }
         var sent = 0
-        if outgoing == nil {
+        if !writer.isQueued {
             if bytes.isEmpty { return .value }
             sent = sendAtOnce(bytes)
             if sent == bytes.count { return .value }
@@ -59,7 +59,7 @@ extension Connection {
             return refuseAsFull()
         }
         let core = WritePromise(Void.self, self)
-        let queue = outgoing ?? WriteQueue()
+        let queue = writer.queue ?? WriteQueue()
         queue.append(UnsafeRawBufferPointer(rebasing: bytes[sent...]), sent > 0, core)
         return queued(core, queue)
     }
@@ -76,16 +76,16 @@ extension Connection {
         }
         loop.assertOwner()
         guard canWrite else { return Promise(error: refusal) }
-        let isFirst = outgoing == nil
+        let isFirst = !writer.isQueued
         if !isFirst && isFull { return refuseAsFull() }
         let core = WritePromise(Void.self, self)
-        let queue = outgoing ?? WriteQueue()
+        let queue = writer.queue ?? WriteQueue()
         queue.append(buffers, core)
-        outgoing = queue
+        writer.enqueue(queue)
         if isFirst {
-            turnOfLastSend = loop.turnNumber
+            writer.turnOfLastSend = loop.turnNumber
             flush()
-            if outgoing == nil { return Promise(core) }
+            if !writer.isQueued { return Promise(core) }
         }
         return queued(core, queue)
     }
@@ -94,7 +94,7 @@ extension Connection {
     @inline(__always)
     private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
         let turn = loop.turnNumber
-        if turn == turnOfLastSend && bytes.count <= Self.corkedSize {
+        if turn == writer.turnOfLastSend && bytes.count <= Self.corkedSize {
             cork()
             return 0
         }
@@ -104,7 +104,7 @@ extension Connection {
             return -1
         }
         if result > 0 {
-            turnOfLastSend = turn
+            writer.turnOfLastSend = turn
             didSend(result)
         }
         return max(result, 0)
@@ -131,11 +131,11 @@ extension Connection {
     }
 
     @inline(__always)
-    var canWrite: Bool { phase == .open && writeSide == .open && !hasFailed && traits.contains(.writes) }
+    var canWrite: Bool { lifecycle == .open && writer.takesWrites && traits.contains(.writes) }
 
     /// Why a write cannot be taken.
     private var refusal: SystemError {
-        if phase != .open && phase != .shutDown {
+        if lifecycle.isClosed {
             return SystemError(writeCall, EBADF, detail: "the connection is closed")
         }
         if !traits.contains(.writes) { return SystemError(writeCall, EBADF, detail: "this end of the pipe only reads") }
@@ -143,10 +143,10 @@ extension Connection {
         return SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    var isFull: Bool { outgoing.map { $0.weight >= writeQueueLimit } ?? false }
+    var isFull: Bool { writer.queue.map { $0.weight >= writeQueueLimit } ?? false }
 
     private func refuseAsFull() -> Promise<Void> {
-        let (bytes, writes, weight) = outgoing.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
+        let (bytes, writes, weight) = writer.queue.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
         let detail =
             "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
         return Promise(error: SystemError(writeCall, ENOBUFS, detail: detail))
@@ -154,7 +154,7 @@ extension Connection {
 
     /// A write stands in the queue.
     private func queued(_ core: WritePromise, _ queue: WriteQueue) -> Promise<Void> {
-        outgoing = queue
+        writer.enqueue(queue)
         updateCongestion()
         updateInterest()
         return Promise(core)
@@ -163,14 +163,11 @@ extension Connection {
     // MARK: The queue
 
     private func cork() {
-        if isCorked { return }
-        isCorked = true
-        loop.enqueue(FlushJob(self))
+        if writer.cork() { loop.enqueue(FlushJob(self)) }
     }
 
     fileprivate func uncork() {
-        guard isCorked else { return }
-        isCorked = false
+        writer.uncork()
         flush()
         updateInterest()
     }
@@ -178,7 +175,7 @@ extension Connection {
     /// Sends what is queued, and the end when nothing is left. At most 16 calls a turn, so that one connection with a
     /// fast reader does not hold up the others.
     func flush() {
-        guard let queue = outgoing else { return }
+        guard let queue = writer.queue else { return }
         for call in 0..<16 {
             let (result, offered) = queue.withIOVectors { transmit($0) }
             if result == -Int(EAGAIN) {
@@ -190,7 +187,7 @@ extension Connection {
             // All are taken out first: an inline handler of one may end the connection, and the others were sent all
             // the same.
             for promise in queue.advance(result) { promise.fulfill(()) }
-            guard outgoing === queue else { return }
+            guard writer.queue === queue else { return }
             // Less than it was offered: the kernel has no more room.
             if queue.isEmpty || result < offered { break }
         }
@@ -199,9 +196,8 @@ extension Connection {
     }
 
     private func writesDidFinish() {
-        outgoing = nil
-        if writeSide == .ending { endWriteSide() }
-        if phase == .flushing { linger() }
+        if writer.drained() { sendEnd() }
+        lingerIfDelivered()
     }
 
     func withdrawWrite(_ promise: PromiseCore) -> Bool {
@@ -209,8 +205,8 @@ extension Connection {
             cold?.writable = nil
             return true
         }
-        guard let outgoing, let write = promise as? WritePromise, outgoing.withdraw(write) else { return false }
-        if outgoing.isEmpty { writesDidFinish() }
+        guard let queue = writer.queue, let write = promise as? WritePromise, queue.withdraw(write) else { return false }
+        if queue.isEmpty { writesDidFinish() }
         updateInterest()
         signalWritableIfNeeded()
         return true
@@ -218,8 +214,7 @@ extension Connection {
 
     func failWrites() {
         guard let failure else { return }
-        let promises = (outgoing?.promises ?? []) + (cold?.ending.map { [$0] } ?? [])
-        outgoing = nil
+        let promises = (writer.fail()?.promises ?? []) + (cold?.ending.map { [$0] } ?? [])
         cold?.ending = nil
         for promise in promises { promise.reject(failure) }
         signalWritableIfNeeded()

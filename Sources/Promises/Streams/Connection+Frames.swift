@@ -63,7 +63,7 @@ extension Connection {
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        if refusalToRead == nil { readsAhead = true }
+        if refusalToRead == nil { reader.readsAhead = true }
         let series = eachLine(limit) {
             try body($0)
             return PromiseCore.void
@@ -111,17 +111,19 @@ extension Connection {
         if let refusal = refusalToRead { return Promise(error: refusal) }
         let core = IOPromise(Value.self, self)
         let cold = makeColdState
-        cold.frame = (core, frame)
-        isReadTaken = true
-        demandsInput = true
         cold.input.beginSearch()
-        serveFrame(cold)
-        updateInterest()
+        if let answer = answer(frame, cold) {
+            settle(core, answer)
+        } else {
+            cold.decoder = frame
+            reader.wait(core, for: .frame)
+            updateInterest()
+        }
         return Promise(core)
     }
 
-    func readForFrame() {
-        guard demandsInput, let cold, let (_, frame) = cold.frame else { return }
+    func readForFrame(_ promise: PromiseCore) {
+        guard let cold, let frame = cold.decoder else { return }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: frame.bytesNeeded(cold.input))
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
@@ -129,35 +131,29 @@ extension Connection {
             noteReceived(count)
             if case .exactly(let total) = frame, cold.input.count == 0 { cold.input.reserve(min(total, 1 << 20)) }
             cold.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            hasInput = true
         } else {
             noteEnd(count)
         }
-        serveFrame(cold)
+        if let answer = answer(frame, cold) {
+            // All is as it will be before a handler is called.
+            _ = reader.take()
+            cold.decoder = nil
+            settle(promise, answer)
+        }
         if count < 0 { failWrites() }
     }
 
-    /// Settles the frame that waits, if it can be.
-    private func serveFrame(_ cold: ColdState) {
-        guard let (promise, frame) = cold.frame else { return }
-        let answer: FrameDecoder.Answer
-        switch frame.answer(&cold.input) {
-        case .wanting where !hasEnded: return
-        case .wanting:
-            if let failure {
-                answer = .refused(failure)
-            } else if cold.input.count == 0, frame.mayBeMissing {
-                answer = frame.nothing
-            } else {
-                answer = .refused(StreamError.endedEarly(expected: frame.expectation, got: cold.input.count))
-            }
-        case let made: answer = made
-        }
-        // All is as it will be before somebody is told.
-        cold.frame = nil
-        isReadTaken = false
-        demandsInput = false
-        hasInput = cold.input.count > 0
+    /// What a frame is answered with; `nil` if it has to wait.
+    private func answer(_ frame: FrameDecoder, _ cold: ColdState) -> FrameDecoder.Answer? {
+        let answer = frame.answer(&cold.input)
+        guard case .wanting = answer else { return answer }
+        guard reader.hasEnded else { return nil }
+        if let failure { return .refused(failure) }
+        if cold.input.isEmpty, frame.mayBeMissing { return frame.nothing }
+        return .refused(StreamError.endedEarly(expected: frame.expectation, got: cold.input.count))
+    }
+
+    private func settle(_ promise: PromiseCore, _ answer: FrameDecoder.Answer) {
         switch answer {
         case .bytes(let bytes): promise.fulfill(bytes)
         case .delimited(let bytes): promise.fulfill(bytes)

@@ -23,7 +23,7 @@ extension Connection {
             cold.idleTimer?.cancel()
             cold.idleTimer = nil
             lastActivity = Self.notWatched
-            guard phase == .open, let newValue, newValue > .zero else { return }
+            guard lifecycle.isOpen, let newValue, newValue > .zero else { return }
             lastActivity = loop.now
             armIdleTimer(cold, newValue)
         }
@@ -43,7 +43,7 @@ extension Connection {
     }
 
     private func idleTimerFired() {
-        guard phase == .open, !hasFailed, let cold, let timeout = cold.idleTimeout else { return }
+        guard lifecycle == .open, let cold, let timeout = cold.idleTimeout else { return }
         let now = loop.now
         let deadline = lastActivity.advanced(by: timeout)
         guard deadline <= now else { return armIdleTimer(cold, timeout) }
@@ -60,9 +60,8 @@ extension Connection {
             return armIdleTimer(cold, timeout)
         }
         let error = SystemError(readCall, ETIMEDOUT, detail: "idle for \(timeout)")
-        failure = error
-        hasEnded = true
-        failRead(error)
+        noteFailure(error)
+        endRead(error)
         failWrites()
         updateInterest()
     }
@@ -72,8 +71,8 @@ extension Connection {
     /// which only a want of memory can be the reason for, counts as true.
     var isReadyInKernel: Bool {
         var events: Int32 = 0
-        if pendingRead != nil || demandsInput { events |= POLLIN }
-        if outgoing != nil { events |= POLLOUT }
+        if reader.isWaiting { events |= POLLIN }
+        if writer.isQueued { events |= POLLOUT }
         if events == 0 { return false }
         return loop.kernel.poll(fd, Int16(events)) != 0
     }

@@ -26,25 +26,24 @@ extension Connection {
     @usableFromInline
     func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
         loop.assertOwner()
-        guard mayRead else { return .value(.failed(refusalToRead!)) }
+        guard mayRead else { return .value(.failed(refusalOfRead)) }
         if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
         if hasInput { return .value(.bytes(takeInput(min(limit, 65536)))) }
-        if hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
+        if reader.hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
         let core = IOPromise(ReadOutcome.self, self)
-        pendingRead = (core, limit)
+        reader.wait(core, for: .bytes(limit: UInt32(min(limit, 65536))))
         updateInterest()
         return Guarantee(core)
     }
 
     @inline(__always)
-    private var mayRead: Bool {
-        phase == .open && pendingRead == nil && !isReadTaken && traits.contains(.reads)
-    }
+    private var mayRead: Bool { lifecycle.isOpen && reader.isFree && traits.contains(.reads) }
 
-    /// Why no read can begin.
-    var refusalToRead: SystemError? {
-        if mayRead { return nil }
-        if phase != .open && phase != .shutDown {
+    /// Why no read can begin; `nil` if one can.
+    var refusalToRead: SystemError? { mayRead ? nil : refusalOfRead }
+
+    private var refusalOfRead: SystemError {
+        if lifecycle.isClosed {
             return SystemError(readCall, EBADF, detail: "the connection is closed")
         }
         if !traits.contains(.reads) { return SystemError(readCall, EBADF, detail: "this end of the pipe only writes") }
@@ -67,14 +66,22 @@ extension Connection {
 
     /// A read has brought the end, or an error.
     func noteEnd(_ result: Int) {
-        hasEnded = true
-        if result < 0 && !hasFailed { failure = SystemError(readCall, CInt(-result)) }
+        reader.end()
+        if result < 0 && failure == nil { noteFailure(SystemError(readCall, CInt(-result))) }
     }
 
     func readNow() {
-        guard let (promise, limit) = pendingRead else { return readForFrame() }
-        if limit == Self.chunkwise { return readChunk(promise) }
-        if sizeClassOfLastRead > Self.bitsOfLittle { return readMuch(promise, min(limit, 65536)) }
+        guard case .waiting(let promise, let demand) = reader.state else { return }
+        switch demand {
+        case .chunk: readChunk(promise)
+        case .frame: readForFrame(promise)
+        case .bytes(let limit): readBytes(promise, Int(limit))
+        }
+    }
+
+    @inline(__always)
+    private func readBytes(_ promise: PromiseCore, _ limit: Int) {
+        if reader.sizeClassOfLastRead > Self.bitsOfLittle { return readMuch(promise, limit) }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: limit)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
@@ -89,7 +96,7 @@ extension Connection {
     /// next turn, with more room.
     @inline(never)
     private func readMuch(_ promise: PromiseCore, _ limit: Int) {
-        let room = min(limit, 1 << sizeClassOfLastRead)
+        let room = min(limit, 1 << reader.sizeClassOfLastRead)
         var count = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
             count = receive(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
@@ -102,11 +109,11 @@ extension Connection {
     /// Settles a read with what the kernel has answered.
     @inline(__always)
     private func hand(_ count: Int, to promise: PromiseCore, _ bytes: () -> [UInt8]) {
-        pendingRead = nil
+        _ = reader.take()
         let outcome: ReadOutcome
         if count > 0 {
             noteReceived(count)
-            sizeClassOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
+            reader.sizeClassOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
             outcome = .bytes(bytes())
         } else {
             noteEnd(count)
@@ -116,44 +123,54 @@ extension Connection {
         if count < 0 { failWrites() }
     }
 
-    /// Ends whatever read waits.
+    /// Ends the read that waits; later ones may begin.
     func failRead(_ error: SystemError) {
-        if let (promise, limit) = pendingRead {
-            pendingRead = nil
-            guard limit == Self.chunkwise else { return promise.fulfill(ReadOutcome.failed(error)) }
-            takeStep(promise).chunks.end()
+        if let waiter = reader.take() { reject(waiter, error) }
+    }
+
+    /// Ends the read that waits, and reading.
+    func endRead(_ error: SystemError) {
+        if let waiter = reader.end() { reject(waiter, error) }
+    }
+
+    private func reject(_ waiter: ConnectionReader.Waiter, _ error: SystemError) {
+        let (promise, demand) = waiter
+        switch demand {
+        case .bytes: promise.fulfill(ReadOutcome.failed(error))
+        case .frame:
+            cold?.decoder = nil
             promise.reject(error)
-        } else if demandsInput, let cold, let (promise, _) = cold.frame {
-            demandsInput = false
-            isReadTaken = false
-            cold.frame = nil
+        case .chunk:
+            takeStep(promise).chunks.end()
             promise.reject(error)
         }
     }
 
-    /// A read of the other forms was cancelled.
-    func withdrawFrame(_ promise: PromiseCore) -> Bool {
-        guard demandsInput, let cold, cold.frame?.promise === promise else { return false }
-        cold.frame = nil
-        demandsInput = false
-        isReadTaken = false
+    /// A read was cancelled. False if `promise` is none that waits.
+    func withdrawRead(_ promise: PromiseCore) -> Bool {
+        guard case .waiting(let waiting, let demand) = reader.state, waiting === promise else { return false }
+        _ = reader.take()
+        if case .frame = demand { cold?.decoder = nil }
         updateInterest()
+        // Last, since it releases the body, and whatever the body retains.
+        if case .chunk = demand { takeStep(promise).chunks.end() }
         return true
     }
 
     // MARK: What is kept
 
+    /// Whether bytes were read and not asked for.
+    @inline(__always)
+    var hasInput: Bool {
+        guard let cold else { return false }
+        return !cold.input.isEmpty
+    }
+
     /// At most so many of the bytes that were read and not asked for.
     func takeInput(_ count: Int) -> [UInt8] {
         guard let cold else { return [] }
-        let bytes = cold.input.take(min(count, cold.input.count))
-        hasInput = cold.input.count > 0
-        return bytes
+        return cold.input.take(min(count, cold.input.count))
     }
 
-    func dropInput() {
-        guard hasInput, let cold else { return }
-        hasInput = false
-        cold.input = InputBuffer()
-    }
+    func dropInput() { cold?.input = InputBuffer() }
 }

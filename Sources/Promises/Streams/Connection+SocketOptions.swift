@@ -9,7 +9,7 @@ extension Connection {
     ///   `EOPNOTSUPP` for one that this kind of connection has not, `EBADF` once it is closed. See setsockopt(2).
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)
-        guard phase.hasDescriptor else {
+        guard lifecycle.hasDescriptor else {
             throw SystemError(.setSocketOption, EBADF, detail: "\(setting): the connection is closed")
         }
         try socket.apply(setting)
@@ -18,7 +18,7 @@ extension Connection {
     /// The value of an option as the kernel has it, which may be another than was set.
     /// - Throws: `SystemError` that names the option; as for `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
-        guard phase.hasDescriptor else {
+        guard lifecycle.hasDescriptor else {
             throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the connection is closed")
         }
         return try socket.value(of: option)

@@ -23,7 +23,7 @@ extension Connection {
 
     /// Whether to write more: the queue is short, and nothing stands against a write. Nobody is kept from writing when
     /// it is false, but for `writeQueueLimit`.
-    public var isWritable: Bool { !isCongested && canWrite }
+    public var isWritable: Bool { !writer.isCongested && canWrite }
 
     /// Fulfilled when the queue has sunk to the low watermark, once for each time that it has reached the high one; at
     /// once while `isWritable`. Also when the connection can take no more writes: the next one says why.
@@ -44,7 +44,7 @@ extension Connection {
 
     @usableFromInline
     func waitUntilWritable() -> Guarantee<Void> {
-        guard isCongested else { return .value }
+        guard writer.isCongested else { return .value }
         let cold = makeColdState
         let core = cold.writable ?? IOPromise(Void.self, self)
         cold.writable = core
@@ -52,15 +52,15 @@ extension Connection {
     }
 
     func updateCongestion() {
-        if !isCongested && (queuedBytes >= writeWatermarks.high || isFull) { isCongested = true }
+        if !writer.isCongested && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
     }
 
     /// Tells who waits that there is room, if that is so. The last thing that a flush does: who is told may write
     /// again.
     func signalWritableIfNeeded() {
-        guard isCongested, queuedBytes <= writeWatermarks.low else { return }
-        if let outgoing, outgoing.weight > writeQueueLimit / 2 { return }
-        isCongested = false
+        guard writer.isCongested, queuedBytes <= writeWatermarks.low else { return }
+        if let queue = writer.queue, queue.weight > writeQueueLimit / 2 { return }
+        writer.isCongested = false
         guard let core = cold?.writable else { return }
         cold?.writable = nil
         core.fulfill(())

@@ -77,8 +77,8 @@ public func pipe(
     line: UInt = #line
 ) -> Promise<Int> {
     // What goes through is not answered here, so nobody knows whether the peers are waiting.
-    source.readsAhead = true
-    sink.readsAhead = true
+    source.reader.readsAhead = true
+    sink.reader.readsAhead = true
     var count = 0
     let all = source.forEachChunk(
         { chunk -> Promise<Void> in

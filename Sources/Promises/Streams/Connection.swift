@@ -24,39 +24,17 @@ public final class Connection: IOProducer {
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while anything is called that could come
     // back here. Checked, they cost nine calls of the runtime a message.
     let loop: EventLoop
-    /// The read that waits, and how much it takes; or who reads chunk by chunk, with a limit of `chunkwise`.
-    @exclusivity(unchecked) var pendingRead: (promise: PromiseCore, limit: Int)?
-    @exclusivity(unchecked) var outgoing: WriteQueue?
+    @exclusivity(unchecked) var reader = ConnectionReader()
+    @exclusivity(unchecked) var writer = ConnectionWriter()
     let fd: CInt
+    /// What the loop watches the descriptor for. It follows from the states: `updateInterest` is to be called after each change.
     @exclusivity(unchecked) var interest: Interest = []
     let traits: Traits
-    @exclusivity(unchecked) var phase = Phase.open
-    @exclusivity(unchecked) var writeSide = WriteSide.open
-    /// Nothing will come any more: the peer has ended, or the connection has failed.
-    @exclusivity(unchecked) var hasEnded = false
-    /// There is a `failure`.
-    @exclusivity(unchecked) var hasFailed = false
-    /// Bytes that were read and that nobody has been given yet are in `cold`.
-    @exclusivity(unchecked) var hasInput = false
-    /// A frame waits for bytes; which, is in `cold`.
-    @exclusivity(unchecked) var demandsInput = false
-    /// A frame waits, or somebody reads chunk by chunk, perhaps not just now: no other read may begin.
-    @exclusivity(unchecked) var isReadTaken = false
-    /// A job is on its way that sends what is queued.
-    @exclusivity(unchecked) var isCorked = false
-    /// The queue has reached the high watermark, and has not sunk to the low one since.
-    @exclusivity(unchecked) var isCongested = false
-    /// It is, or was, read by somebody who goes on without waiting for what becomes of it: what the peer is owed is not
-    /// known here.
-    @exclusivity(unchecked) var readsAhead = false
-    /// How many bits it takes to count the bytes that the last read has brought; what is expected of the next.
-    @exclusivity(unchecked) var sizeClassOfLastRead: UInt8 = 0
+    @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
     /// How many answers `busy` was told of that have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     /// `notWatched` where there is no idle time-out.
     @exclusivity(unchecked) var lastActivity = Connection.notWatched
-    /// The turn of the loop in which bytes were last sent at once.
-    @exclusivity(unchecked) var turnOfLastSend = -1
     /// Bytes that have been read so far.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
     /// Bytes that the kernel has taken so far.
@@ -81,7 +59,7 @@ public final class Connection: IOProducer {
 
     // Without a pending operation nobody waits for anything, and the poller does not hold us.
     deinit {
-        guard phase.hasDescriptor else { return }
+        guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
         loop.performCleanup { [loop, fd, cold] in
             if !loop.hasEnded {
@@ -106,57 +84,46 @@ public final class Connection: IOProducer {
     /// The address of this side; `nil` once the connection is closed, and where there are no addresses. One system
     /// call.
     public var localAddress: SocketAddress? {
-        phase.hasDescriptor && traits.contains(.socket) ? socket.localAddress : nil
+        lifecycle.hasDescriptor && traits.contains(.socket) ? socket.localAddress : nil
     }
 
     /// Whether `close` or `abort` has been called.
-    public var isClosed: Bool { phase != .open && phase != .shutDown }
+    public var isClosed: Bool { lifecycle.isClosed }
 
     /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has come yet, nothing is
     /// queued, and nobody may be at work. A listener that is drained closes such a connection.
     var isIdle: Bool {
-        let isWaiting = phase == .open && (pendingRead != nil || demandsInput) && !hasInput
-        return isWaiting && outgoing == nil && !readsAhead && pendingAnswers == 0
+        let isWaiting = lifecycle.isOpen && reader.isWaiting && !hasInput
+        return isWaiting && !writer.isQueued && !reader.readsAhead && pendingAnswers == 0
     }
 
     /// Bytes of writes that the kernel has not taken yet.
-    public var queuedBytes: Int { outgoing?.count ?? 0 }
+    public var queuedBytes: Int { writer.queue?.count ?? 0 }
 
     // The first error of the descriptor. The kernel tells it once and then pretends an orderly end.
-    var failure: SystemError? {
-        get { hasFailed ? cold?.failure : nil }
-        set {
-            makeColdState.failure = newValue
-            hasFailed = newValue != nil
-        }
+    var failure: SystemError? { cold?.failure }
+
+    func noteFailure(_ error: SystemError) {
+        makeColdState.failure = error
+        lifecycle.fail()
     }
 
     /// A read was cancelled: what comes is the next one's. Or a write, of which the kernel has nothing yet.
-    func stop(_ promise: PromiseCore) -> Bool {
-        guard let (reader, limit) = pendingRead, reader === promise else {
-            return withdrawFrame(promise) || withdrawWrite(promise)
-        }
-        pendingRead = nil
-        updateInterest()
-        // Last, since the body goes with it, and whatever that holds.
-        if limit == Self.chunkwise { takeStep(promise).chunks.end() }
-        return true
-    }
+    func stop(_ promise: PromiseCore) -> Bool { withdrawRead(promise) || withdrawWrite(promise) }
 
     // MARK: Failing
 
     /// The descriptor is beyond use for writing. What the peer sent before may still be read.
     func fail(_ error: SystemError) {
-        if failure == nil { failure = error }
+        if failure == nil { noteFailure(error) }
         failWrites()
-        if phase == .open { updateInterest() } else { release() }
+        if lifecycle.isOpen { updateInterest() } else { release() }
     }
 
     /// Closes the descriptor. The number is never touched again: by then it may be another's.
-    func release(as end: Phase = .closed) {
+    func release(as end: ConnectionLifecycle = .closed) {
         // An inline handler of what failed or was cancelled just before may have closed it meanwhile.
-        guard phase.hasDescriptor else { return }
-        phase = end
+        guard lifecycle.release(as: end) else { return }
         interest = []
         cold?.closingTimer?.cancel()
         cold?.idleTimer?.cancel()
@@ -178,8 +145,8 @@ extension Connection: CustomStringConvertible {
 
 extension Connection: ReadinessHandler {
     package func loopWillEnd() {
-        guard phase.hasDescriptor else { return }
-        failure = SystemError(writeCall, ECANCELED, detail: "the loop has ended")
+        guard lifecycle.hasDescriptor else { return }
+        noteFailure(SystemError(writeCall, ECANCELED, detail: "the loop has ended"))
         failWrites()
         release()
     }
@@ -189,24 +156,23 @@ extension Connection: ReadinessHandler {
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
         if ready.contains(.reading) {
-            if phase == .lingering { discardInput() } else { readNow() }
+            if lifecycle == .lingering { discardInput() } else { readNow() }
         }
         updateInterest()
     }
 
     func updateInterest() {
         var wanted: Interest = []
-        if pendingRead != nil || demandsInput || phase == .lingering { wanted.insert(.reading) }
-        if outgoing != nil && !isCorked { wanted.insert(.writing) }
-        guard wanted != interest, phase.hasDescriptor else { return }
+        if reader.isWaiting || lifecycle == .lingering { wanted.insert(.reading) }
+        if writer.wantsRoom { wanted.insert(.writing) }
+        guard wanted != interest, lifecycle.hasDescriptor else { return }
         interest = wanted
         do throws(SystemError) {
             try loop.setInterest(wanted, of: fd, handler: self)
         } catch {
             // The kernel refuses the registration: nothing would ever be reported.
             interest = []
-            hasEnded = true
-            failRead(error)
+            endRead(error)
             fail(error)
         }
     }

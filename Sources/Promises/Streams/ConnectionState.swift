@@ -13,21 +13,6 @@ extension Connection {
         static var writes: Traits { Traits(rawValue: 8) }
     }
 
-    enum WriteSide: UInt8 { case open, ending, ended }
-
-    enum Phase: UInt8 {
-        case open
-        /// `close()` was called: what is queued is going out.
-        case flushing
-        /// All is sent, and the end too: input is read and thrown away until the peer ends.
-        case lingering
-        /// The only side of a pipe's writer has been ended, and that is to close the descriptor.
-        case shutDown
-        case closed
-
-        var hasDescriptor: Bool { rawValue < Phase.shutDown.rawValue }
-    }
-
     /// The fields that few connections need: made with the first of them, so that the others cost a pointer.
     final class ColdState {
         var failure: SystemError?
@@ -55,12 +40,11 @@ extension Connection {
         var writable: PromiseCore?
 
         /// What was read and nobody has been given yet.
-        var input = InputBuffer()
-        var frame: (promise: PromiseCore, frame: FrameDecoder)?
+        // Unchecked: asked about with every chunk, and never changed while anything is called that could come back.
+        @exclusivity(unchecked) var input = InputBuffer()
+        /// What a read waits for while the reader's demand is a frame.
+        var decoder: FrameDecoder?
     }
-
-    /// In the place of a limit.
-    static var chunkwise: Int { 0 }
 
     var readCall: SystemCall { traits.contains(.socket) ? .receive : .read }
     var writeCall: SystemCall { traits.contains(.socket) ? .send : .write }

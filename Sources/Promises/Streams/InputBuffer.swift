@@ -9,6 +9,8 @@ struct InputBuffer {
     private var searched = 0
 
     var count: Int { bytes.count - start }
+    /// With the last byte the array is dropped.
+    var isEmpty: Bool { bytes.isEmpty }
 
     mutating func append(_ new: UnsafeRawBufferPointer) {
         // Each byte is moved to the front once at the most for each that has gone before it.
