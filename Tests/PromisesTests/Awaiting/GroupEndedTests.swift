@@ -25,7 +25,7 @@ import Testing
             group.join()
             expect(Promise { () async throws -> Bool in await group.ended.value == () }, gives: true)
             hang(group.ended)
-            // The task counts until it has ended, a moment after its promise.
+            // The task may be about to end.
             try loop.run()
             #expect(!loop.canWakeItself)
         }

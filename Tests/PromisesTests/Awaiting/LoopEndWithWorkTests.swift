@@ -16,7 +16,8 @@ import Testing
             }
             expect(here, failsWith: PromiseError.loopEnded)
             try hang(worker.ended, timeout: patience)
-            #expect(lines.lines == ["an event loop ended with 1 undelivered handler"])
+            // Loops of other tests may have ended like that meanwhile.
+            #expect(lines.lines.contains("an event loop ended with 1 undelivered handler"))
         }
     }
 

@@ -21,11 +21,8 @@ import Testing
             let promise = source.map { $0 }
             let tasks = (0..<Self.count).map { _ in Task { try await promise.value } }
             func waiting() -> Int {
-                PromiseCore.nodes(from: PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))).reduce(
-                    0
-                ) { sum, _ in
-                    sum + 1
-                }
+                let waiters = PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))
+                return PromiseCore.nodes(from: waiters).reduce(0) { sum, _ in sum + 1 }
             }
             while waiting() < Self.count { sched_yield() }
             expectFewVisits(loop) { for task in tasks.dropLast() { task.cancel() } }
