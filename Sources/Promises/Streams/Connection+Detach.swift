@@ -16,7 +16,9 @@ extension Connection {
     ///   were read beyond a frame; `EBADF` if it is closed. The error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {
         if let failure, lifecycle.isOpen { throw failure }
-        guard lifecycle.isOpen else { throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed") }
+        guard lifecycle.isOpen else {
+            throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
+        }
         if !reader.isFree || writer.isQueued || hasInput {
             let reason = writer.isQueued ? "a write waits" : hasInput ? "bytes wait to be read" : "a read waits"
             throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")

@@ -205,7 +205,9 @@ extension Connection {
             cold?.writable = nil
             return true
         }
-        guard let queue = writer.queue, let write = promise as? WritePromise, queue.withdraw(write) else { return false }
+        guard let queue = writer.queue, let write = promise as? WritePromise, queue.withdraw(write) else {
+            return false
+        }
         if queue.isEmpty { writesDidFinish() }
         updateInterest()
         signalWritableIfNeeded()
