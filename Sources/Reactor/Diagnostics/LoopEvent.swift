@@ -52,7 +52,7 @@ package enum LoopEvent: Sendable {
         }
     }
 
-    /// A struct, because reading a bare closure from a generic storage wraps it once more each time.
+    /// A struct, because reading a bare closure from generic storage wraps it once more each time.
     package struct Handler: Sendable {
         let call: @Sendable (LoopEvent) -> Void
 

@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// Registrations whose number was closed before it was forgotten; see `Poller`.
+/// Strays: registrations whose descriptor was closed before it was forgotten; see `Poller`.
 extension Poller {
-    /// Whether the kernel knows another registration of this number than the table: the number was closed, and perhaps
-    /// opened again, without being forgotten. One system call.
+    /// Whether the kernel no longer has the registration of `fd` that the table contains: the descriptor was closed,
+    /// and its number possibly opened again, without being forgotten. Makes one system call.
     func isStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
         let index = Int(fd)
         guard index < slots.count, slots[index].registered != 0 else { return false }
@@ -14,24 +14,24 @@ extension Poller {
         return result == -Int(EBADF) || result == -Int(ENOENT)
     }
 
-    /// Whether an event without a registration is that of a stray. The first of its kind may have been fetched before
-    /// its slot changed. No registration gets its generation again, so a second one proves it.
+    /// Whether an event without a registration belongs to a stray. The first event of its kind may have been fetched
+    /// before its slot changed. No registration gets its generation again, so a second event proves the stray.
     @inline(never)
     mutating func isStray(_ event: UInt64) -> Bool {
         if strays.remove(event) != nil { return true }
-        // Strays repeat themselves in each batch; what does not may be forgotten.
+        // Strays repeat their event in each batch, so other events can be forgotten.
         if strays.count >= Self.capacity { strays.removeAll() }
         strays.insert(event)
         return false
     }
 
-    /// Removes a stray by its number, if that is possible: it is not registered for another file, and stands for the
-    /// stray's.
+    /// Removes a stray by its number. This is possible if the number is not registered for another file and refers to
+    /// the stray's file.
     func removeStray(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
         slots[Int(fd)].registered == 0 && kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) == 0
     }
 
-    /// Makes an epoll descriptor that has the registrations of the table and no others, and closes the present one.
+    /// Opens an epoll descriptor that has only the registrations of the table, and closes the current one.
     /// - Parameter own: the loop's own descriptors.
     /// - Returns: whether there was room for it; if not, nothing has changed.
     mutating func rebuild(_ own: [(source: Source, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
@@ -58,7 +58,8 @@ extension Poller {
         }
         kernel.close(old)
         strays.removeAll()
-        // Closed without being forgotten, as the stray was. Their handlers learn it when the loop tries again.
+        // These descriptors were closed without being forgotten, as the stray was. Their handlers learn that when the
+        // loop tries again.
         for fd in lost {
             slots[Int(fd)].registered = 0
             deferred.insert(fd)
