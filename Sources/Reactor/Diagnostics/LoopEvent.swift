@@ -1,12 +1,11 @@
 import Glibc
 import Synchronization
 
-/// The events that Reactor itself reports, and the handler that receives them. The Promises module may replace the
-/// handler.
+/// The events that Reactor itself reports, and the handler that receives them. The layer above may replace the handler.
 package enum LoopEvent: Sendable {
     /// A loop ended while this number of jobs and handlers still waited to run on it. They never will.
     case undelivered(Int)
-    /// A handler has blocked a loop for a long time. `subject` is what the Promises module has said about the handler.
+    /// A handler has blocked a loop for a long time. `subject` is the layer above's information about the handler.
     case slowHandler(SlowHandler, subject: (any AnyObject & Sendable)?)
 
     /// A job of a task came to a loop that has ended, so it runs on another thread.
@@ -26,7 +25,7 @@ package enum LoopEvent: Sendable {
             if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
-    /// For programs without the Promises module, which has a limit of its own.
+    /// For programs without the layer above, which has a limit of its own.
     private static let limited: LimitedReports<Key> = {
         atexit { LoopEvent.limited.tellAll() }
         return LimitedReports { key, count in
@@ -66,7 +65,7 @@ package enum LoopEvent: Sendable {
 }
 
 extension LoopEvent: CustomStringConvertible {
-    /// One line for human readers. The Promises module uses the same text.
+    /// One line for human readers. The layer above uses the same text.
     package var description: String {
         switch self {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
