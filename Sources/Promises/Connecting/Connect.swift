@@ -3,14 +3,19 @@ import Reactor
 
 /// Opens a stream connection to `address`, TCP or Unix, on this thread's loop.
 ///
-/// Rejected with the `SystemError` that the kernel reports, such as `ECONNREFUSED`, or with `PromiseError.timedOut` when
-/// `timeout` has passed; the attempt is then given up and its descriptor closed, as it is when the promise is cancelled.
-/// Without a timeout the kernel gives up after about two minutes, with `ETIMEDOUT`; so do we with a Unix listener whose
-/// backlog stays full, with `EAGAIN`. See connect(2).
+/// If `timeout` expires or the promise is cancelled, the attempt is abandoned and its descriptor closed. Without a
+/// timeout, the kernel gives up after about two minutes with `ETIMEDOUT`. For a Unix listener whose backlog stays full,
+/// the library gives up after the same time, with `EAGAIN`. See connect(2).
+///
+/// The promise is rejected with:
+/// - the `SystemError` that the kernel reports, such as `ECONNREFUSED`;
+/// - `PromiseError.timedOut` if `timeout` expires.
+///
 /// - Parameters:
-///   - timeout: for the whole.
-///   - source: the address of this side; without it the kernel's choice.
-///   - options: of the socket, set before it connects.
+///   - address: the address of the peer.
+///   - timeout: the limit for the whole operation; `nil` for none.
+///   - source: the local address; `nil` lets the kernel choose.
+///   - options: socket options, set before the socket connects.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to address: SocketAddress, timeout: Duration? = nil, from source: SocketAddress? = nil,
@@ -21,11 +26,15 @@ public func connect(
     return connecting(race, file, line)
 }
 
-/// Opens a connection to the first of `addresses` that answers, and tries them in their order: each 250 ms after the one
-/// before, or at once when that has failed. The other attempts are then closed.
+/// Opens a connection to the first of `addresses` that accepts it.
 ///
-/// Rejected with `ConnectError` if all fail, which names each address and why; with `SystemError`, `EINVAL`, for an empty
-/// list. Time-out, cancellation and the other parameters are as in the form with one address, and for the whole.
+/// The addresses are tried in their order. Each attempt starts 250 ms after the previous one, or immediately when that
+/// has failed. Once one attempt succeeds, the others are closed. The time limit and cancellation apply to the whole
+/// operation; for them and the other parameters, see the form with one address.
+///
+/// The promise is rejected with:
+/// - `ConnectError`, which has each address and its error, if all attempts fail;
+/// - `SystemError` with `EINVAL` if the list is empty.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to addresses: [SocketAddress], timeout: Duration? = nil, from source: SocketAddress? = nil,
@@ -40,20 +49,25 @@ public func connect(
     return connecting(race, file, line)
 }
 
-/// Opens a connection to `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000`, `unix:/run/service.sock`, `unix:@name`, or
-/// `example.com:80`.
+/// Opens a connection to an address given as text, or to a host name and port.
 ///
-/// A name is looked up, away from this thread; its addresses are tried as in the form with several, IPv6 and IPv4 in turn,
-/// beginning with the one that the system prefers (RFC 8305). Numeric and Unix addresses and `localhost`, which is
-/// 127.0.0.1, are not looked up.
+/// The forms are `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000`, `unix:/run/service.sock`, `unix:@name`, and
+/// `example.com:80`. A name is looked up on another thread. Its addresses are tried as in the form with several
+/// addresses: IPv6 and IPv4 alternate, starting with the family that the system prefers (RFC 8305). There is no lookup
+/// for numeric and Unix addresses, nor for `localhost`, which is 127.0.0.1.
 ///
-/// Rejected with `SocketAddress.ParseError`, with what `lookup` reports, usually `NameLookupError`, with `ConnectError` if
-/// none of a name's addresses answers, and as in the form with an address.
+/// The promise is rejected with:
+/// - `SocketAddress.ParseError` if `address` has none of these forms;
+/// - the error of `lookup`, usually `NameLookupError`;
+/// - `ConnectError` if no address of the name accepts the connection;
+/// - the errors of the form with one address.
+///
 /// - Parameters:
-///   - timeout: for the whole, the lookup too.
-///   - source: the address of this side; without it the kernel's choice. Addresses of another family then fail.
-///   - options: of the socket, set before it connects.
-///   - lookup: what finds the addresses of a name.
+///   - address: the address, or the name and port, of the peer.
+///   - timeout: the limit for the whole operation, including the lookup.
+///   - source: the local address; `nil` lets the kernel choose. Addresses of another family then fail.
+///   - options: socket options, set before the socket connects.
+///   - lookup: finds the addresses of a name.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to address: String, timeout: Duration? = nil, from source: SocketAddress? = nil, options: [SocketSetting] = [],

@@ -1,10 +1,11 @@
 import Glibc
 import Reactor
 
-/// One socket on its way to one address. The poller holds it meanwhile, or a timer.
+/// One socket that is connecting to one address. The poller or a timer retains it meanwhile.
 final class ConnectAttempt: ReadinessHandler {
     let address: SocketAddress
-    // Each holds the other until the attempt is decided or given up, which the end of the loop does too.
+    // The race and the attempt retain each other until the attempt succeeds, fails or is abandoned. The end of the loop
+    // abandons it too.
     private let race: ConnectRace
     private let loop: EventLoop
     private var socket: Socket?
@@ -12,7 +13,7 @@ final class ConnectAttempt: ReadinessHandler {
     private var tries = 0
     private let began: EventLoop.Instant
 
-    /// How long a Unix connect is tried that has no time-out of its own: as long as the kernel would try TCP.
+    /// How long a Unix connect without a time limit is retried: as long as the kernel would try TCP.
     private static var patience: Duration { .seconds(120) }
 
     init(_ address: SocketAddress, _ race: ConnectRace) {
@@ -22,7 +23,7 @@ final class ConnectAttempt: ReadinessHandler {
         began = loop.now
     }
 
-    /// After an error it is to be given up.
+    /// Starts to connect. If this throws, the caller must call `giveUp`.
     func start(from source: SocketAddress?, _ options: [SocketSetting]) throws(SystemError) {
         let socket = try Socket.client(for: address, from: source, options, loop.kernel)
         self.socket = socket
@@ -33,7 +34,7 @@ final class ConnectAttempt: ReadinessHandler {
     private func advance(_ socket: Socket) throws(SystemError) {
         let code = socket.startConnect(to: address)
         if code == 0 { return try loop.setInterest(.writing, of: socket.fd, handler: self) }
-        // A Unix listener whose backlog is full: no event will tell when there is room.
+        // A Unix listener whose backlog is full: no event reports when there is room.
         guard code == EAGAIN, address.isUnix, began.advanced(by: Self.patience) > loop.now else {
             throw SystemError(.connect, code, detail: address.description)
         }
@@ -49,11 +50,11 @@ final class ConnectAttempt: ReadinessHandler {
     package func descriptorIsReady(_ ready: Interest) {
         guard let socket else { return }
         var code = socket.takeError()
-        // A connect to a port of this machine's own ephemeral range may meet itself: two ends, one socket.
+        // A connect to a port in this machine's own ephemeral range may connect to itself: two ends, one socket.
         if code == 0 && !address.isUnix && socket.localAddress == address { code = ECONNREFUSED }
         guard code == 0 else { return fail(SystemError(.connect, code, detail: address.description)) }
         self.socket = nil
-        // The registration is kept, as the connection's own.
+        // The registration is kept: it becomes the connection's.
         do throws(SystemError) { try loop.setInterest([], of: socket.fd, handler: nil) } catch {}
         race.attemptDidConnect(by: self, socket)
     }
@@ -75,7 +76,8 @@ final class ConnectAttempt: ReadinessHandler {
     }
 }
 
-/// The next try of a Unix connect. A job, since a closure would not be told when the loop ends before.
+/// The next try of a Unix connect. It is a job and not a closure, because a closure is not notified if the loop ends
+/// first.
 private final class Retry: Job {
     private let attempt: ConnectAttempt
 

@@ -1,17 +1,18 @@
 import Reactor
 
-/// None of several addresses could be connected to.
+/// No connection could be opened to any of several addresses.
 public struct ConnectError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was to be connected to, as it was given: `example.com:80`.
+    /// The target of the connect, as the caller gave it: `example.com:80`.
     public let target: String
-    /// What became of each address that was tried, in the order in which they failed. Empty if a name has no address.
+    /// The addresses that were tried and their errors, in the order in which they failed. Empty if a name has no
+    /// address.
     public let failures: [Failure]
 
-    /// One address and why it could not be connected to.
+    /// An address to which no connection could be opened, and the reason.
     public struct Failure: Hashable, Sendable {
         /// The address.
         public let address: SocketAddress
-        /// What the kernel reported.
+        /// The error that the kernel reported.
         public let error: SystemError
     }
 

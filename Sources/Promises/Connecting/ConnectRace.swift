@@ -1,15 +1,15 @@
 import Glibc
 import Reactor
 
-/// A connect that is under way: to one address, or to the quickest of several (RFC 8305).
+/// A connect in progress, to one address or to the fastest of several (RFC 8305).
 ///
-/// The addresses are tried in their order, each 250 ms after the one before, or at once when that has failed. The first
-/// that answers wins, and the others are closed. While an attempt waits it holds this object; before, the handler of
-/// the lookup does.
+/// The addresses are tried in their order. Each attempt starts 250 ms after the previous one, or immediately when that
+/// has failed. The first attempt that succeeds wins, and the others are closed. A pending attempt retains this object;
+/// before the first attempt, the handler of the lookup does.
 final class ConnectRace: IOProducer {
     let loop: EventLoop
     private(set) lazy var promise = IOPromise(Connection.self, self)
-    /// What is connected to, for the error if all fail; without it there is one address, whose error says all.
+    /// The target, for the error if all attempts fail. `nil` if there is one address, whose own error is reported.
     private let target: String?
     private let source: SocketAddress?
     private let options: [SocketSetting]
@@ -19,7 +19,7 @@ final class ConnectRace: IOProducer {
     private var deadline: EventLoop.Timer?
     private var nextStart: EventLoop.Timer?
     private var isOver = false
-    // Weak: it holds us, by its handler.
+    // Weak: the lookup retains this object by its handler.
     private weak var lookup: PromiseCore?
 
     /// RFC 8305, section 5: "Connection Attempt Delay".
@@ -32,11 +32,11 @@ final class ConnectRace: IOProducer {
         self.loop = loop
     }
 
-    // The handler of a lookup was let go, as it is at the end of the loop.
+    // The handler of a lookup was released without a call, as happens when the loop ends.
     deinit { if !isOver { loopWillEnd() } }
 
-    /// Families in turn, beginning with that of the first, which is the one that the system prefers; within a family the
-    /// order stays. See RFC 8305, section 4.
+    /// Alternates the families, starting with that of the first address, which the system prefers. The order within a
+    /// family is kept. See RFC 8305, section 4.
     static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
         var seen: Set<SocketAddress> = []
         let distinct = addresses.filter { seen.insert($0).inserted }
@@ -46,7 +46,7 @@ final class ConnectRace: IOProducer {
         return pairs + preferred.dropFirst(others.count) + others.dropFirst(preferred.count)
     }
 
-    // MARK: Beginning
+    // MARK: Start
 
     func start(_ timeout: Duration?, _ addresses: [SocketAddress]) {
         startDeadline(timeout)
@@ -55,14 +55,14 @@ final class ConnectRace: IOProducer {
 
     func start(_ timeout: Duration?, lookingUp host: String, port: UInt16, _ lookup: any NameLookup) {
         startDeadline(timeout)
-        // The two answers come together from getaddrinfo, so there is no delay of resolution to keep.
+        // getaddrinfo returns both families together, so no resolution delay applies.
         let found = lookup.addresses(of: host, port: port).done { [self] in begin(Self.interleaved($0)) }
         self.lookup = found.core
         found.catch(policy: .allErrors) { [self] in fail($0) }
     }
 
     private func startDeadline(_ timeout: Duration?) {
-        // It must be there before anything can settle it.
+        // `promise` is lazy. It must exist before anything can settle it.
         _ = promise
         deadline = timeout.map { loop.schedule(after: $0) { [self] in fail(PromiseError.timedOut) } }
     }
@@ -74,7 +74,7 @@ final class ConnectRace: IOProducer {
         startNext()
     }
 
-    /// Sets out for the next address that does not fail at once.
+    /// Starts an attempt with the next address that does not fail immediately.
     private func startNext() {
         nextStart?.cancel()
         nextStart = nil
@@ -99,7 +99,7 @@ final class ConnectRace: IOProducer {
         return failures[0].error
     }
 
-    // MARK: Ending
+    // MARK: End
 
     func attemptDidFail(_ attempt: ConnectAttempt, _ error: SystemError) {
         attempts.removeAll { $0 === attempt }
@@ -110,7 +110,7 @@ final class ConnectRace: IOProducer {
     func attemptDidConnect(by attempt: ConnectAttempt, _ socket: Socket) {
         end()
         let connection = Connection(socket, peer: attempt.address, isUnix: attempt.address.isUnix, on: loop)
-        // A connection begins with this one as it thinks best.
+        // `Connection` sets a default for this option; the caller's value takes precedence.
         for option in options where option.isNoDelay { try? socket.apply(option) }
         promise.fulfill(connection)
     }
@@ -123,7 +123,7 @@ final class ConnectRace: IOProducer {
 
     func loopWillEnd() { fail(SystemError(.connect, ECANCELED, detail: "the loop has ended")) }
 
-    /// The promise was cancelled.
+    /// Ends the race because its promise was cancelled.
     func stop(_ promise: PromiseCore) -> Bool {
         end()
         return true
@@ -136,7 +136,8 @@ final class ConnectRace: IOProducer {
         let rest = attempts
         attempts = []
         for attempt in rest { attempt.giveUp() }
-        // As a job: it may be cancelled down to an inline handler of a user's, which must not find us half ended.
+        // In a job: the cancellation may reach an inline handler of the user's, which must not observe a half-ended
+        // race.
         if let lookup {
             self.lookup = nil
             if !loop.hasEnded { loop.enqueue { Promise<Void>(lookup).cancel() } }

@@ -1,17 +1,18 @@
 import Reactor
 
-/// What finds the addresses of a host's name: the system's, a cache of your own, a table in a test.
+/// Finds the addresses of a host name: the system's lookup, a cache of your own, or a table in a test.
 public protocol NameLookup: Sendable {
-    /// The addresses of `host`, each with `port`, the preferred first. Called on the thread that connects; the promise is
-    /// cancelled when nobody wants the answer any more.
+    /// The addresses of `host`, each with `port`, in the order of preference.
+    ///
+    /// Called on the thread that connects. The promise is cancelled when the answer is no longer needed.
     func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]>
 }
 
-/// The system's lookup, getaddrinfo(3): hosts file, name servers, and whatever nsswitch.conf says.
+/// The system's lookup, getaddrinfo(3): hosts file, name servers, and what nsswitch.conf configures.
 ///
-/// That call blocks and cannot be broken off. So it has threads of its own, on which a name server that does not answer
-/// delays other lookups at worst, and never files or computations. Cancelled, a lookup that waits for a thread is
-/// dropped; one that runs goes on, unheard.
+/// getaddrinfo(3) blocks and cannot be interrupted. The lookup therefore has its own threads. A name server that does
+/// not answer can delay other lookups there, but never files or computations. A cancelled lookup that waits for a
+/// thread is removed. One that is running continues, and its result is ignored.
 public struct SystemNameLookup: NameLookup {
     private let pool: ThreadPool
 
@@ -19,8 +20,8 @@ public struct SystemNameLookup: NameLookup {
     /// The one that `connect` uses, with 4 threads.
     public static let shared = (try? SystemNameLookup()) ?? SystemNameLookup(pool: .shared)
 
-    /// One with threads of its own.
-    /// - Parameter threads: how many lookups may run at a time; 1 at least.
+    /// A lookup with its own threads.
+    /// - Parameter threads: the maximum number of concurrent lookups, at least 1.
     /// - Throws: `DispatchError.badInput`.
     public init(threads: Int = 4) throws(DispatchError) {
         pool = try ThreadPool(name: "lookup", threads: threads)
@@ -28,7 +29,8 @@ public struct SystemNameLookup: NameLookup {
 
     private init(pool: ThreadPool) { self.pool = pool }
 
-    /// Rejected with `NameLookupError`, or `DispatchError.queueIsFull` if very many wait.
+    /// The addresses of `host`. Rejected with `NameLookupError`, or with `DispatchError.queueIsFull` if too many
+    /// lookups wait.
     public func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
         pool.async(.promise) { try SocketAddress.lookUp(host, port: port) }
     }
