@@ -1,15 +1,15 @@
 import Reactor
 
-/// A datagram: one that has come, or one that is to go.
+/// A datagram that was received or is to be sent.
 public struct Datagram: Hashable, Sendable {
-    /// What it holds; may be empty.
+    /// The payload, which may be empty.
     public var bytes: [UInt8]
-    /// Where it came from, or where it is to go; `nil` for the peer of a connected socket.
+    /// The sender of a received datagram, or the destination of one to send; `nil` for the peer of a connected socket.
     public var address: SocketAddress?
-    /// Whether it was longer than the socket's `packetSize`, and the rest is lost.
+    /// Whether the datagram was longer than the socket's `packetSize`, so that its end was lost.
     public var isTruncated: Bool
 
-    /// A packet of `bytes` for `address`.
+    /// A datagram of `bytes` for `address`.
     public init<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil
     ) where Bytes.Element == UInt8 {
@@ -25,10 +25,10 @@ public struct Datagram: Hashable, Sendable {
     }
 }
 
-/// What is known of a datagram beside its bytes.
+/// The properties of a received datagram besides its bytes.
 public struct DatagramMetadata: Hashable, Sendable {
-    /// Where it came from; `nil` if the kernel did not say.
+    /// The sender; `nil` if the kernel did not report it.
     public let address: SocketAddress?
-    /// Whether it was longer than the socket's `packetSize`, and the rest is lost.
+    /// Whether the datagram was longer than the socket's `packetSize`, so that its end was lost.
     public let isTruncated: Bool
 }

@@ -2,33 +2,45 @@ import Glibc
 import Reactor
 
 extension DatagramSocket {
-    /// Who waits for datagrams.
+    /// The operation that waits for datagrams.
     struct Reception {
         let promise: PromiseCore
         let limit: Int
-        /// Of `forEachPacket`; `nil` for `receive`, which takes them as an array.
+        /// The closure of `forEachPacket`; `nil` for `receive`, which returns an array.
         let body: ((RawSpan, DatagramMetadata) throws -> Void)?
     }
 
-    /// The datagrams that have come: waits for one, then takes what is there, at most `limit` and never more than 32.
+    /// Waits for a datagram and returns all that have arrived, at most `limit` and never more than 32.
     ///
-    /// Rejected with a `SystemError` of `recvmmsg`: what the kernel reports, after which the next call goes on; `EBUSY` if
-    /// another `receive` or `forEachPacket` waits; `EBADF` after `close`, `ECANCELED` if that came while it waited. Cancelling it
-    /// leaves what comes to the next. See recvmmsg(2).
+    /// Cancelling the promise leaves later datagrams to the next call. The promise is rejected with a `SystemError` of
+    /// `recvmmsg`:
+    /// - the error that the kernel reports, after which the next call can continue;
+    /// - `EBUSY` if another `receive` or `forEachPacket` waits;
+    /// - `EINVAL` if `limit` is below 1;
+    /// - `EBADF` after `close`;
+    /// - `ECANCELED` if the socket is closed during the wait.
+    ///
+    /// See recvmmsg(2).
     public func receive(
         upTo limit: Int = 32, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[Datagram]> {
         Promise(startReceiving(limit).core.traced(root: "receive", Promise<[Datagram]>.self, file, line))
     }
 
-    /// Calls `body` with each datagram, in the order of their coming, until the socket is closed or `body` throws. The bytes are
-    /// borrowed from the socket's buffer for the time of the call.
+    /// Calls `body` with each datagram, in the order of arrival, until the socket is closed or `body` throws.
     ///
-    /// At most 32 a turn of the loop. What the kernel reports of datagrams that were sent before, such as `ECONNREFUSED`, is
-    /// passed over, and so is a shortage of memory. An error that comes 256 times within a second and nothing between makes the
-    /// socket pause for 100 ms at a time, reported once an episode as `LogEvent.watchPaused`. The promise is rejected with what `body` throws, with `ECANCELED` when the socket is closed, or with the
-    /// error that makes receiving impossible. Cancelling it ends it; datagrams that were taken together with the last
-    /// one are the next call's.
+    /// The bytes are borrowed from the socket's buffer for the duration of the call. One turn of the loop delivers at
+    /// most 32 datagrams. Cancelling the promise ends the iteration. Datagrams that were received together with the
+    /// last delivered one are left to the next call.
+    ///
+    /// Errors that the kernel reports about datagrams sent earlier, such as `ECONNREFUSED`, are ignored, and so is a
+    /// shortage of memory. If an error occurs 256 times within a second without a success in between, the socket pauses
+    /// for 100 ms at a time. This is reported once per episode as `LogEvent.watchPaused`.
+    ///
+    /// The promise is rejected with:
+    /// - the error that `body` throws;
+    /// - `SystemError` with `ECANCELED` when the socket is closed;
+    /// - the error that makes receiving impossible.
     public func forEachPacket(
         _ body: @escaping (RawSpan, DatagramMetadata) throws -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
@@ -90,7 +102,7 @@ extension DatagramSocket {
         DatagramMetadata(address: batch.address(index), isTruncated: batch.isTruncated(index))
     }
 
-    /// Of the socket rather than of a datagram: the next call would fail likewise.
+    /// Whether the error concerns the socket, and not one datagram: the next call would fail too.
     private static func isPersistent(_ error: SystemError) -> Bool {
         [EBADF, EFAULT, EINVAL, ENOTSOCK, ENOTCONN].contains(error.code)
     }
@@ -98,7 +110,7 @@ extension DatagramSocket {
     private func deliver(_ count: Int) {
         isDelivering = true
         for index in 0..<count {
-            // The body may have ended it, or closed the socket.
+            // The body may have ended the reception, or closed the socket.
             guard let reception, let body = reception.body else {
                 if !isClosed { leftOver += (index..<count).map { packet($0) } }
                 break
@@ -120,7 +132,7 @@ extension DatagramSocket {
         }
     }
 
-    /// Those that were taken together with one at which an earlier reception ended.
+    /// Delivers the datagrams that were received together with the last one of an earlier reception.
     fileprivate func deliverLeftOver() {
         guard !isDelivering, !isClosed, let reception else { return }
         isDelivering = true
@@ -141,13 +153,14 @@ extension DatagramSocket {
         updateInterest()
     }
 
-    /// Another reception may have begun within the body of the last.
+    /// Delivers the rest in a job: another reception may have begun inside the previous body.
     private func deliverLater() {
         if !leftOver.isEmpty, reception != nil { loop.enqueue(LeftOverJob(self)) }
     }
 }
 
-/// A job, since a closure would not be told when the loop ends before: the poller does not know that somebody waits.
+/// Delivers what is left over. It is a job and not a closure, because a closure is not notified if the loop ends first.
+/// The poller does not know of the reception that waits.
 private final class LeftOverJob: Job {
     private let socket: DatagramSocket
 

@@ -6,20 +6,28 @@ extension DatagramSocket {
     struct Outgoing {
         let promise: PromiseCore
         let packets: [Datagram]
-        /// Whether it was one of several, which gives their number.
+        /// Whether the send was for several datagrams, so that its value is the number sent.
         let isCounted: Bool
         var sent = 0
     }
 
-    /// How many sends may wait for the kernel; one that finds as many waiting is rejected with `ENOBUFS`.
+    /// How many sends may wait for the kernel. If that many wait, a further send is rejected with `ENOBUFS`.
     private static var queueLimit: Int { 1024 }
 
-    /// Sends `bytes`, which may be none, as one datagram to `address`, or to the peer of a connected socket. Fulfilled when the
-    /// kernel has taken it; whether it arrives nobody knows. Sends go out in the order of the calls.
+    /// Sends `bytes`, which may be empty, as one datagram to `address`, or to the peer of a connected socket.
     ///
-    /// Rejected with a `SystemError` of `sendmmsg`, and the socket goes on: `EMSGSIZE` if it is too long, `ECONNREFUSED` for
-    /// an earlier one, `EACCES` for a broadcast without that option, `EDESTADDRREQ` without an address; `ENOBUFS` if 1024 wait
-    /// already, `EBADF` after `close`, `ECANCELED` if that came while it waited. See sendmmsg(2).
+    /// The promise is fulfilled when the kernel has accepted the datagram; that does not mean that it arrives. Sends
+    /// are made in the order of the calls. After an error the socket remains usable. The promise is rejected with a
+    /// `SystemError` of `sendmmsg`:
+    /// - `EMSGSIZE` if the datagram is too long;
+    /// - `ECONNREFUSED` because of an earlier datagram;
+    /// - `EACCES` for a broadcast without that option;
+    /// - `EDESTADDRREQ` without an address;
+    /// - `ENOBUFS` if 1024 sends already wait;
+    /// - `EBADF` after `close`;
+    /// - `ECANCELED` if the socket is closed while the send waits.
+    ///
+    /// See sendmmsg(2).
     public func send<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {
@@ -28,8 +36,8 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends bytes that are only lent, such as those of `forEachPacket`; see the form with bytes. What the kernel does not
-    /// take at once is copied.
+    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes. Bytes that the kernel does not
+    /// accept immediately are copied.
     public func send(
         _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
@@ -37,10 +45,11 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends several datagrams, 32 with one system call, and waits while the kernel takes no more.
+    /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more.
     ///
-    /// Fulfilled with how many have gone: fewer than all if the kernel refused one, which is the next. Rejected as the form
-    /// with one if it refused the first.
+    /// The value is the number of datagrams sent. It is less than the total if the kernel refused a datagram, which is
+    /// the next one in the array. If the kernel refused the first one, the promise is rejected as in the form with one
+    /// datagram.
     public func send(
         _ packets: [Datagram], file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Int> {
@@ -83,10 +92,10 @@ extension DatagramSocket {
         SystemError(.sendMessages, CInt(-result), detail: (address ?? peerAddress)?.description)
     }
 
-    /// Sends what is left of `send`, and settles it. False if the kernel takes no more for now, which is no surprise unless the
-    /// socket has just been reported as ready.
+    /// Sends the rest of `send`, and settles it. Returns `false` if the kernel accepts no more for now. That is
+    /// unexpected only if the socket has just been reported as ready.
     private func advance(_ send: inout Outgoing, isReady: Bool) -> Bool {
-        // As with streams, at most 16 calls; then the others have their turn.
+        // At most 16 calls, as with streams; then other work gets its turn.
         for _ in 0..<16 where send.sent < send.packets.count {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
             let result = DatagramBatch.send(rest, socket.fd, loop.kernel)
@@ -110,10 +119,10 @@ extension DatagramSocket {
         return true
     }
 
-    /// Sends what waits: at most 32 sends a turn.
+    /// Makes the waiting sends, at most 32 per turn.
     func flush() {
         for number in 0..<32 {
-            // Taken out meanwhile: an inline handler of its promise may close the socket, or send more.
+            // Removed from the queue meanwhile: an inline handler of its promise may close the socket, or send more.
             guard !isClosed, !outgoing.isEmpty else { return }
             var send = outgoing.removeFirst()
             guard advance(&send, isReady: number == 0) else { return outgoing.insert(send, at: 0) }

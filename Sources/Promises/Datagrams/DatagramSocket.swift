@@ -10,31 +10,32 @@ import Reactor
 /// }.catch { error in log(error) }
 /// ```
 ///
-/// An error of one datagram is the outcome of that call, and the socket goes on; so is `ECONNREFUSED`, by which a
-/// connected socket learns that nobody listened for an earlier one. A pending operation keeps the socket alive; without one,
-/// letting go of the last reference closes it.
+/// An error of one datagram is the outcome of that call, and the socket remains usable. This includes `ECONNREFUSED`,
+/// by which a connected socket learns that no process received an earlier datagram. A pending operation keeps the
+/// socket alive. Without one, releasing the last reference closes the socket.
 public final class DatagramSocket: IOProducer {
-    /// The address of this side, with the real port where 0 was asked for; `nil` only if the kernel refuses to say, which it
-    /// does not for a socket that is bound or connected.
+    /// The local address, with the actual port if the caller asked for port 0. `nil` only if the kernel does not report
+    /// it, which does not happen with a bound or connected socket.
     public let localAddress: SocketAddress?
-    /// The peer, if the socket is connected: it then receives from that one only.
+    /// The peer, if the socket is connected: it then receives only from that address.
     public let peerAddress: SocketAddress?
-    /// The longest datagram that is received whole.
+    /// The maximum length, in bytes, of a datagram that is received without truncation.
     public let packetSize: Int
-    /// Whether it is closed.
+    /// Whether the socket is closed.
     public private(set) var isClosed = false
 
     let socket: Socket
     let loop: EventLoop
-    /// Who waits for datagrams: one at a time.
+    /// The operation that waits for datagrams; at most one at a time.
     var reception: Reception?
-    /// Datagrams that were taken from the kernel and not delivered, because `forEachPacket` ended.
+    /// Datagrams that were read from the kernel and not delivered, because `forEachPacket` ended.
     var leftOver: [Datagram] = []
-    /// They are being delivered: none are read meanwhile, since they would take the place of those.
+    /// Whether datagrams are being delivered. None are read meanwhile, because they would overwrite those in the
+    /// buffer.
     var isDelivering = false
     private(set) lazy var batch = DatagramBatch(packetSize: packetSize)
     var outgoing: [Outgoing] = []
-    /// Calls that have received or sent something.
+    /// The number of calls that have received or sent something.
     var successes = 0
     private var interest: Interest = []
 
@@ -52,13 +53,16 @@ public final class DatagramSocket: IOProducer {
         loop.performCleanup { [loop, socket] in loop.closeDescriptor(socket.fd) }
     }
 
-    /// A socket that receives at `address`, from anybody. An IPv6 one takes IPv6 only.
+    /// Makes a socket that receives at `address`, from any sender. An IPv6 socket receives IPv6 only.
     /// - Parameters:
-    ///   - packetSize: the longest datagram that is received whole, 1 to 65,535 bytes. Receiving takes a buffer of 32 times
-    ///     that, which is made when it is first needed.
-    ///   - options: set before it is bound.
-    /// - Throws: `SystemError` that names call and address, such as `EADDRINUSE`; `EAFNOSUPPORT` for a Unix address; `EINVAL` for a
-    ///   `packetSize` out of range.
+    ///   - address: the local address.
+    ///   - packetSize: the maximum length of a datagram that is received without truncation, 1 to 65,535 bytes.
+    ///     Receiving takes a buffer of 32 times that size, which is allocated on first use.
+    ///   - options: socket options, set before the socket is bound.
+    /// - Throws: a `SystemError` with the call and the address:
+    ///   - the error of the kernel, such as `EADDRINUSE`;
+    ///   - `EAFNOSUPPORT` for a Unix address;
+    ///   - `EINVAL` for a `packetSize` out of range.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ address: SocketAddress, packetSize: Int = 2048, options: [SocketSetting] = []
@@ -66,7 +70,8 @@ public final class DatagramSocket: IOProducer {
         try make(from: address, to: nil, packetSize, options)
     }
 
-    /// The same at `127.0.0.1:5353` or `[::1]:5353`. Also throws `SocketAddress.ParseError`.
+    /// Makes a socket that receives at an address given as text, `127.0.0.1:5353` or `[::1]:5353`. Also throws
+    /// `SocketAddress.ParseError`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ address: String, packetSize: Int = 2048, options: [SocketSetting] = []
@@ -74,12 +79,13 @@ public final class DatagramSocket: IOProducer {
         try bind(try SocketAddress(address), packetSize: packetSize, options: options)
     }
 
-    /// A socket that sends to `peer` and receives from it alone. Nothing is sent by this.
+    /// Makes a socket that sends to `peer` and receives only from it. This call sends nothing.
     /// - Parameters:
-    ///   - source: the address of this side; without it the kernel's choice.
-    ///   - packetSize: as for `bind`.
-    ///   - options: set before it is bound.
-    /// - Throws: as `bind`, and what connect(2) reports, such as `ENETUNREACH`.
+    ///   - peer: the address of the peer.
+    ///   - source: the local address; `nil` lets the kernel choose.
+    ///   - packetSize: see `bind`.
+    ///   - options: socket options, set before the socket is bound.
+    /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func connect(
         to peer: SocketAddress, from source: SocketAddress? = nil, packetSize: Int = 2048,
@@ -88,7 +94,8 @@ public final class DatagramSocket: IOProducer {
         try make(from: source, to: peer, packetSize, options)
     }
 
-    /// The same for `127.0.0.1:5353` or `[::1]:5353`. Names are not looked up. Also throws `SocketAddress.ParseError`.
+    /// Makes a socket for a peer given as text, `127.0.0.1:5353` or `[::1]:5353`. Names are not looked up. Also throws
+    /// `SocketAddress.ParseError`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func connect(
         to peer: String, from source: SocketAddress? = nil, packetSize: Int = 2048, options: [SocketSetting] = []
@@ -109,23 +116,23 @@ public final class DatagramSocket: IOProducer {
 
     // MARK: Options
 
-    /// Sets an option of the socket; as `Connection.set`.
+    /// Sets an option of the socket; see `Connection.set`.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)
         if isClosed { throw SystemError(.setSocketOption, EBADF, detail: "\(setting): the socket is closed") }
         try socket.apply(setting)
     }
 
-    /// The value of an option as the kernel has it; as `Connection.value`.
+    /// Reads an option of the socket from the kernel; see `Connection.value`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         if isClosed { throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the socket is closed") }
         return try socket.value(of: option)
     }
 
-    // MARK: Ending
+    // MARK: End
 
-    /// Closes the socket. Operations that wait are rejected with `ECANCELED`, later ones with `EBADF`. Again: nothing
-    /// happens.
+    /// Closes the socket. Pending operations are rejected with `ECANCELED`, later ones with `EBADF`. Further calls have
+    /// no effect.
     public func close() { end("the socket was closed") }
 
     private func end(_ reason: String) {
@@ -145,7 +152,7 @@ public final class DatagramSocket: IOProducer {
         loop.closeDescriptor(socket.fd)
     }
 
-    /// A waiting operation was cancelled. Of several packets that are sent as one, none may have gone.
+    /// Ends an operation that was cancelled. Returns `false` for a send of several datagrams if some have been sent.
     func stop(_ promise: PromiseCore) -> Bool {
         if reception?.promise === promise {
             reception = nil
@@ -168,7 +175,7 @@ public final class DatagramSocket: IOProducer {
         do throws(SystemError) {
             try loop.setInterest(wanted, of: socket.fd, handler: self)
         } catch {
-            // The kernel refuses the registration: nothing would ever be reported.
+            // The kernel refused the registration: it would never report an event.
             interest = []
             let promises = [reception?.promise].compactMap { $0 } + outgoing.map(\.promise)
             reception = nil
@@ -188,7 +195,7 @@ extension DatagramSocket: ReadinessHandler {
         updateInterest()
     }
 
-    /// The socket was ready, and a call found nothing, or failed for another reason than a datagram.
+    /// Notes that the socket was ready, and a call found nothing, or failed for a reason other than a datagram.
     func noteFutileReadiness(_ call: SystemCall, _ result: Int) {
         loop.noteFutileReadiness(
             of: socket.fd, progress: successes,
@@ -197,6 +204,6 @@ extension DatagramSocket: ReadinessHandler {
 }
 
 extension DatagramSocket: CustomStringConvertible {
-    /// `DatagramSocket(127.0.0.1:5353)`, with the address of this side.
+    /// `DatagramSocket(127.0.0.1:5353)`, with the local address.
     public var description: String { "DatagramSocket(\(localAddress?.description ?? "unbound"))" }
 }
