@@ -1,36 +1,41 @@
 import Glibc
 import Reactor
 
-/// What a program has written, and how it has ended.
+/// The output and the exit status of a program.
 public struct ChildOutput: Hashable, Sendable {
-    /// How it has ended. A code that is not zero is an outcome like others: see `isSuccess`.
+    /// How the program ended. A nonzero exit code is not an error; see `isSuccess`.
     public let status: ChildExitStatus
-    /// All of its standard output.
+    /// The complete standard output.
     public let standardOutput: [UInt8]
-    /// All of its standard error.
+    /// The complete standard error.
     public let standardError: [UInt8]
 
-    /// The standard output as text; what is not UTF-8 becomes U+FFFD.
+    /// The standard output as text. Invalid UTF-8 becomes U+FFFD.
     public var text: String { String(decoding: standardOutput, as: UTF8.self) }
 }
 
 extension ChildProcess {
-    /// Runs a program to its end and gathers what it writes.
+    /// Runs a program to its end and collects its output.
     ///
     /// ```swift
     /// ChildProcess.run("git", ["rev-parse", "HEAD"], timeout: .seconds(5)).done { print($0.text) }
     /// ```
     ///
-    /// Rejected with a `SystemError` as `spawn`, with `EFBIG` of `read` if it writes more than `limit` bytes to one of
-    /// its streams, and with `PromiseError.timedOut`. Then, and also when it is cancelled, the program is killed, with
-    /// its group if it has one of its own, and what it has written is lost: who wants that reads the streams of
-    /// `spawn`. Otherwise it waits for the end of the program and of both its streams: a process that the program
-    /// leaves behind with these streams open is waited for too.
+    /// If the promise is rejected or cancelled, the program is killed, with its process group if it leads one, and its
+    /// output is lost. To keep partial output, read the streams of `spawn`. Otherwise the promise waits for the end of
+    /// the program and of both its streams. It therefore also waits for a process that the program leaves behind with
+    /// these streams open.
+    ///
+    /// The promise is rejected with:
+    /// - the `SystemError` of `spawn`;
+    /// - `SystemError` of `read` with `EFBIG` if the program writes more than `limit` bytes to one of its streams;
+    /// - `PromiseError.timedOut` if `timeout` expires.
+    ///
     /// - Parameters:
-    ///   - name: a name along `PATH`, or a path, which has a slash in it.
-    ///   - input: what the program reads; it need not read all of it.
-    ///   - limit: bytes of each stream; 16 MiB if nothing is said.
-    ///   - timeout: how long it may take; `nil` for ever.
+    ///   - name: a name to look up along `PATH`, or a path, which contains a slash.
+    ///   - input: the standard input of the program, which need not read all of it.
+    ///   - limit: the maximum number of bytes of each stream; 16 MiB by default.
+    ///   - timeout: the limit for the whole run; `nil` for none.
     ///   - ownGroup: see `spawn(_:)`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func run(
@@ -46,7 +51,7 @@ extension ChildProcess {
             return Promise(error: error, file, line)
         }
         if let writer = child.standardInput {
-            // EPIPE says that the program does not want the rest.
+            // EPIPE means that the program does not want the rest.
             writer.write(input).ensure { writer.close() }.catch(policy: .allErrors) { _ in }
         }
         let output = Gathered(child.standardOutput!, limit)
@@ -54,7 +59,7 @@ extension ChildProcess {
         let end = child.waitOrKill()
         let all = when(fulfilled: [output.all(), errors.all(), end.asVoid()])
         let promise = (timeout.map { all.timeout($0, file: file, line: line) } ?? all).ensure {
-            // What has been rejected has not ended.
+            // After a rejection the program may still run.
             end.cancel()
             child.standardInput?.abort()
             child.standardOutput?.abort()
@@ -69,7 +74,7 @@ extension ChildProcess {
     }
 }
 
-/// One stream of a program, from beginning to end.
+/// Collects one stream of a program from beginning to end.
 private final class Gathered {
     private let connection: Connection
     private let limit: Int

@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// A program that runs in a process of its own, watched by this thread's loop.
+/// A program that runs in its own process, watched by this thread's loop.
 ///
 /// ```swift
 /// let sorter = try ChildProcess.spawn("/usr/bin/sort", standardInput: .pipe, standardOutput: .pipe)
@@ -9,34 +9,35 @@ import Reactor
 /// sorter.exit.done { status in print(status) }
 /// ```
 ///
-/// For a program whose output is wanted as a whole there is `run`. The child keeps the loop alive until it has ended, unless it is
-/// unreferenced. Letting go of this object closes our ends of the pipes, and that is all: the child runs on, and is
-/// reaped when it ends. One that outlives its loop is reaped when the next child is started.
+/// To collect the complete output of a program, use `run`. The child keeps the loop alive until it has ended, unless
+/// `unref()` has been called. Releasing this object only closes this process's ends of the pipes. The child continues
+/// to run, and is reaped when it ends. A child that outlives its loop is reaped when the next child is started.
 ///
-/// The end is watched by a pidfd, or by SIGCHLD where the kernel has none or forbids it. Children that others have
-/// started are never touched. A program that ignores SIGCHLD, or waits for "any child" itself, takes the status away:
-/// then it is `unknown`.
+/// The loop learns of the end by a pidfd, or by SIGCHLD where the kernel has no pidfd or forbids it. Children that
+/// other code has started are never touched. A process that ignores SIGCHLD, or waits for "any child" itself, takes the
+/// status away: the exit status is then `unknown`.
 public final class ChildProcess {
-    /// How a child ends.
+    /// How a child has ended.
     public typealias ExitStatus = ChildExitStatus
 
-    /// What one of the child's three standard streams is.
+    /// The other end of one of the child's three standard streams.
     public enum Stream: Sendable {
-        /// A pipe, of which we have the other end.
+        /// A pipe, whose other end is a `Connection` of this process.
         case pipe
         /// `/dev/null`.
         case null
-        /// Ours.
+        /// The stream of this process.
         case inherit
-        /// A copy of this descriptor, which stays open here and is yours. If it does not block, the child's does not either.
+        /// A copy of this descriptor. The original stays open, and the caller still owns it. If it is non-blocking, so
+        /// is the child's copy.
         case descriptor(CInt)
     }
 
-    /// The writing end of the child's standard input, if that is a pipe. `close()` is the end of the input.
+    /// The write end of the child's standard input, if that is a pipe. `close()` ends the input.
     public let standardInput: Connection?
-    /// The reading end of the child's standard output, if that is a pipe.
+    /// The read end of the child's standard output, if that is a pipe.
     public let standardOutput: Connection?
-    /// The reading end of the child's standard error, if that is a pipe.
+    /// The read end of the child's standard error, if that is a pipe.
     public let standardError: Connection?
 
     private let end: ChildEnd
@@ -46,20 +47,28 @@ public final class ChildProcess {
         (standardInput, standardOutput, standardError) = (pipes[0], pipes[1], pipes[2])
     }
 
-    /// Starts the program at `path`; see `spawn(named:)` for one along `PATH`.
+    /// Starts the program at `path`. To look a name up along `PATH`, see `spawn(named:)`.
     ///
-    /// The child has the default action for each signal and blocks none; it has no descriptors but the three (with a C
-    /// library before 2.34: none of the library's own, and none that is close-on-exec).
+    /// The child has the default action for each signal and blocks none. It has no descriptors except the three
+    /// standard streams. (With a C library before 2.34, it has none of the library's descriptors, and none that is
+    /// close-on-exec.)
     /// - Parameters:
-    ///   - arguments: without the program's own name, which is `path`.
-    ///   - environment: all of the child's variables; `nil` for those of this process.
-    ///   - workingDirectory: where the child starts, from where also a `path` is looked for that does not begin with a slash;
-    ///     `nil` for ours.
-    ///   - ownGroup: whether the child leads a process group of its own, which can be signalled as a whole, and which the
-    ///     terminal's Ctrl-C does not reach.
-    /// - Throws: `SystemError` of `posix_spawn`: `ENOENT`, `EACCES`, and what execve(2) says; `EINVAL` for texts with a zero
-    ///   byte, and names of variables with a `=`; `EBADF` for a descriptor that is none; `ENOSYS` for a working directory with a C
-    ///   library before 2.29. Of `pipe2` and the loop's own descriptors, such as `EMFILE`.
+    ///   - path: the file of the program.
+    ///   - arguments: the arguments without the program's own name, which is `path`.
+    ///   - environment: all variables of the child; `nil` for those of this process.
+    ///   - workingDirectory: the directory where the child starts, and to which a relative `path` refers; `nil` for
+    ///     this process's.
+    ///   - standardInput: the child's standard input.
+    ///   - standardOutput: the child's standard output.
+    ///   - standardError: the child's standard error.
+    ///   - ownGroup: whether the child leads its own process group. Such a group can be signalled as a whole, and the
+    ///     terminal's Ctrl-C does not reach it.
+    /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
+    ///   Those of `posix_spawn` are:
+    ///   - `ENOENT`, `EACCES`, and the others of execve(2);
+    ///   - `EINVAL` for a text with a zero byte, or the name of a variable with a `=`;
+    ///   - `EBADF` for an invalid descriptor;
+    ///   - `ENOSYS` for a working directory with a C library before 2.29.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func spawn(
         _ path: String, arguments: [String] = [], environment: [String: String]? = nil,
@@ -72,7 +81,7 @@ public final class ChildProcess {
         return try start(plan, [standardInput, standardOutput, standardError])
     }
 
-    /// Starts the program `name`, which is looked for along this process's `PATH`, unless there is a slash in it; see
+    /// Starts the program `name`, which is looked up along this process's `PATH` unless it contains a slash; see
     /// `spawn(_:)`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func spawn(
@@ -91,7 +100,7 @@ public final class ChildProcess {
         var plan = plan
         var ours: [Connection?] = []
         var theirs: [CInt] = []
-        // The child has copies of its own.
+        // The child has its own copies.
         defer { for fd in theirs { loop.kernel.close(fd) } }
         plan.streams = []
         for (number, stream) in streams.enumerated() {
@@ -111,7 +120,7 @@ public final class ChildProcess {
         return ChildProcess(try loop.spawn(plan), ours)
     }
 
-    /// Our end as a connection, and the child's, which blocks, as programs expect.
+    /// This process's end as a connection, and the child's end, which blocks, as programs expect.
     private static func pipe(
         intoChild: Bool, _ loop: EventLoop
     ) throws(SystemError) -> (own: Connection, others: CInt) {
@@ -122,27 +131,31 @@ public final class ChildProcess {
         return (Connection(own, intoChild ? .writes : .reads, peer: nil, on: loop), others)
     }
 
-    /// The child's number. After its end it may be another's.
+    /// The child's process ID. After the child's end, the kernel may assign it to another process.
     public var processID: CInt { end.child.process }
 
-    /// How the child ends. Cancelling it, or a chain that waits for it, does nothing to the child; see `waitOrKill()`.
+    /// A guarantee of the child's exit status. Cancelling it, or a chain that waits for it, does not affect the child;
+    /// see `waitOrKill()`.
     public var exit: Guarantee<ExitStatus> { Guarantee(end.wait(kills: false)) }
 
-    /// How the child has ended; `nil` while it runs. Asks no kernel.
+    /// How the child has ended; `nil` while it runs. Makes no system call.
     public var exitStatus: ExitStatus? { end.child.status }
 
-    /// As `exit`; cancelled, for example by a `timeout`, it kills the child with SIGKILL, and the whole of its group if it
-    /// has one of its own.
+    /// A promise of the child's exit status that kills the child with SIGKILL when it is cancelled, for example by a
+    /// `timeout`. If the child leads its own group, the whole group is killed.
     public func waitOrKill() -> Promise<ExitStatus> { Promise(end.wait(kills: true)) }
 
     /// Sends a signal to the child.
-    /// - Parameter wholeGroup: to all processes of its group, which must be its own.
-    /// - Throws: `SystemError` of `kill`: `ESRCH` once it has ended, `EPERM`, `EINVAL`.
+    /// - Parameters:
+    ///   - signal: the number of the signal.
+    ///   - wholeGroup: whether to send it to all processes of the child's group, which must be its own.
+    /// - Throws: `SystemError` of `kill`: `ESRCH` once the child has ended, `EPERM`, `EINVAL`.
     public func kill(_ signal: CInt, wholeGroup: Bool = false) throws(SystemError) {
         try end.child.kill(signal, wholeGroup: wholeGroup)
     }
 
-    /// Lets the loop end before the child. Its pipes keep the loop alive while they are waited for, as other connections do.
+    /// Lets the loop end before the child. Its pipes still keep the loop alive while operations wait for them, like
+    /// other connections.
     public func unref() { end.child.setReferenced(false) }
 
     /// Makes the child keep the loop alive again.
@@ -154,7 +167,8 @@ extension ChildProcess: CustomStringConvertible {
     public var description: String { end.child.label }
 }
 
-/// Who waits for the end of a child. The watch holds it, so it outlives the `ChildProcess`.
+/// The promises that wait for the end of a child. The child's watch retains this object, so it outlives the
+/// `ChildProcess`.
 private final class ChildEnd: IOProducer {
     let child: Child
     private var waiting: [(promise: PromiseCore, kills: Bool)] = []
@@ -177,7 +191,7 @@ private final class ChildEnd: IOProducer {
 
     func stop(_ promise: PromiseCore) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.promise === promise }) else { return false }
-        // It may have ended since; then there is nobody to kill.
+        // The child may have ended since; then there is no process to kill.
         if waiting.remove(at: index).kills { try? child.kill(SIGKILL, wholeGroup: child.hasOwnGroup) }
         return true
     }

@@ -1,16 +1,17 @@
 import Reactor
 
-/// Is fulfilled when this process receives `signal`, on this thread's loop; see `EventLoop.onSignal`, and there for what
-/// becomes of the process's own action.
+/// A guarantee that is fulfilled when this process receives `signal`, on this thread's loop.
 ///
 /// ```swift
 /// try nextSignal(SIGTERM).then { server.shutDown() }.done { EventLoop.current.stop() }
 /// ```
 ///
-/// It hears of one signal: then the process's own action is back, so that a second SIGTERM ends the process, unless it
-/// is called again or an `onSignal` stands.
+/// The guarantee handles a single delivery. After it, the process's own action is restored, so a second SIGTERM ends
+/// the process, unless `nextSignal` is called again or an `onSignal` is active. For that action, see
+/// `EventLoop.onSignal`.
 ///
-/// It keeps the loop alive until the signal has come, or until it is cancelled: then the watch ends.
+/// The loop stays alive until the signal has arrived. Cancelling the guarantee ends the watch, and the loop may then
+/// end.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func nextSignal(
@@ -20,13 +21,13 @@ public func nextSignal(
     return Guarantee(wait.start().traced(root: "nextSignal", Guarantee<Void>.self, file, line))
 }
 
-/// The watch of one signal, held by its handler.
+/// The watch for one signal, retained by its handler.
 private final class SignalWait: IOProducer {
     private var watch: EventLoop.SignalWatch?
     private var promise: PromiseCore?
 
     init(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
-        // The cycle ends with the watch: when the signal comes, by a cancellation, or with the loop.
+        // The retain cycle ends with the watch: when the signal arrives, by a cancellation, or with the loop.
         watch = try EventLoop.ofCurrentThread.onSignal(
             signal, { [last = SignalWaitEnd(self)] in last.wait.signalDidArrive() }, file: file, line: line)
     }
@@ -49,13 +50,13 @@ private final class SignalWait: IOProducer {
         return true
     }
 
-    /// Nobody will tell of the signal any more.
+    /// The handler was released: no signal will be reported any more.
     func handlerIsGone() { promise.take()?.producerDidEnd() }
 
     private func endWatch() { watch.take()?.cancel() }
 }
 
-/// Held by the handler alone: its end is that of the watch.
+/// Retained only by the handler, so its `deinit` marks the end of the watch.
 private final class SignalWaitEnd {
     let wait: SignalWait
 

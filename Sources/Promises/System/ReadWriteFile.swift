@@ -1,36 +1,47 @@
 import Reactor
 import Synchronization
 
-// Files cannot be waited for by epoll: a pool's thread reads and writes them.
+// epoll cannot wait for files: a thread of a pool reads and writes them.
 
-/// How `writeFile` treats what is there already.
+/// How `writeFile` treats an existing file.
 public enum FileWriting: Sendable {
-    /// It is overwritten, from the beginning. Whoever reads meanwhile sees part of it, and a failure or a cancellation
-    /// leaves part of it.
+    /// The file is overwritten from its beginning. A concurrent reader sees a part of the new content, and a failure or
+    /// a cancellation leaves a part of it.
     case replacing
-    /// What is written comes after it. (Two that append at the same time may mix, chunk by chunk.)
+    /// The bytes are appended. (Two concurrent appends may interleave, chunk by chunk.)
     case appending
-    /// Old or new, never a mixture, also after a failure, a cancellation, or a loss of power: the bytes go to another file in the
-    /// same folder, which takes the name when it is on the disk. Until its bytes are complete only the owner can open it. Then it
-    /// has the permissions of the old file and, where the process may set it, its group, but not its owner and not its access
-    /// control list; where the group cannot be set, the group's permissions shrink to everybody's. A symbolic link is
+    /// The file has its old or its new content, never a mixture, even after a failure, a cancellation, or a loss of
+    /// power.
+    ///
+    /// The bytes are written to another file in the same folder, which takes the name once it is on the disk. Until its
+    /// bytes are complete, only the owner can open it. Then it gets the permissions of the old file and, if the process
+    /// may set it, the group of the old file. It does not get the owner and the access control list of the old file. If
+    /// the group cannot be set, the group's permissions are reduced to those of all others. A symbolic link is
     /// replaced, not followed.
     case atomically
 }
 
-/// Reads the whole of a file on a thread of `pool`.
+/// Reads a whole file on a thread of `pool`.
 ///
-/// Rejected with a `SystemError` that names the path: of `open`, such as `ENOENT`; `EFBIG` if there are more than `limit` bytes;
-/// `ENOMEM` if there is no memory for its size; `ENOTSUP` for a FIFO, a socket or a device, which could hold the thread for
-/// ever, `EISDIR` for a folder. Rejected with
-/// a `DispatchError` if the pool takes no job. Cancelled, it ends before the next chunk of 256 KiB.
-/// - Parameter limit: how many bytes there may be; 64 MiB if nothing is said.
+/// A cancelled read ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the
+/// path, or a `DispatchError`:
+/// - the error of `open`, such as `ENOENT`;
+/// - `EFBIG` if the file has more than `limit` bytes;
+/// - `ENOMEM` if there is no memory for its size;
+/// - `ENOTSUP` for a FIFO, a socket or a device, which could block the thread forever;
+/// - `EISDIR` for a folder;
+/// - `DispatchError` if the pool accepts no job.
+///
+/// - Parameters:
+///   - path: the file.
+///   - limit: the maximum number of bytes; 64 MiB by default.
+///   - pool: the threads that read.
 public func readFile(
     _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<[UInt8]> { readFile(path, limit: limit, on: pool, calls: FileSyscalls(), file: file, line: line) }
 
-/// The same with system calls that a test has replaced.
+/// The form of `readFile` whose system calls a test can replace.
 package func readFile(
     _ path: String, limit: Int, on pool: ThreadPool, calls: FileSyscalls, file: StaticString = #fileID,
     line: UInt = #line
@@ -38,14 +49,17 @@ package func readFile(
     onPool(pool, "readFile", file, line) { try FileOperation(path, calls, goOn: $0).read(limit: limit) }
 }
 
-/// Writes `bytes` to a file on a thread of `pool`; makes it if there is none.
+/// Writes `bytes` to a file on a thread of `pool`, and creates the file if there is none.
 ///
-/// Fulfilled when the kernel has all of them, and with `.atomically` when the disk has. Rejected with a `SystemError` that
-/// names the path: `ENOSPC` and `EDQUOT` where there is no room, and as for `readFile` for what is no regular file.
-/// Cancelled, it ends before the next chunk of 256 KiB.
+/// The promise is fulfilled when the kernel has all bytes, and with `.atomically` when the disk has them. A cancelled
+/// write ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the path:
+/// `ENOSPC` or `EDQUOT` if there is no room, and the errors of `readFile` for what is not a regular file.
 /// - Parameters:
-///   - mode: the permissions of a file that is made, less the process's umask.
-///   - manner: how a file is treated that is there already.
+///   - bytes: the content.
+///   - path: the file.
+///   - mode: the permissions of a new file, before the process's umask is applied.
+///   - manner: how an existing file is treated.
+///   - pool: the threads that write.
 public func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
@@ -61,7 +75,7 @@ public func writeFile(
     writeFile(Array(text.utf8), to: path, mode: mode, manner, on: pool, file: file, line: line)
 }
 
-/// The same with system calls that a test has replaced.
+/// The form of `writeFile` whose system calls a test can replace.
 package func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting, on pool: ThreadPool,
     calls: FileSyscalls, file: StaticString = #fileID, line: UInt = #line
@@ -76,7 +90,7 @@ package func writeFile(
     }
 }
 
-/// Runs `body` on the pool, with what tells it that nobody wants it any more.
+/// Runs `body` on the pool, and passes it a function that throws once the result is no longer needed.
 private func onPool<Value: Sendable>(
     _ pool: ThreadPool, _ operation: StaticString, _ file: StaticString, _ line: UInt,
     _ body: @escaping @Sendable (_ goOn: @escaping @Sendable () throws -> Void) throws -> Value
@@ -89,10 +103,10 @@ private func onPool<Value: Sendable>(
     return Promise(core)
 }
 
-/// Lets a job look whether its promise has been cancelled.
+/// Lets a job check whether its promise has been cancelled.
 private final class Interruption: Sendable {
-    // The address of the promise's core, 0 before that is known. Not owned: who runs the job holds the core, and nobody
-    // else looks.
+    // The address of the promise's core; 0 before that is known. Not owned: the thread that runs the job retains the
+    // core, and only that thread reads this.
     private let address = Atomic<UInt>(0)
 
     func watch(_ core: PromiseCore) {

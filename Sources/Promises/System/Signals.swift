@@ -1,14 +1,15 @@
 import Reactor
 
-/// Signals that this process receives, on this thread's loop, for `for await`; see `EventLoop.onSignal`.
+/// An asynchronous sequence of the signals that this process receives, on this thread's loop; see `EventLoop.onSignal`.
 ///
 /// ```swift
 /// let stops = try signals(SIGTERM, SIGINT)
 /// for try await signal in stops { … }
 /// ```
 ///
-/// It hears them from this call on, until it and its iterators have gone; then the process's own action is back. What comes
-/// while nobody asks is kept, each signal once. It keeps the loop alive while somebody waits.
+/// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's own
+/// action is restored. Signals that arrive while no consumer waits are kept, each signal once. The sequence keeps the
+/// loop alive while a consumer waits.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
 public func signals(
@@ -21,7 +22,7 @@ public func signals(
     return LoopSequence(feed)
 }
 
-/// What has come and was not asked for. Of the loop's thread.
+/// Collects signals that have arrived and were not requested yet. Accessed only on the loop's thread.
 private final class SignalFeed: LoopSource<CInt> {
     private var watches: [EventLoop.SignalWatch] = []
     private var arrived: [CInt] = []
@@ -60,11 +61,12 @@ private final class SignalFeed: LoopSource<CInt> {
         return arrived.removeFirst()
     }
 
-    // On the loop's thread, which the handles' own functions ask of async code.
+    // On the loop's thread. The functions of the handles require that of async code.
     private func keepLoopAlive() { for watch in watches { watch.ref() } }
     private func letLoopEnd() { for watch in watches { watch.unref() } }
 
-    /// Held by a watch's handler alone, so its end is that of the watch: of the loop, while somebody waits.
+    /// Retained only by the handler of a watch, so its `deinit` marks the end of the watch: the end of the loop, while
+    /// a consumer waits.
     private final class Source {
         weak var feed: SignalFeed?
 
