@@ -3,17 +3,18 @@ import Glibc
 import Reactor
 import Synchronization
 
-/// The settings of the library, for the whole process. Any thread; read when an operator is called.
+/// The settings of the library, for the whole process. They may be read and changed on any thread. An operator reads
+/// them when it is called.
 public let conf = Configuration()
 
-/// See `conf`.
+/// The type of `conf`.
 public final class Configuration: Sendable {
     private let policy = Atomic<UInt8>(CatchPolicy.allErrorsExceptCancellation.rawValue)
     private let abandonment = Atomic<UInt8>(AbandonPolicy.reject.rawValue)
     private let handler = Mutex(Handler { LoopEvent.print($0.description) })
 
-    // A struct, because a mutex of a closure by itself wraps the closure once more with each reading, and each call then
-    // goes through all of the wrappings.
+    // A struct, because a mutex of a bare closure wraps the closure once more with each read, and each call then goes
+    // through all wrappers.
     private struct Handler: Sendable {
         let call: @Sendable (LogEvent) -> Void
 
@@ -42,49 +43,54 @@ public final class Configuration: Sendable {
         LoopEvent.handler.withLock { $0 = handler }
     }
 
-    /// The policy of `catch` and `recover` where none is given.
+    /// The policy of `catch` and `recover` if the call names none.
     public var catchPolicy: CatchPolicy {
         get { CatchPolicy(rawValue: policy.load(ordering: .relaxed))! }
         set { policy.store(newValue.rawValue, ordering: .relaxed) }
     }
 
-    /// What happens to a promise whose last resolver goes without settling it.
+    /// What happens to a promise whose last resolver is released without settling it.
     public var abandoned: AbandonPolicy {
         get { AbandonPolicy(rawValue: abandonment.load(ordering: .relaxed))! }
         set { abandonment.store(newValue.rawValue, ordering: .relaxed) }
     }
 
     /// Whether operators record their call sites, for reports, debug descriptions and `EventLoop.pendingPromises`; see
-    /// `Trace`. Off by default, and then of no cost; on, each promise costs some 200 bytes and half a microsecond more. It
-    /// concerns the promises that are made from then on.
+    /// `Trace`.
+    ///
+    /// Off by default, and then without cost. When it is on, each promise takes about 200 bytes and half a microsecond
+    /// more. A change applies to promises that are made afterwards.
     public var trace: Bool {
         get { clinux_is_tracing() }
         set { clinux_set_tracing(newValue) }
     }
 
-    /// How many events of a kind and a source line reach the log handler in a stretch of time; ten in a second unless set,
-    /// and `nil` for all. It holds for every handler, since many events are caused by peers, and whoever handles them
-    /// does so on a loop's thread.
+    /// How many events of a kind and a source line reach the log handler per period. Ten per second by default; `nil`
+    /// for no limit.
     ///
-    /// Nothing is lost silently: of the events that did not pass the handler is given a `LogEvent.suppressed`, which says how
-    /// many they were; when the period is over and the next event of that kind and line comes, or a little later on a thread of
-    /// the library's, or when the process ends by exit(3). Events with errors of different types, or different codes of the
-    /// kernel, count apart.
+    /// The limit applies to every handler, because peers can cause many events, and the handler runs on a loop's
+    /// thread.
+    ///
+    /// No event is lost silently: the handler receives a `LogEvent.suppressed` with the number of events that were held
+    /// back. It is sent when the period is over and the next event of that kind and line occurs, or a little later on a
+    /// thread of the library, or when the process ends by exit(3). Events whose errors have different types or
+    /// different kernel codes are counted separately.
     public var logLimit: LogLimit? {
         get { limited.limit.map { LogLimit($0) } }
         set { limited.limit = newValue?.reportLimit }
     }
 
-    /// Receives what the library has to report, within `logLimit`. Called on whichever thread it happens on, and must be
-    /// quick.
+    /// Receives the library's reports, within `logLimit`. It is called on the thread where the event occurs, and must
+    /// return quickly.
     ///
-    /// By default each event is one line on standard error, which never waits: a line that standard error does not take at
-    /// once, because it is a full pipe that no process reads, is dropped, and the next that it takes says how many were.
+    /// The default handler writes each event as one line to standard error, and never blocks. If standard error does
+    /// not accept a line immediately, because it is a full pipe that no process reads, the line is dropped. The next
+    /// line that it accepts says how many were dropped.
     public var logHandler: @Sendable (LogEvent) -> Void {
         get { handler.withLock { $0 }.call }
         set {
             let new = Handler(newValue)
-            // The old one goes outside the lock: what it captured may have something to log.
+            // The old handler is released outside the lock: its captures may log when they are released.
             let old = handler.withLock { handler in
                 defer { handler = new }
                 return handler
@@ -98,13 +104,14 @@ public final class Configuration: Sendable {
     }
 }
 
-/// See `Configuration.abandoned`.
+/// The values of `Configuration.abandoned`.
 public enum AbandonPolicy: UInt8, Sendable {
-    /// It is logged, and rejected with `PromiseError.abandoned`. A guarantee can only be logged. The default.
+    /// The promise is logged, and rejected with `PromiseError.abandoned`. A guarantee can only be logged. This is the
+    /// default.
     case reject
-    /// It is logged, and stays pending forever, as in PromiseKit. What waits for it is released, a `timeout` among it. What
-    /// was to be settled by a loop that has ended is rejected with `PromiseError.loopEnded` all the same.
+    /// The promise is logged, and stays pending forever, as in PromiseKit. Its waiters are released, including a
+    /// `timeout`. A promise that depended on a loop that has ended is still rejected with `PromiseError.loopEnded`.
     case log
-    /// The program traps, naming the line that made the promise.
+    /// The program traps, and names the line that made the promise.
     case trap
 }

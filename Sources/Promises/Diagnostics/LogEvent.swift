@@ -1,55 +1,68 @@
 import Reactor
 
-/// What the library reports through `conf.logHandler`: things that are legal but probably not meant.
+/// The reports that `conf.logHandler` receives: situations that are legal but probably unintended.
 public enum LogEvent: Sendable {
-    /// The last resolver of a promise went without settling it. Which promise.
+    /// The last resolver of a promise was released without settling it. The value describes the promise.
     case abandoned(Provenance)
-    /// A rejected promise died and nobody had been told of its error: no `catch`, `recover`, `tap`, `pipe` or `hang`.
-    /// Cancellation is not reported. Name and trace are of the promise that died, the origin is of the one that was
-    /// rejected first, if that was made by hand.
+    /// A rejected promise was released, and no `catch`, `recover`, `tap`, `pipe` or `hang` had received its error.
+    ///
+    /// Cancellations are not reported. Name and trace are those of the released promise. The origin is that of the
+    /// promise that was rejected first, if an initializer or `pending()` made that one.
     case unhandledRejection(any Error, Provenance)
-    /// A chain that ends in `cauterize` was rejected. What is known of the promise that it was called on; the origin is of
-    /// the one that was rejected first, if that was made by hand.
+    /// A chain that ends in `cauterize` was rejected. The value describes the promise on which it was called. The
+    /// origin is that of the promise that was rejected first, if an initializer or `pending()` made that one.
     case cauterized(any Error, Provenance)
-    /// A loop ended, with its thread or its scope, while so many handlers still waited to run on it; they never will.
+    /// A loop ended, with its thread or its scope, while handlers waited to run on it; they never will. The value is
+    /// their number.
     case undeliveredHandlers(Int)
-    /// `hang` waits for a promise, and for a second nothing on this thread's loop could have settled it: no job, no timer, no
-    /// descriptor, no signal. Only another thread still can. What it waits for, and the line of the `hang`; once a line.
+    /// `hang` waits for a promise, and for a second nothing on this thread's loop could have settled it: no job, no
+    /// timer, no descriptor, no signal. Only another thread can settle it.
+    ///
+    /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangStalled(Provenance, at: CallSite)
-    /// `hang` was called in a handler, directly or not, and waits for a promise that only this handler settles, or another one
-    /// that hangs further down the stack: it cannot return before the hang does. What it waits for, and the line of the `hang`;
-    /// once a line.
+    /// `hang` was called in a handler, directly or indirectly, and waits for a promise that only this handler settles,
+    /// or another handler further down the stack. That handler cannot return before the `hang` does.
+    ///
+    /// The values are the promise and the line of the `hang`. Reported once per line.
     case hangDeadlock(Provenance, at: CallSite)
-    /// A listener cannot accept and pauses, 100 ms at a time: descriptors or memory have run out, or the kernel refused 64
-    /// connections in a row. Once an episode, which ends when a connection is accepted.
+    /// A listener cannot accept, and pauses for 100 ms at a time: descriptors or memory have run out, or the kernel
+    /// refused 64 connections in a row. Reported once per episode, which ends when a connection is accepted.
     case acceptPaused(any Error)
-    /// A descriptor cannot be watched for now, and the loop tries again every 100 ms: the kernel has no room for the
-    /// registration (`ENOMEM`, or `ENOSPC` at `fs.epoll.max_user_watches`), or the descriptor was ready 256 times within a
-    /// second, and each call found nothing or was refused. Once an episode, with the error of the call.
+    /// A descriptor cannot be watched for now, and the loop tries again every 100 ms. The value is the error of the
+    /// call. Reported once per episode.
+    ///
+    /// There are two causes: the kernel has no room for the registration (`ENOMEM`, or `ENOSPC` at
+    /// `fs.epoll.max_user_watches`), or the descriptor was ready 256 times within a second, and each call found nothing
+    /// or was refused.
     case watchPaused(any Error)
-    /// A descriptor was closed while the loop watched it, and a copy of it lives on: cancel a watch before you close its
-    /// descriptor. The watch is over. The line that made it, if that is known. The first of each loop.
+    /// A descriptor was closed while the loop watched it, and a duplicate of it is still open. The watch has ended.
+    /// Cancel a watch before you close its descriptor.
+    ///
+    /// The line is the one that made the watch, if that is known. Only the first case of each loop is reported.
     case staleWatch(descriptor: CInt, at: CallSite?)
-    /// A handler has held its loop for longer than `EventLoop.slowHandlerThreshold`. Of a promise's operator, what is known
-    /// of that promise, if it has a name or was made while promises were traced.
+    /// A handler has occupied its loop for longer than `EventLoop.slowHandlerThreshold`. For the handler of an
+    /// operator, the second value describes its promise, if that has a name or was made while promises were traced.
     case slowHandler(SlowHandler, Provenance?)
-    /// An actor or a task has an executor of a loop that has ended: its jobs run on a thread that is there for these. Once an
-    /// executor.
+    /// An actor or a task has an executor of a loop that has ended. Its jobs run on a separate thread for such jobs.
+    /// Reported once per executor.
     case taskOnEndedLoop
-    /// A handler, a timer, or a promise of the loop's waits on a thread whose loop nobody drives: a thread of Swift's pool, on
-    /// which an async function has called the synchronous one that began it, a thread that has ended, or the main thread under an
-    /// async `main`. Nothing will come of it. The line; once each.
+    /// A handler, a timer, or a promise was attached to a loop that is never driven, so it will never run or settle.
+    ///
+    /// Such a loop belongs to a thread of Swift's pool, on which an async function has called the synchronous function
+    /// that attached it, to a thread that has ended, or to the main thread under an async `main`. Reported once per
+    /// line, which is the value.
     case undrivenLoop(at: CallSite)
-    /// A task waits for a guarantee that nobody is left to fulfill, and never goes on: its loop has ended, or it was cancelled or
-    /// abandoned, as the error says.
+    /// A task waits for a guarantee that nothing can fulfill any more, and never resumes. The error tells whether the
+    /// loop has ended, or the guarantee was cancelled or abandoned.
     case awaitStalled(Provenance, any Error)
-    /// A loop of `EventLoop.spawn` ended, and its thread with it, since it could not wait for anything any more. Its name.
+    /// A loop of `EventLoop.spawn` ended, and its thread with it, because it could no longer wait for events. The first
+    /// value is its name.
     case loopFailed(String, any Error)
-    /// Events that `Configuration.logLimit` has kept from the handler: how many, of which kind, and of which line if that
-    /// is known. Kind and line are `nil` for those of so many lines that they are not kept apart.
+    /// Events that `Configuration.logLimit` has held back: their number, their kind, and their line if that is known.
+    /// Kind and line are `nil` for events of lines that are too many to be counted separately.
     case suppressed(Int, Kind?, at: CallSite?)
 
-    /// What an event is about.
+    /// The kinds of events, without their values.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// The kind of the event of the same name.
         case abandoned, unhandledRejection, cauterized, undeliveredHandlers, hangStalled, hangDeadlock
@@ -59,7 +72,7 @@ public enum LogEvent: Sendable {
         case loopFailed, suppressed
     }
 
-    /// What this event is about.
+    /// The kind of this event.
     public var kind: Kind {
         switch self {
         case .abandoned: .abandoned
@@ -82,7 +95,7 @@ public enum LogEvent: Sendable {
 }
 
 extension LogEvent: CustomStringConvertible {
-    /// One line for people.
+    /// One line of text for people.
     public var description: String {
         switch self {
         case .abandoned(let promise):
@@ -118,10 +131,10 @@ extension LogEvent: CustomStringConvertible {
 }
 
 extension Provenance {
-    /// What is known of a promise that was rejected, in brackets.
+    /// The known facts about a rejected promise, in brackets.
     fileprivate var ofRejection: String { isUnknown ? "" : " (\(phrase)\(firstRejected))" }
 
-    /// Of a rejection that came in from elsewhere: where from.
+    /// The origin of a rejection that came from another chain.
     private var firstRejected: String {
         guard let origin, let first = trace?.steps.first, first.origin != origin else { return "" }
         return "; the promise rejected first was made at \(origin)"

@@ -1,11 +1,10 @@
 import Reactor
 
-/// How many log events pass to the handler: so many of a kind and a source line in each period. See
-/// `Configuration.logLimit`.
+/// How many log events of a kind and a source line pass to the handler in each period. See `Configuration.logLimit`.
 public struct LogLimit: Hashable, Sendable {
-    /// How many events pass in a period; at least one.
+    /// How many events pass per period; at least one.
     public var burst: Int
-    /// How long a period is, on the monotonic clock, from the first event that passes. At least a nanosecond.
+    /// The length of a period, on the monotonic clock, from the first event that passes. At least one nanosecond.
     public var period: Duration
 
     /// A limit of `burst` events in each `period`.
@@ -14,7 +13,7 @@ public struct LogLimit: Hashable, Sendable {
         self.period = max(period, .nanoseconds(1))
     }
 
-    /// Ten in a second.
+    /// Ten events per second.
     public static var standard: LogLimit { LogLimit(burst: 10, period: .seconds(1)) }
 
     init(_ limit: ReportLimit) {
@@ -24,8 +23,8 @@ public struct LogLimit: Hashable, Sendable {
     var reportLimit: ReportLimit { ReportLimit(burst: burst, period: period.clampedNanoseconds) }
 }
 
-/// Which events are counted together for the limit: those of a kind and of a line, with errors of the same type and, if they
-/// are the kernel's, the same code.
+/// The events that are counted together: those of one kind and one line, with errors of one type and, for kernel
+/// errors, one code.
 struct LogKey: Hashable, Sendable {
     let kind: LogEvent.Kind
     let origin: CallSite?
@@ -59,6 +58,6 @@ extension LogEvent {
 }
 
 extension Provenance {
-    /// The line that is most telling: of the last step of the trace, or of the making.
+    /// The most specific line: that of the last step of the trace, or that of the creation.
     fileprivate var line: CallSite? { trace?.steps.last?.origin ?? origin }
 }

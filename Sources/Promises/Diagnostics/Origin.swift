@@ -1,4 +1,4 @@
 import Reactor
 
-/// Where in the source a promise was made.
+/// The source location where a promise was made.
 public typealias CallSite = Reactor.CallSite

@@ -1,14 +1,15 @@
 import Reactor
 
 extension EventLoop {
-    /// The pending promises of the calling thread's loop, in the order of their making: those that were made while
-    /// `conf.trace` was on, and those that have a name. Each link of a chain is one, so is a `catch` that waits.
+    /// The pending promises of this thread's loop, in the order of their creation: those made while `conf.trace` was
+    /// on, and those with a name.
     ///
-    /// Looks through the records of the whole process, which other threads wait for.
+    /// Each promise of a chain is listed separately, and so is a waiting `catch`. This searches the records of the
+    /// whole process; other threads that need the records wait meanwhile.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static var pendingPromises: [Provenance] { TraceRegistry.pending(ofLoop: ofCurrentThread.serial) }
 
-    /// `pendingPromises` as text, a line for each:
+    /// `pendingPromises` as text, one promise per line.
     ///
     /// ```text
     /// 2 promises are pending:

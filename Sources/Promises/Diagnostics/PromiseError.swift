@@ -1,52 +1,55 @@
 import Reactor
 import Synchronization
 
-/// What the library itself rejects promises with.
+/// The errors with which the library itself rejects promises.
 ///
-/// Foundation, where it is used, shows these texts to people after one line: `extension PromiseError: @retroactive
+/// In programs that use Foundation, one line makes it show these texts to people: `extension PromiseError: @retroactive
 /// LocalizedError {}`.
 public enum PromiseError: Error, Sendable {
     /// The work was cancelled.
     case cancelled
-    /// The time has passed that was given to `timeout(_:)`, or to the `timeout:` of `hang` or `connect`.
+    /// The time limit given to `timeout(_:)`, or to the `timeout:` of `hang` or `connect`, expired.
     case timedOut
-    /// A handler returned the promise that its own `then` or `recover` had made, directly or through others, or that of its
-    /// own `getThen`: it would wait for itself.
+    /// A handler of `then`, `recover` or `getThen` returned the promise that the same call had made, directly or
+    /// through other promises. That promise would wait for itself.
     case returnedSelf
-    /// The last resolver went without settling the promise.
+    /// The last resolver was released without settling the promise.
     case abandoned
-    /// The event loop that would have settled the promise, or on which its handler was to run, has ended with its thread or
-    /// its scope.
+    /// The event loop that would have settled the promise, or on which its handler was to run, has ended with its
+    /// thread or its scope.
     case loopEnded
     /// A callback reported neither a value nor an error.
     case invalidCallingConvention
-    /// An argument that makes no sense; the text names the call and the value.
+    /// An invalid argument. The text names the call and the value.
     case badInput(String)
-    /// The closure of a `compactMap` to `type` gave nil for `value`, which is shown as text, its first 200 characters.
+    /// The closure of a `compactMap` to `type` returned `nil` for `value`, which is given as text of at most 200
+    /// characters.
     case compactMap(value: String, type: String)
-    /// `firstValue` or `lastValue` found no element, or none that its closure accepts.
+    /// `firstValue` or `lastValue` found no element, or none for which its closure returned `true`.
     case emptySequence
-    /// All were rejected of which one had to be fulfilled: with these errors, in the order of the promises. (If all of these
-    /// mean "cancelled", it is `cancelled` instead.)
+    /// At least one promise had to be fulfilled, but all were rejected. The errors are in the order of the promises.
+    /// (If all errors mean "cancelled", the error is `cancelled` instead.)
     case noWinner([any Error])
-    /// The closure of a `validate` refused `value`, which is shown as text, its first 200 characters.
+    /// The closure of a `validate` returned `false` for `value`, which is given as text of at most 200 characters.
     case validationFailed(value: String)
 
-    /// What it comes to if nobody is left who could settle a promise.
+    /// The error of a promise that nothing can settle any more.
     static var ofNobody: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
 
-    /// Whether `conf.abandoned` says that what would be rejected so stays pending. The end of a loop is no abandonment.
+    /// Whether `conf.abandoned` keeps a promise pending that would be rejected with this error. The end of a loop does
+    /// not count as abandonment.
     var staysPending: Bool {
         if case .abandoned = self { conf.abandoned == .log } else { false }
     }
 
-    /// What it comes to if all of several were rejected.
+    /// The error of a promise that depended on several, all of which were rejected.
     @usableFromInline
     static func ofNone(_ errors: [any Error]) -> PromiseError {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
     }
 
-    /// A value as these errors show it. It may be large, and an error is often printed more than once.
+    /// The text for a value in these errors. It is shortened, because a value may be large, and an error is often
+    /// printed more than once.
     @usableFromInline
     static func shown<Value>(_ value: Value) -> String {
         let text = String(describing: value)
@@ -77,13 +80,13 @@ extension PromiseError: CustomStringConvertible {
         }
     }
 
-    /// The same, under the name that Foundation's `LocalizedError` asks for.
+    /// The description, under the name that Foundation's `LocalizedError` requires.
     public var errorDescription: String? { description }
 }
 
 extension PromiseError: Equatable {
-    /// Whether case and values are the same. Errors of `noWinner` that are not `Equatable` are equal if they are the same
-    /// object, or values of one type and description.
+    /// Whether the cases and their values are equal. Errors of `noWinner` that are not `Equatable` are equal if they
+    /// are one object, or values of one type with equal descriptions.
     public static func == (one: PromiseError, other: PromiseError) -> Bool {
         if case .noWinner(let errors) = one, case .noWinner(let others) = other {
             return errors.count == others.count && zip(errors, others).allSatisfy { ErrorInspection.areEqual($0, $1) }
@@ -116,13 +119,13 @@ public protocol CancellableError: Error {
 
 extension Error {
     /// Whether the error means "cancelled": `PromiseError.cancelled`, Swift's `CancellationError`, or a
-    /// `CancellableError` that says so.
+    /// `CancellableError` whose `isCancelled` is `true`.
     public var isCancelled: Bool { ErrorInspection.isCancelled(self) }
 }
 
 private enum ErrorInspection {
-    /// The type of error that was last found to be none of those which can mean "cancelled". Asking a type at run time
-    /// what it conforms to took longer than three hops of the chain that leads to the `catch` which asks.
+    /// The most recent error type that cannot mean "cancelled". To test a type's conformances at run time took longer
+    /// than three hops of the chain that leads to the `catch` that tests.
     private static let latest = Atomic<UInt>(0)
 
     static func isCancelled(_ error: any Error) -> Bool {
@@ -139,7 +142,7 @@ private enum ErrorInspection {
         }
     }
 
-    /// Of errors whose types are not known.
+    /// Compares errors whose types are not known statically.
     static func areEqual(_ one: any Error, _ other: any Error) -> Bool {
         func isEqual<Value: Equatable>(_ value: Value) -> Bool { other as? Value == value }
         if let value = one as? any Equatable { return isEqual(value) }
@@ -149,11 +152,11 @@ private enum ErrorInspection {
     }
 }
 
-/// Which errors `catch`, `recover` and their kin see.
+/// Which errors `catch`, `recover` and the other error handlers see.
 public enum CatchPolicy: UInt8, Sendable {
-    /// All of them.
+    /// All errors.
     case allErrors
-    /// All but those that mean "cancelled", which pass by. The default.
+    /// All errors except those that mean "cancelled", which pass on. This is the default.
     case allErrorsExceptCancellation
 
     @usableFromInline

@@ -1,15 +1,16 @@
-/// What is known of a promise that is reported: by which name, and where it comes from.
+/// The known facts about a reported promise: its name, and where it comes from.
 public struct Provenance: Hashable, Sendable {
-    /// Its name, if it has one; see `Promise.named`.
+    /// The name of the promise, if it has one; see `Promise.named`.
     public let name: String?
-    /// `Promise<Int>`, where that is known: of a promise that is waited for, was traced, or has a name.
+    /// The type, such as `Promise<Int>`. It is known if the promise is being waited for, was traced, or has a name.
     public let type: String?
-    /// Where it was made, if that was by hand. Of a rejection: where the promise was made that was rejected first.
+    /// Where the promise was made, if an initializer or `pending()` made it. For a rejection: where the promise that
+    /// was rejected first was made.
     public let origin: CallSite?
-    /// The chain that leads to it, if it was made while `conf.trace` was on.
+    /// The chain that leads to the promise, if it was made while `conf.trace` was on.
     public let trace: Trace?
 
-    /// What a report of your own may say of a promise.
+    /// A provenance for reports of your own.
     public init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
         self.name = name
         self.type = type
@@ -17,7 +18,7 @@ public struct Provenance: Hashable, Sendable {
         self.trace = trace
     }
 
-    /// Whether there is nothing to say beyond the type.
+    /// Whether nothing is known beyond the type.
     var isUnknown: Bool { name == nil && origin == nil && trace == nil }
 
     /// `Promise<Int> "login" made at App/Login.swift:12 → map at App/Login.swift:14`
@@ -39,7 +40,7 @@ extension Provenance: CustomStringConvertible {
 }
 
 extension Trace.Step {
-    /// The operation of a promise that was made by hand.
+    /// The operation of a promise that an initializer or `pending()` made.
     @usableFromInline static var making: StaticString { "made" }
 
     var isMaking: Bool { operation == Self.making.description }

@@ -1,4 +1,4 @@
-/// What the core reports of itself.
+/// The reports that the core makes.
 @usableFromInline
 enum Reports {
     static func abandoned(_ core: PromiseCore) {
@@ -12,7 +12,7 @@ enum Reports {
     }
 
     static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {
-        // What was abandoned, and what a loop has left behind, has been reported by then.
+        // An abandoned promise, and one whose loop has ended, has already been reported.
         if error.isCancelled || [.abandoned, .loopEnded].contains(error as? PromiseError) { return }
         conf.log(.unhandledRejection(error, provenance()))
     }

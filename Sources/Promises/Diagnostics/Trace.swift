@@ -1,22 +1,23 @@
-/// How a promise came about, step by step, the oldest first: where the root was made, then each operator.
+/// The steps that led to a promise, oldest first: where the root was made, then each operator.
 ///
-/// Taken down while `conf.trace` is on. Of a chain longer than 64 steps it keeps the first and at least the newest 32.
+/// Recorded while `conf.trace` is on. Of a chain longer than 64 steps, it keeps the first step and at least the newest
+/// 32.
 public struct Trace: Hashable, Sendable {
     /// One promise of the chain.
     public struct Step: Hashable, Sendable {
-        /// What made it: `made` if that was by hand, otherwise the operator's name, such as `map`.
+        /// The name of the operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
         public let operation: String
-        /// The line of the call.
+        /// The location of the call.
         public let origin: CallSite
-        /// Its name, if it has one; see `Promise.named`.
+        /// The name of the promise, if it has one; see `Promise.named`.
         public let name: String?
-        /// If its handler has returned a promise that is still pending: how that one came about.
+        /// The trace of the promise that the handler has returned, if that is still pending.
         public let awaited: Trace?
     }
 
-    /// The steps that are kept.
+    /// The recorded steps.
     public let steps: [Step]
-    /// How many are missing after the first.
+    /// How many steps are missing after the first.
     public let omitted: Int
 }
 
@@ -24,7 +25,8 @@ extension Trace: CustomStringConvertible {
     /// `made at App/Login.swift:12 → then at App/Login.swift:14 → map at App/Login.swift:17`
     public var description: String { text(namesLast: true) }
 
-    /// The same, without the last promise's name where that stands elsewhere.
+    /// The description. `namesLast` tells whether to include the name of the last promise, which a report may show
+    /// elsewhere.
     func text(namesLast: Bool) -> String {
         var texts = steps.map { $0.text(isNamed: true) }
         if !namesLast, let last = steps.last { texts[texts.count - 1] = last.text(isNamed: false) }
@@ -34,7 +36,7 @@ extension Trace: CustomStringConvertible {
 }
 
 extension Trace.Step: CustomStringConvertible {
-    /// `then at App/Login.swift:14`, with the name in quotes and what it waits for in brackets.
+    /// `then at App/Login.swift:14`, with the name in quotes and the awaited promise in brackets.
     public var description: String { text(isNamed: true) }
 
     fileprivate func text(isNamed: Bool) -> String {

@@ -1,33 +1,33 @@
 import Reactor
 
-/// What is known of one promise beside its core: its step in the chain, and its name.
+/// The facts about one promise that are stored outside its core: its step in the chain, and its name.
 ///
-/// Records of a chain point to those before them, and outlive their promises for as long as a later one needs them. The
-/// list is never longer than 64, so that neither memory nor the depth of a release grows with the chain: the record that
-/// would be the 65th stands on copies of the newest before it, and on the first.
-// @unchecked Sendable: the `let`s are constant, the `var`s are touched under the lock of `TraceRegistry` only.
+/// The records of a chain refer to the previous ones, and outlive their promises as long as a later record needs them.
+/// The list never has more than 64 records, so that neither memory nor the depth of a release grows with the chain. The
+/// record that would be the 65th refers to copies of the newest ones before it, and to the first one.
+// @unchecked Sendable: the `let`s are constant, and the `var`s are accessed only under the lock of `TraceRegistry`.
 final class TraceRecord: @unchecked Sendable {
-    /// What made the promise. `nil`: it was made with tracing off, and only has a name.
+    /// The call that made the promise. `nil` if it was made with tracing off, and only has a name.
     let step: (operation: StaticText, origin: CallSite)?
     let type: Any.Type?
-    /// The serial number of the loop that it belongs to.
+    /// The serial number of the promise's loop.
     let loop: Int
-    /// The order of making.
+    /// The position in the order of creation.
     let ordinal: Int
 
     private let parent: TraceRecord?
-    /// The chain's first, where the list of parents no longer leads to it.
+    /// The first record of the chain, if the list of parents no longer leads to it.
     private let first: TraceRecord?
-    /// The steps from the first to this one.
+    /// The number of steps from the first to this one.
     private let count: Int
-    /// The same of those that are still there.
+    /// The number of these steps that are still in the list.
     private let kept: Int32
 
     var name: String?
-    /// The record of the promise that the handler has returned. Dropped with the core, so a release from here ends at the
-    /// next living one.
+    /// The record of the promise that the handler has returned. Released with the core, so a release from here ends at
+    /// the next record whose core is alive.
     var awaited: TraceRecord?
-    /// The core, as long as it lives; only to be looked at under the lock.
+    /// The core, as long as it is alive; accessed only under the lock.
     var core: Unmanaged<PromiseCore>?
 
     private static var mostKept: Int32 { 64 }
@@ -62,7 +62,7 @@ final class TraceRecord: @unchecked Sendable {
         kept = (parent?.kept ?? 0) + 1
     }
 
-    /// It has no place in the table any more, so its core may end.
+    /// Removes the references of a record that has left the table, so its core may be released.
     func leave() {
         core = nil
         awaited = nil
@@ -71,12 +71,12 @@ final class TraceRecord: @unchecked Sendable {
     /// `Promise<Int>`
     var typeName: String? { type.map { "\($0)" } }
 
-    /// Where the promise was made, if that was by hand.
+    /// Where the promise was made, if an initializer or `pending()` made it.
     var creationSite: CallSite? {
         step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.origin : nil }
     }
 
-    /// Itself, or a copy with fewer before it, so that one more has room.
+    /// This record, or a copy with a shorter list before it, so that there is room for one more.
     private func shortened() -> TraceRecord {
         guard kept >= Self.mostKept else { return self }
         let chain = chain
@@ -86,7 +86,7 @@ final class TraceRecord: @unchecked Sendable {
         return copy!
     }
 
-    /// The records up to this one that are still there, the oldest first.
+    /// The records up to this one that are still in the list, oldest first.
     private var chain: [TraceRecord] {
         var records: [TraceRecord] = []
         var next: TraceRecord? = self
@@ -97,13 +97,13 @@ final class TraceRecord: @unchecked Sendable {
         return records.reversed()
     }
 
-    /// Under the lock.
+    /// The trace up to this record. Call it under the lock.
     func trace() -> Trace? {
         var roots = Roots()
         return trace(&roots)
     }
 
-    /// Under the lock, which has not been released since `roots` was made.
+    /// The trace up to this record. Call it under the lock, which must have been held since `roots` was made.
     func trace(_ roots: inout Roots, depth: Int = 0) -> Trace? {
         guard step != nil else { return nil }
         var chain = chain
@@ -114,7 +114,8 @@ final class TraceRecord: @unchecked Sendable {
         }
         let steps = chain.map { record in
             let step = record.step!
-            // Who has settled awaits nothing. (Promises that wait for each other would be told of without end.)
+            // A settled promise awaits nothing. (Promises that wait for each other would otherwise be described without
+            // end.)
             let isAwaiting = depth < Self.deepest && record.awaited != nil && record.isPending(&roots)
             let awaited = isAwaiting ? record.awaited?.trace(&roots, depth: depth + 1) : nil
             return Trace.Step(
@@ -123,29 +124,30 @@ final class TraceRecord: @unchecked Sendable {
         return Trace(steps: steps, omitted: omitted)
     }
 
-    /// Whether the promise lives and is pending. Under the lock.
+    /// Whether the promise is alive and pending. Call it under the lock.
     var isPending: Bool {
         var roots = Roots()
         return isPending(&roots)
     }
 
-    /// The same for one of several questions; under the lock, which has not been released since `roots` was made.
+    /// Whether the promise is alive and pending. Call it under the lock, which must have been held since `roots` was
+    /// made.
     func isPending(_ roots: inout Roots) -> Bool {
-        // It lives: to end it must take its record out, for which it needs the lock. It may be about to, so it is not
-        // retained.
+        // The core is alive: before its deinit ends, it must remove its record, for which it needs the lock. Its deinit
+        // may have begun, so the core is not retained.
         guard let core else { return false }
         return roots.isPending(core)
     }
 }
 
-/// Which cores were pending when a look at many of them came by; so that a chain of links, each of which leads to the next, is
-/// followed once and not from each of its cores anew.
+/// Remembers which cores are pending during a search of many. A chain of links, each of which leads to the next, is
+/// then followed once, and not again from each of its cores.
 ///
-/// The cores that are asked about have records, and their links own what they lead to: under the lock of `TraceRegistry` none of
-/// them goes, and no address stands for two.
+/// The cores in question have records, and their links own the cores that they lead to. Under the lock of
+/// `TraceRegistry` none of them is deallocated, so no address stands for two cores.
 struct Roots {
     private var known: [UnsafeMutableRawPointer: Bool] = [:]
-    /// How many cores have been looked at. For tests.
+    /// The number of cores visited, for tests.
     private(set) var visited = 0
 
     mutating func isPending(_ core: Unmanaged<PromiseCore>) -> Bool {
@@ -162,7 +164,7 @@ struct Roots {
             let seen = next._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) }
             guard seen & State.kindMask == State.link else {
                 isPending = seen & State.kindMask == State.pending
-                // Most have no links, and are asked about once.
+                // Most cores have no links, and are tested once.
                 if !path.isEmpty { known[address] = isPending }
                 break
             }

@@ -1,18 +1,18 @@
 import Glibc
 import Reactor
 
-/// The records of all promises that have one, by the address of their core. A table beside the cores, so that a promise
-/// without name and trace pays nothing for those that have them.
+/// The records of all promises that have one, by the address of their core. The table is separate from the cores, so
+/// that a promise without name and trace has no cost.
 ///
-/// A core whose `annotations` say so takes its record out before it ends, so a core that is found here may be looked
-/// at under the lock. Nothing foreign runs under the lock.
+/// A core whose `annotations` say that it is recorded removes its record before its deinit ends. A core in the table
+/// may therefore be accessed under the lock. No foreign code runs under the lock.
 enum TraceRegistry {
-    // nonisolated(unsafe): touched under `lock` only, and so never twice at a time.
+    // nonisolated(unsafe): accessed only under `lock`, and so never concurrently.
     @exclusivity(unchecked) nonisolated(unsafe) private static var records: [UnsafeMutableRawPointer: TraceRecord] = [:]
     @exclusivity(unchecked) nonisolated(unsafe) private static var ordinal = 0
 
-    // A lock of pthread's and not a Mutex: ThreadSanitizer sees the former. Allocated, since its address must not change.
-    // nonisolated(unsafe): made for any thread.
+    // A pthread lock and not a Mutex, because ThreadSanitizer understands it. Allocated, because its address must not
+    // change. nonisolated(unsafe): a pthread lock may be used on any thread.
     nonisolated(unsafe) private static let lock: UnsafeMutablePointer<pthread_mutex_t> = {
         let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
         pthread_mutex_init(lock, nil)
@@ -53,11 +53,11 @@ enum TraceRegistry {
         return record
     }
 
-    /// Records how `core` was made, out of `source` if it is an operator's.
+    /// Records how `core` was made. `source` is the promise on which the operator was called, if an operator made it.
     static func add(
         _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ origin: CallSite, _ type: Any.Type
     ) {
-        // The one that all fulfilled promises of Void share has no place.
+        // The core that all fulfilled promises of Void share has no creation site.
         if core === PromiseCore.void { return }
         let loop = EventLoop.ofCurrentThread.serial
         withLock {
@@ -65,7 +65,7 @@ enum TraceRegistry {
             if let source {
                 parent = record(source)
                 if parent == nil, let place = source.creationSite {
-                    // It was made before tracing was on.
+                    // The source was made before tracing was turned on.
                     let made = (StaticText(Trace.Step.making), place)
                     parent = TraceRecord(made, after: nil, type: nil, loop: loop, ordinal: 0)
                 }
@@ -97,7 +97,7 @@ enum TraceRegistry {
         }
     }
 
-    /// Takes out the record of a core that ends, before anything of the core is taken apart.
+    /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
     static func remove(_ core: PromiseCore) -> TraceRecord? {
         withLock {
             let record = records.removeValue(forKey: address(core))
@@ -106,10 +106,10 @@ enum TraceRegistry {
         }
     }
 
-    /// What is known of `core`, which the caller holds.
+    /// The record of `core`, which the caller retains.
     static func record(of core: PromiseCore) -> TraceRecord? {
         guard isRecorded(core) else { return nil }
-        // Or the report would find nobody who knows what a record is.
+        // Makes `conf` install its handler; otherwise the report would find none that understands a record.
         _ = conf
         return withLock { record(core) }
     }
@@ -130,11 +130,11 @@ enum TraceRegistry {
         }
     }
 
-    /// The pending promises of a loop, in the order of their making.
+    /// The pending promises of a loop, in the order of creation.
     static func pending(ofLoop loop: Int) -> [Provenance] {
         withLock {
-            // Promises that handlers have returned one after the other are links, which lead from each to the last. Each link
-            // is followed once.
+            // Promises that handlers have returned one after another are links, each of which leads to the last
+            // promise. Each link is followed once.
             var roots = Roots()
             defer { EventLoop.nodesWereVisited(roots.visited) }
             return records.values.filter { $0.loop == loop && $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }
@@ -147,24 +147,25 @@ enum TraceRegistry {
 }
 
 extension PromiseCore {
-    /// The end of a core that `TraceRegistry` knows, or whose place has been noted. Out of line, for the sake of all others.
+    /// Ends a core that `TraceRegistry` knows, or whose call site has been noted. Out of line, so that all other cores
+    /// do not pay for it.
     @inline(never)
     func endAnnotated() {
         if annotations.load(ordering: .relaxed) & PromiseCore.isNoted != 0 { leaveUndrivenWork() }
         end(TraceRegistry.isRecorded(self) ? TraceRegistry.remove(self) : nil)
     }
 
-    /// What is known of this promise. Any thread.
+    /// The known facts about this promise. May be called on any thread.
     func provenance(type: String? = nil, origin: CallSite?) -> Provenance {
         TraceRegistry.provenance(self, type: type, origin: origin)
     }
 }
 
 extension PromiseCore {
-    /// What a description says before the value: `"login": `
+    /// The part of a description before the value: `"login": `
     var label: String { provenance(origin: nil).name.map { "\"\($0)\": " } ?? "" }
 
-    /// What a debug description says after the value: ` "login" (made at App/Login.swift:12 → …)`
+    /// The part of a debug description after the value: ` "login" (made at App/Login.swift:12 → …)`
     var remarks: String {
         let known = provenance(origin: nil)
         return (known.name.map { " \"\($0)\"" } ?? "") + (known.trace.map { " (\($0.text(namesLast: false)))" } ?? "")

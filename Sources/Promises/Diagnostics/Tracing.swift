@@ -1,19 +1,19 @@
 import CLinux
 import Reactor
 
-// What operators do to be traced. Off, that is one load and a branch which is never taken; so what comes after the
-// branch is kept out of line, and what comes before it is inlined where the call site is a constant.
+// The tracing of operators. When it is off, it costs one load and a branch that is never taken. The code behind the
+// branch is therefore out of line, and the code before it is inlined where the call site is a constant.
 
 @usableFromInline
 enum Tracing {
     @inlinable @inline(__always)
     static var isOn: Bool { clinux_is_tracing() }
 
-    /// Whether it is on, or this thread's loop may never be driven.
+    /// Whether tracing is on, or this thread's loop may never be driven.
     @inlinable @inline(__always)
     static var isWanted: Bool { clinux_records_operators() }
 
-    // The type comes as a function, so that its metadata are not asked for where nobody wants them.
+    // The type is passed as a function, so that its metadata is looked up only when it is needed.
     @usableFromInline @inline(never)
     static func record(
         _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ file: StaticString, _ line: UInt,
@@ -21,10 +21,10 @@ enum Tracing {
     ) {
         let origin = CallSite(file, line)
         if isOn { TraceRegistry.add(core, after: source, operation, origin, type()) }
-        // What is dispatched has its handler elsewhere, and what is made by hand needs no loop.
+        // A dispatched operator has its handler elsewhere, and an externally settled promise needs no loop.
         guard core.loop == EventLoop.addressOfThisThread, !(core is DispatchedResult) else { return }
         if source == nil && (core.role.contains(.externallySettled) || core.settled != nil) { return }
-        // A property does not know its caller, but perhaps the line that made what it was called on.
+        // A property does not know its call site, but the promise on which it was read may know its own.
         let place = origin.isKnown ? origin : source?.creationSite ?? origin
         if EventLoop.ofCurrentThread.note(core, place) {
             core.annotations.bitwiseOr(PromiseCore.isNoted, ordering: .relaxed)
@@ -44,7 +44,7 @@ extension PromiseCore {
         return child
     }
 
-    /// The same for a node with a role of its own.
+    /// Makes a core with a role that waits for this one.
     @inlinable
     func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> PromiseCore {
         let child = PromiseCore(operation, role: role)
