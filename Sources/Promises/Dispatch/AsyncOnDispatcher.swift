@@ -1,19 +1,20 @@
 import Reactor
 
-/// Tells the `async` that gives a promise from others of that name: `pool.async(.promise) { … }`.
+/// Selects the form of `async` that returns a promise: `pool.async(.promise) { … }`.
 public enum Namespacer: Sendable {
-    /// What is started gives a promise.
+    /// The call returns a promise.
     case promise
 }
 
 extension Dispatcher {
-    /// Runs `body` here, and settles as it does.
+    /// Runs `body` on this dispatcher, and returns a promise that settles as `body` does.
     ///
     /// ```swift
     /// let digest = ThreadPool.shared.async(.promise) { try hash(contentsOf: path) }
     /// ```
     ///
-    /// Errors and cancellation are as for `Promise.map(on:)`: cancelled before `body` has begun, it is released unrun.
+    /// Errors and cancellation are as for `Promise.map(on:)`: if the promise is cancelled before `body` has begun,
+    /// `body` is released without being called.
     @inlinable
     @_disfavoredOverload
     public func async<T: Sendable>(
@@ -24,8 +25,8 @@ extension Dispatcher {
             PromiseCore.void.derive(MapOn<Void, T> { try body() }, on: self, "async", Promise<T>.self, file, line))
     }
 
-    /// Runs `body` here, and is fulfilled with what it returns. As for `Guarantee.map(on:)`, it is abandoned if the
-    /// dispatcher refuses the job or lets it go.
+    /// Runs `body` on this dispatcher, and returns a guarantee of its result. As for `Guarantee.map(on:)`, the
+    /// guarantee is abandoned if the dispatcher refuses the job or releases it without running it.
     @inlinable
     @discardableResult
     public func async<T: Sendable>(

@@ -1,9 +1,9 @@
 import Reactor
 
 extension Catchable where T: Sendable {
-    /// Calls `body` with the error on `dispatcher`, if there is one and `policy` lets it see it: the end of a chain. See
-    /// `map(on:)`.
-    /// - Returns: a finalizer, for a `finally` that runs in any case; on the thread that calls it.
+    /// Ends a chain: calls `body` on `dispatcher` with the error, if there is one and `policy` lets the handler see it.
+    /// See `map(on:)`.
+    /// - Returns: a finalizer, for a `finally` that always runs, on the thread that calls `finally`.
     @inlinable @inline(__always)
     @discardableResult
     public func `catch`(

@@ -1,7 +1,8 @@
 import Reactor
 
 extension Thenable where T: Sendable {
-    /// The value, transformed on `dispatcher`; nil is rejected with `PromiseError.compactMap`. See `map(on:)`.
+    /// Transforms the value on `dispatcher`, and rejects with `PromiseError.compactMap` if `body` returns `nil`. See
+    /// `map(on:)`.
     @inlinable @inline(__always)
     public func compactMap<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U?,

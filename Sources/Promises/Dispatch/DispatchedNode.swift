@@ -1,8 +1,8 @@
 import Reactor
 import Synchronization
 
-/// What an operator with `on:` does: an `Operation` that runs on another thread than its source is settled on, and settles a
-/// result of its own.
+/// The work of an operator with `on:`: an `Operation` that runs on another thread than the one that settles its source,
+/// and settles a separate result.
 @usableFromInline
 protocol DispatchedOperation<Input, Output> {
     /// The value of the source.
@@ -10,34 +10,37 @@ protocol DispatchedOperation<Input, Output> {
     /// The value of the result.
     associatedtype Output
 
-    /// What the closure is called for.
+    /// The outcomes for which the closure is called.
     var interest: DispatchedNode.Interest { get }
 
-    /// Runs where the dispatcher likes; or where the source is settled, if that is not of interest.
+    /// Runs where the dispatcher runs it. If the outcome is not of interest, runs where the source is settled.
     func run(_ source: Source<Input>) -> DispatchedOutcome<Output>
 }
 
-/// What waits for the source of an operator with `on:`, inline. Told of the outcome, it hands itself to the dispatcher.
+/// The inline waiter for the source of an operator with `on:`. When it is notified of the outcome, it dispatches
+/// itself.
 ///
-/// Three may want its operation: the job, a cancellation, and the end of a job that never ran. It is by `upstream` that one
-/// of them gets it, by putting `taken` there. That is also who owns `source`, and `told` after it. A cancellation may be
-/// on any thread, unlike that of other nodes, and so `source` is held, whatever becomes of it elsewhere.
-// @unchecked: as PromiseCore, and by what is said above.
+/// Three parties may want its operation: the job, a cancellation, and the release of a job that never ran. The one that
+/// puts `taken` into `upstream` gets the operation. It also owns `source`, and then `told`. Unlike with other nodes, a
+/// cancellation may come from any thread, so the node retains `source`, whatever happens to it elsewhere.
+// @unchecked: as PromiseCore, and by the rules above.
 @usableFromInline
 final class DispatchedNode: PromiseCore, @unchecked Sendable {
     @usableFromInline let result: DispatchedResult
     private var source: PromiseCore?
-    /// Until the job has been given to it: it may hold that, and must not be held by it. Of who starts the node.
+    /// Set until the job has been dispatched: the dispatcher may retain the job, and the job must not retain the
+    /// dispatcher. Owned by the thread that starts the node.
     private var dispatcher: (any Dispatcher)?
     private let interest: Interest
-    /// The loop whose thread attached the handler, if it is to count the job; or that for which a job attached it.
+    /// The loop of the thread that attached the handler, if the loop is to count the job. If a job of a pool attached
+    /// the handler, the loop for which that job runs.
     private let home: EventLoop.Remote?
-    /// Whether it does. Who takes that back lowers the count.
+    /// Whether `home` counts the job. The thread that resets this lowers the count.
     private let isCounted = Atomic(false)
-    /// The word that `upstream` had when the operation was taken out. Owned, until the source is let go.
+    /// The word of `upstream` when the operation was taken out. Owned until the source is released.
     final var told: UInt = 0
 
-    /// The outcomes of the source that the closure is called for. Others are passed on where they come up.
+    /// The outcomes of the source for which the closure is called. All others are passed on where they occur.
     @usableFromInline
     enum Interest {
         case values
@@ -70,9 +73,9 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         super.init(state: State.pending, loop: nil, code: code)
     }
 
-    // MARK: The way to the job
+    // MARK: Dispatch
 
-    /// The source has settled; or, of an operation that cleans up, the result has been cancelled.
+    /// The source has settled, or the result has been cancelled and the operation cleans up.
     override func runAndRelease() {
         start()
         Unmanaged.passUnretained(self).release()
@@ -88,7 +91,7 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         }
         let ticket = DispatchToken(self)
         do { try dispatcher.dispatch { ticket.run() } } catch { dispatchDidFail(error) }
-        // Or its end would be a job that was let go.
+        // Otherwise the release of the token would count as a job that was released without running.
         withExtendedLifetime(ticket) {}
     }
 
@@ -100,15 +103,15 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         case .values: return mark == Upstream.fulfilled
         case .errors(.allErrors): return mark == Upstream.rejected
         case .errors(let policy):
-            // Taken out while it is looked at, or a cancellation might let go of the error.
+            // Taken out while it is read: a cancellation might release the error meanwhile.
             guard mark == Upstream.rejected, replace(word, by: Upstream.taken) else { return false }
-            // Back by an exchange: it publishes a reference, see "The life of a promise" in docs/architecture.md.
+            // Put back by an exchange: it publishes a reference, see "The life of a promise" in docs/architecture.md.
             defer { _ = upstream.exchange(word, ordering: .acquiringAndReleasing) }
             return policy.catches(PromiseCore.core(word).error)
         }
     }
 
-    /// Takes the operation out and carries it through, if that is still to be done.
+    /// Takes the operation out and runs it, unless another party has taken it.
     fileprivate func perform() {
         guard takeOut() else { return }
         let mark = told & Upstream.mark
@@ -116,7 +119,7 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
             code(self, .drop)
             if result.claim() { result.endForsaken() }
         } else if mark != Upstream.cancelled && !result.isOpen && !role.contains(.runsWhenCancelled) {
-            // The promise has been cancelled while the job was on its way.
+            // The promise has been cancelled while the job was queued.
             code(self, .drop)
         } else if let home, isCounted.load(ordering: .relaxed) {
             let hasEnded = EventLoop.ofCurrentThread.work(for: home) { code(self, .run) }
@@ -135,7 +138,7 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         letGoOfSource()
     }
 
-    /// Nobody has the job any more, run or not.
+    /// The last reference to the job was released, whether it has run or not.
     fileprivate func tokenWasReleased() {
         if takeOut() {
             code(self, .drop)
@@ -145,7 +148,7 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         releaseExternalWork()
     }
 
-    /// The loop need not wait for it: the result has settled, or waits for something else.
+    /// Lets the loop end: the result has settled, or waits for something else.
     func releaseExternalWork() {
         if isCounted.exchange(false, ordering: .acquiring) { home?.endExternalWork() }
     }
@@ -157,7 +160,7 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         return true
     }
 
-    /// Only for who has taken the operation out.
+    /// Releases the source. Only the party that has taken the operation out may call it.
     @usableFromInline
     func letGoOfSource() {
         guard told & State.pointerMask != 0 else { return }
@@ -170,7 +173,8 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         upstream.compareExchange(expected: word, desired: other, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Answers what was there before, with its reference; `nil`, and nothing is done, if the operation has been taken out.
+    /// Replaces the word of `upstream`, and returns the previous one with its reference. Returns `nil`, without any
+    /// effect, if the operation has been taken out.
     private func replace(by word: UInt) -> UInt? {
         var seen = upstream.load(ordering: .acquiring)
         while seen & Upstream.mark != Upstream.taken {
@@ -184,41 +188,44 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
 
     // MARK: Cancellation
 
-    /// The result has been claimed, to be cancelled; on any thread.
+    /// Ends the node of a result that has been claimed in order to cancel it. May be called on any thread.
     func stop(for error: (any Error)?) -> Stopping {
         let willRun = role.contains(.runsWhenCancelled)
         guard let before = willRun ? tellOfCancellation(error) : replace(by: Upstream.taken) else {
-            // It runs, or is about to. What it brings comes too late.
+            // The operation runs, or is about to. Its result comes too late.
             return .stopped(nil)
         }
         var next: PromiseCore?
         let wasWaiting = before & Upstream.mark == Upstream.waiting
         if wasWaiting, let source = source.take() {
-            // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
+            // A waiter that came by a link waits for a promise that another promise has adopted, and that is therefore
+            // still needed.
             if !cameByLink { next = source }
-            // The list is that of the root. It stays the root as long as it has waiters, and belongs to the source.
+            // The list belongs to the root. The root remains the root as long as it has waiters, and it belongs to the
+            // source.
             withExtendedLifetime(source) { source.root.noteWithdrawal() }
         } else if before & State.pointerMask != 0 {
             PromiseCore.release(upstream: before)
         }
         guard willRun else {
             dropWhatWaits()
-            // (Others may be stopped by a job that comes to know of the cancellation, when the result is not its own.)
+            // (A node without `home` may be stopped by a job that learns of the cancellation. That job has not claimed the
+            // result, and must not write to it.)
             if home != nil { result.didStop(self) }
             return .stopped(next)
         }
-        // Its place in the list is still there, so it cannot stand in another one.
+        // The node's place in the list is still there, so the node cannot be in another list.
         if wasWaiting { EventLoop.ofCurrentThread.runInline(.passRetained(CancelledStart(self))) }
         return .willEnd(next)
     }
 }
 
 extension DispatchedNode {
-    /// Puts the cancellation where the operation looks for what it is told. If the source has settled, the operation is
-    /// still told of that, and the cancellation is what the result comes to.
+    /// Puts the cancellation where the operation looks for its input. If the source has settled, the operation still
+    /// receives that outcome, and the result ends with the cancellation.
     ///
-    /// Returns what was there before, with its reference, unless that belongs to the cancellation now; `nil`, and nothing is
-    /// done, if the operation has been taken out.
+    /// Returns the previous word with its reference, unless the cancellation now owns that. Returns `nil`, without any
+    /// effect, if the operation has been taken out.
     private func tellOfCancellation(_ error: (any Error)?) -> UInt? {
         var seen = upstream.load(ordering: .acquiring)
         while seen & Upstream.mark != Upstream.taken {
@@ -239,10 +246,11 @@ extension DispatchedNode {
     }
 }
 
-/// The cancellation of a result whose node had already been told how its source has settled.
-// @unchecked Sendable: as PromiseCore. `sourceWord` is constant from the moment that another thread may see the object.
+/// The cancellation of a result whose node had already been notified of the outcome of its source.
+// @unchecked Sendable: as PromiseCore. `sourceWord` is constant from the moment when another thread can access the
+// object.
 final class LateCancellation: PromiseCore, @unchecked Sendable {
-    /// The word that the node had: the source, and how that has settled. Owned, or 0.
+    /// The previous word of the node: the source, and how it has settled. Owned, or 0.
     @exclusivity(unchecked) fileprivate(set) final var sourceWord: UInt
 
     init(_ error: any Error, after sourceWord: UInt) {
@@ -256,7 +264,7 @@ final class LateCancellation: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// What a dispatcher holds, so that the end of it is noticed.
+/// The object that a dispatcher retains, so that the release of the job is noticed.
 private final class DispatchToken: Sendable {
     private let node: DispatchedNode
 
@@ -267,7 +275,7 @@ private final class DispatchToken: Sendable {
     deinit { node.tokenWasReleased() }
 }
 
-/// Starts an operation that must run in any case, when its result has been cancelled.
+/// Starts an operation that must run even though its result has been cancelled.
 private final class CancelledStart: Job {
     private let node: DispatchedNode
 

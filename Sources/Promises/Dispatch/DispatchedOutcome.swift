@@ -1,17 +1,18 @@
 import Reactor
 
-/// What a dispatched operation comes to.
+/// The outcome of a dispatched operation.
 @usableFromInline
 enum DispatchedOutcome<Value> {
     case value(Value)
     case error(any Error)
-    /// What the source has come to.
+    /// The outcome of the source.
     case ofSource
-    /// What this promise will come to, which the handler has returned.
+    /// The future outcome of this promise, which the handler has returned.
     case following(PromiseCore)
 }
 
-/// How the result gets it. What comes after that has settled, or been cancelled, is let go.
+/// How the result receives the outcome. An outcome that arrives after the result has settled or been cancelled is
+/// released.
 extension DispatchedNode {
     @inlinable
     static func perform<Op: DispatchedOperation>(_ type: Op.Type, _ core: PromiseCore, _ phase: Phase) {
@@ -21,7 +22,7 @@ extension DispatchedNode {
         }
         let node = unsafeDowncast(core, to: DispatchedNode.self)
         let outcome: DispatchedOutcome<Op.Output>
-        // The closure goes before the result settles, and another thread goes on.
+        // The closure is released before the result settles and another thread continues.
         do {
             let operation = core.take(Op.self)
             outcome = operation.run(node.source(of: Op.Input.self))
@@ -34,21 +35,21 @@ extension DispatchedNode {
         }
     }
 
-    /// The source as the operation sees it, once that has been taken out.
+    /// The source as the operation sees it, once the operation has been taken out.
     @inlinable
     func source<Value>(of type: Value.Type) -> Source<Value> {
         Source(toldSource, isFulfilled: isToldOfValue)
     }
 
-    /// What the operation is told: its source, or the cancellation that has come in place of the source's outcome.
+    /// The input of the operation: its source, or the cancellation that took the place of the source's outcome.
     @usableFromInline
     var toldSource: Unmanaged<PromiseCore> { Self.core(ofWord: sourceWord) }
 
     @usableFromInline
     var isToldOfValue: Bool { sourceWord & State.kindMask == State.fulfilled }
 
-    /// Where the outcome is that an operation passes on which adds nothing: `toldSource`, or a cancellation that has come
-    /// after the source's outcome.
+    /// The core whose outcome an operation passes on unchanged: `toldSource`, or a cancellation that came after the
+    /// source's outcome.
     @usableFromInline
     var outcomePassedOn: Unmanaged<PromiseCore> { Self.core(ofWord: told) }
 
@@ -66,7 +67,7 @@ extension DispatchedNode {
         .fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
     }
 
-    /// Whether what it brings counts; if so, it must settle the result now.
+    /// Whether the outcome of the operation counts. If it does, the caller must settle the result now.
     @usableFromInline
     var mayBring: Bool { told & Upstream.mark == Upstream.cancelled || result.claim() }
 
@@ -84,7 +85,7 @@ extension DispatchedNode {
         if mayBring { result.end(rejectedWith: error) }
     }
 
-    /// An error comes with its origin.
+    /// Passes the outcome of the source on; an error keeps its origin.
     @inlinable
     func bringSource<Value>(as type: Value.Type) {
         if passesValueOn { complete(source(of: Value.self).value) } else { complete(rejectedAs: outcomePassedOn) }
@@ -112,19 +113,19 @@ extension DispatchedNode {
         letGoOfSource()
         if Tracing.isOn { Tracing.adopt(result, inner) }
         guard result.isOpen else {
-            // Cancelled while the handler ran: what that has returned is not wanted any more.
+            // Cancelled while the handler ran: the promise that it returned is no longer needed.
             return inner.cancelIfUnobserved()
         }
         if inner.root === result { return complete(throwing: result.errorOfWaitingForItself) }
         let next = DispatchedNode(following: inner, after: self, code: code)
         inner.attach(next)
         guard !result.replaceNode(by: next) else { return }
-        // It has settled the result already; or that has been cancelled meanwhile.
+        // `next` has settled the result already, or the result has been cancelled meanwhile.
         next.stop(for: nil).source?.cancelIfUnobserved()
     }
 }
 
-/// Settles the result as the promise does that the handler has returned.
+/// Settles the result as the promise that the handler has returned.
 @usableFromInline
 struct DispatchedFollow<Value>: DispatchedOperation {
     @usableFromInline typealias Input = Value
@@ -138,7 +139,7 @@ struct DispatchedFollow<Value>: DispatchedOperation {
 }
 
 extension PromiseCore {
-    /// Makes a promise of type `type` of what `operation` makes of this one, by the operator of that name.
+    /// Makes a promise of type `type`, by applying `operation` to this one. `name` is the name of the operator.
     @inlinable
     func derive<Op: DispatchedOperation, Kind>(
         _ operation: consuming Op, on dispatcher: (any Dispatcher)?, fails failure: DispatchedResult.Failure = .byError,
@@ -149,7 +150,7 @@ extension PromiseCore {
             DispatchedNode.perform(Op.self, $0, $1)
         }
         node.store(operation)
-        // Before it may run: what its handler returns is recorded with it.
+        // Before the operation may run: the promise that its handler returns is recorded with the result.
         _ = result.traced(name, after: self, type, file, line)
         attach(node)
         result.waits(by: node)

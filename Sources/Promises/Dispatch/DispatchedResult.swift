@@ -3,34 +3,34 @@ import Synchronization
 
 /// The promise of an operator with `on:`.
 ///
-/// It is settled on whatever thread the handler runs, and so like a promise made by hand: by whoever claims it. What it
-/// waits for stands in another object, a `DispatchedNode` in the list of the source. Each holds the other until the result
-/// settles; that it does at some time, since a source tells all its waiters before it goes.
+/// It is settled on the thread where the handler runs, and so, like the promise of a resolver, by the thread that
+/// claims it. Its waiter is a separate object, a `DispatchedNode` in the list of the source. The two retain each other
+/// until the result settles. It always settles, because a source notifies all its waiters before it is deallocated.
 // @unchecked: as PromiseCore.
 @usableFromInline
 final class DispatchedResult: PromiseCore, @unchecked Sendable {
     private let place: CallSite
     private let failure: Failure
-    /// The node that will settle it: its address, owned; or 0, while there is none; or closed. Who puts something else here
-    /// owns what was here before.
+    /// The node that will settle the result: its address, owned; or 0 while there is none; or `closed`. The thread that
+    /// replaces the word owns the previous one.
     private let node = Atomic<UInt>(0)
     private static var closed: UInt { 1 }
-    /// What a cancellation has taken the operation from. Of who has claimed the result.
+    /// The node from which a cancellation has taken the operation. Owned by the thread that has claimed the result.
     private var stopped: DispatchedNode?
-    /// The loop that counts the job. Written before anybody else knows of this promise.
+    /// The loop that counts the job. Written before any other code has this promise.
     final var home: EventLoop.Remote?
-    /// The loop of the thread that attached the handler, if it does not count the job: so that a `hang` there knows that
-    /// somebody else is at work. Written before anybody else knows of this promise.
+    /// The loop of the thread that attached the handler, if it does not count the job. By this, a `hang` there knows
+    /// that another thread is at work. Written before any other code has this promise.
     final var sender: EventLoop.Remote?
-    /// Whether the job has been given to a dispatcher, and the promise not settled since.
+    /// Whether the job has been dispatched, and the promise not settled since.
     private let isOut = Atomic(false)
 
-    /// What the promise does when its handler cannot run.
+    /// What happens to the promise when its handler cannot run.
     @usableFromInline
     enum Failure {
         /// It is rejected.
         case byError
-        /// It is a guarantee, and abandoned.
+        /// It is a guarantee, and is abandoned.
         case inSilence
         /// The handler was a `catch`, and a `finally` may follow.
         case beforeAnEnd
@@ -52,9 +52,9 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
         self.init(CallSite(file, line), fails: failure) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
-    // MARK: What it waits for
+    // MARK: The node
 
-    /// `first` stands in the list of its source, and may have run, or be followed by another by now.
+    /// Stores the first node, which is in the list of its source. By now it may have run, or been replaced by another.
     @usableFromInline
     func waits(by first: DispatchedNode) {
         let word = UInt(bitPattern: Unmanaged.passRetained(first).toOpaque())
@@ -62,7 +62,7 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
         if !isThere { Self.release(word) }
     }
 
-    /// The same for one that takes over from the one before. False if the result has settled, or is being cancelled.
+    /// Stores the node that follows the previous one. Returns `false` if the result has settled, or is being cancelled.
     func replaceNode(by next: DispatchedNode) -> Bool {
         let word = UInt(bitPattern: Unmanaged.passRetained(next).toOpaque())
         var seen = node.load(ordering: .relaxed)
@@ -84,11 +84,11 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
         Unmanaged<DispatchedNode>.fromOpaque(UnsafeRawPointer(bitPattern: word)!).release()
     }
 
-    /// Its job is about to be given to a dispatcher.
+    /// Counts the job, which is about to be dispatched.
     func didDispatch() {
         guard let sender, !isOut.exchange(true, ordering: .acquiringAndReleasing) else { return }
         sender.beginDispatchedJob()
-        // Who has cancelled it on another thread may have looked before.
+        // A cancellation on another thread may have checked before.
         if settled != nil { didReturn() }
     }
 
@@ -96,9 +96,9 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
         if isOut.exchange(false, ordering: .acquiringAndReleasing) { sender?.endDispatchedJob() }
     }
 
-    // MARK: How it ends. Only for who has claimed it.
+    // MARK: End. Only for the thread that has claimed the result.
 
-    /// With the payload that is in place.
+    /// Settles with the payload that is in place.
     @usableFromInline
     func end(_ outcome: UInt) {
         retain()
@@ -113,8 +113,8 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
         end(State.rejected)
     }
 
-    /// The handler will never run, with what its source has come to: the dispatcher has refused the job with `error`, or let
-    /// it go.
+    /// Ends a result whose handler will never run with the outcome of its source: the dispatcher has refused the job
+    /// with `error`, or released it without running it.
     func endUnrun(_ source: Unmanaged<PromiseCore>, _ error: (any Error)?) {
         if let error, case .byError = failure { return end(rejectedWith: error) }
         Reports.abandoned(self)
@@ -136,7 +136,7 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
         Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))
     }
 
-    /// A handler has returned the very promise that waits for it.
+    /// The error if a handler has returned the promise that waits for it.
     var errorOfWaitingForItself: any Error {
         if case .byError = failure { return PromiseError.returnedSelf }
         preconditionFailure("a guarantee's handler returned that guarantee, which would wait for itself")
@@ -145,8 +145,8 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
     // MARK: Cancellation
 
     override func cancelExternally(with error: (any Error)?) -> Stopping {
-        // The job may end just now, on its own thread, and find nothing left to settle: the loop must not end before the
-        // cancellation has reached it.
+        // The job may end at this moment, on its own thread, and find nothing left to settle. The loop must not end
+        // before the cancellation has reached it.
         home?.beginExternalWork()
         guard claim() else {
             home?.endExternalWork()
@@ -156,12 +156,12 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
         guard word > Self.closed else { return .stopped(nil) }
         let node = Unmanaged<DispatchedNode>.fromOpaque(UnsafeRawPointer(bitPattern: word)!).takeRetainedValue()
         let stopping = node.stop(for: error)
-        // Then it has begun anew, and is counted again.
+        // The operation then starts again, and is counted again.
         if case .willEnd = stopping { home?.endExternalWork() }
         return stopping
     }
 
-    /// The job will never begin, and is counted until the result has settled.
+    /// Remembers the node of a job that will never begin. The job is counted until the result has settled.
     func didStop(_ node: DispatchedNode) { stopped = node }
 
     override func didCancel() {

@@ -1,27 +1,31 @@
 import Reactor
 
 extension Thenable where T: Sendable {
-    /// The value, transformed on `dispatcher`: another loop's `remote`, a `ThreadPool`, a dispatcher of your own.
+    /// Transforms the value on `dispatcher`: another loop's `remote`, a `ThreadPool`, or a dispatcher of your own.
     ///
     /// ```swift
     /// image.map(on: ThreadPool.shared) { try resize($0) }.done { show($0) }
     /// ```
     ///
-    /// An error that `body` throws rejects, and so does one that `dispatcher` throws; if that lets the job go, the promise is
-    /// rejected with `PromiseError.abandoned`. A rejection passes `body` by and does not go through the dispatcher. The
-    /// promise is like any other: its own handlers run where they were attached. Cancelled before `body` has begun, it
-    /// releases it; a `body` that is running goes on, and what it brings is let go.
+    /// The promise is rejected with:
+    /// - the error that `body` throws;
+    /// - the error that `dispatcher` throws when it refuses the job;
+    /// - `PromiseError.abandoned` if `dispatcher` releases the job without running it.
     ///
-    /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside that
-    /// call; or at once, if it has settled. Inline handlers take turns, none runs inside another; nor does what they hand to
-    /// a dispatcher: it starts when they have returned.
+    /// A rejection of this promise skips both `body` and the dispatcher. The handlers of the result run on the threads
+    /// that attached them, as with all promises. If the result is cancelled before `body` has begun, `body` is released
+    /// without being called. If `body` is running, it continues, and its result is discarded.
+    ///
+    /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside the
+    /// settling call, or immediately if this promise has settled. Inline handlers run one after another, never inside
+    /// each other. Jobs that they give to a dispatcher start after they have returned.
     @inlinable @inline(__always)
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Calls `body` with the value on `dispatcher`; what follows has none. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`. The result has no value. See `map(on:)`.
     @inlinable @inline(__always)
     public func done(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Void,
@@ -41,7 +45,7 @@ extension Thenable where T: Sendable {
         return map("get", on: dispatcher, passOn, file, line)
     }
 
-    /// What `map` and its kin have in common.
+    /// The common part of the operators that transform the value.
     @inlinable @inline(__always)
     func map<U: Sendable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
@@ -52,17 +56,17 @@ extension Thenable where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// The value, transformed on `dispatcher`; see `Promise.map(on:)`.
+    /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
     ///
-    /// A guarantee has no error to say with that the dispatcher has refused the job or let it go: it is abandoned then,
-    /// and logged so.
+    /// A guarantee has no error to report that the dispatcher has refused the job or released it without running it. In
+    /// these cases it is abandoned, and that is logged.
     @inlinable @inline(__always)
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Calls `body` with the value on `dispatcher`; what follows has none. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`. The result has no value. See `map(on:)`.
     @inlinable @inline(__always)
     @discardableResult
     public func done(
@@ -84,7 +88,7 @@ extension Guarantee where T: Sendable {
         return map("get", on: dispatcher, passOn, file, line)
     }
 
-    /// What `map` and its kin have in common.
+    /// The common part of the operators that transform the value.
     @inlinable @inline(__always)
     func map<U: Sendable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,

@@ -1,8 +1,9 @@
 import Reactor
 
 extension Catchable where T: Sendable {
-    /// Turns a rejection into whatever `body` returns for the error on `dispatcher`: another promise of the value. A value
-    /// passes `body` by, and so does an error that `policy` does not let it see. See `map(on:)` and `then(on:)`.
+    /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`.
+    ///
+    /// A value skips `body`, and so does an error that `policy` does not let it see. See `map(on:)` and `then(on:)`.
     @inlinable @inline(__always)
     public func recover<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
@@ -13,9 +14,11 @@ extension Catchable where T: Sendable {
                 RecoverOn(policy, body), on: dispatcher, "recover", Promise<T>.self, file, line))
     }
 
-    /// Turns every rejection, cancellation among them, into a guarantee. Traps if `body` returns that very guarantee: it has
-    /// no error to say so with. If the dispatcher refuses the job or lets it go, the guarantee is abandoned, and logged
-    /// so.
+    /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns, on `dispatcher`.
+    ///
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with. If
+    /// the dispatcher refuses the job or releases it without running it, the guarantee is abandoned, and that is
+    /// logged.
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -29,7 +32,7 @@ extension Catchable where T: Sendable {
 }
 
 extension Catchable where T == Void {
-    /// Handles every error on `dispatcher`, cancellation among them: from here on the chain cannot fail.
+    /// Handles every error on `dispatcher`, including a cancellation. The rest of the chain cannot fail.
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -43,7 +46,7 @@ extension Catchable where T == Void {
         return recover(on: dispatcher, handle, file: file, line: line)
     }
 
-    /// Handles an error that `policy` lets it see on `dispatcher`, or throws one in its place.
+    /// Handles an error on `dispatcher`, if `policy` lets `body` see it. An error that `body` throws takes its place.
     @inlinable @inline(__always)
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,

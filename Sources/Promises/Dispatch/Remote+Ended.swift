@@ -2,15 +2,16 @@ import Reactor
 import Synchronization
 
 extension EventLoop.Remote {
-    /// Is fulfilled when the loop has ended, with all that it held: to wait without holding a thread. Any thread.
+    /// A guarantee that is fulfilled when the loop has ended and released all that it held. It waits without blocking a
+    /// thread.
     ///
     /// ```swift
     /// worker.stop()
     /// hang(worker.ended)
     /// ```
     ///
-    /// It does not keep this thread's loop alive: `hang` on it, or take a `hold()`. Ask once, since each answer is kept until the
-    /// loop has ended.
+    /// The property may be read on any thread. The guarantee does not keep this thread's loop alive: call `hang` on it,
+    /// or take a `hold()`. Read the property once, because each guarantee is kept until the loop has ended.
     public var ended: Guarantee<Void> {
         let home = EventLoop.ofCurrentThread.remote
         home.beginDispatchedJob()
@@ -24,10 +25,10 @@ extension EventLoop.Remote {
 }
 
 extension LoopGroup {
-    /// Is fulfilled when all loops have ended: to wait without holding a thread. Any thread, async functions too; see
-    /// `EventLoop.Remote.ended`.
+    /// A guarantee that is fulfilled when all loops have ended. It waits without blocking a thread.
     ///
-    /// The last loop to end settles it. No handler is attached on the calling thread, whose loop may never be driven.
+    /// The property may be read on any thread, and in async functions; see `EventLoop.Remote.ended`. The last loop that
+    /// ends settles the guarantee. No handler is attached on the calling thread, whose loop may never be driven.
     public var ended: Guarantee<Void> {
         let home = EventLoop.ofCurrentThread.remote
         home.beginDispatchedJob()
@@ -44,12 +45,12 @@ extension LoopGroup {
     }
 }
 
-/// Counts down on any thread.
+/// A countdown that any thread may advance.
 private final class Countdown: Sendable {
     private let left: Atomic<Int>
 
     init(from count: Int) { left = Atomic(count) }
 
-    /// Counts one step; true for the step that reaches zero.
+    /// Counts one step; returns `true` for the step that reaches zero.
     func isLastStep() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 }

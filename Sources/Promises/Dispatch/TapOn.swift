@@ -1,15 +1,17 @@
 import Reactor
 
 extension Thenable where T: Sendable {
-    /// Calls `body` with the outcome on `dispatcher`, whichever it is, a cancellation of the chain among them, and passes it
-    /// on. Only where the dispatcher refuses the job, or lets it go, `body` is not called; see `map(on:)`.
+    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on. `body` also sees a cancellation of the
+    /// chain.
+    ///
+    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
     @inlinable @inline(__always)
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { tap("tap", on: dispatcher, body, file, line) }
 
-    /// What `tap` and `ensure` have in common.
+    /// The common part of `tap` and `ensure`.
     @inlinable @inline(__always)
     func tap(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?,
@@ -22,8 +24,9 @@ extension Thenable where T: Sendable {
 }
 
 extension Catchable where T: Sendable {
-    /// Calls `body` on `dispatcher` when the promise settles, whichever way, or is cancelled, and then passes the outcome on.
-    /// Only where the dispatcher refuses the job, or lets it go, `body` is not called; see `map(on:)`.
+    /// Calls `body` on `dispatcher` when the promise settles or is cancelled, and then passes the outcome on.
+    ///
+    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
     @inlinable @inline(__always)
     public func ensure(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> Void,
@@ -32,8 +35,8 @@ extension Catchable where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// As `get(on:)`, in the shape that `Promise.tap(on:)` has; the result is a failure only if the guarantee was abandoned
-    /// or cancelled.
+    /// Calls `body` with the outcome on `dispatcher`, and passes it on, as `Promise.tap(on:)`. The outcome is a failure
+    /// only if the guarantee was abandoned or cancelled.
     @inlinable @inline(__always)
     @discardableResult
     public func tap(

@@ -1,11 +1,11 @@
 import Reactor
 
 extension Thenable where T: Sendable {
-    /// Calls `body` with the value on `dispatcher`, and settles as the promise that it returns. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`, and settles as the promise that `body` returns. See `map(on:)`.
     ///
-    /// In `body` attach handlers with `on:` only, unless `dispatcher` is a loop's `remote`: nobody drives the loop of a
-    /// pool's thread. Promises of this operator are settled one by one, and not linked as those of `then` are, so an endless
-    /// recursion through it does not run in constant memory.
+    /// In `body`, attach handlers only with `on:`, unless `dispatcher` is a loop's `remote`: the loop of a pool's
+    /// thread is never driven. Unlike those of `then`, the promises of this operator are settled one by one, and not
+    /// linked. An endless recursion through it therefore does not run in constant memory.
     @inlinable @inline(__always)
     public func then<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
@@ -16,8 +16,9 @@ extension Thenable where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// Calls `body` with the value on `dispatcher`, and is fulfilled as the guarantee that it returns. Traps if that is this
-    /// very guarantee: it has no error to say so with. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`, and settles as the guarantee that `body` returns. See `map(on:)`.
+    ///
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
     @inlinable @inline(__always)
     @discardableResult
     public func then<Next: Sendable>(
