@@ -96,8 +96,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         if pass(from: Phase.idle, to: Phase.attaching) {
             promise._withUnsafeGuaranteedRef { $0.attach(self) }
             if pass(from: Phase.attaching, to: Phase.waiting) {
-                // Not before it stands in the list: the loop could settle the promise, find no waiter that ends the wait, and
-                // move its clock on while this thread is on its way there.
+                // Only once the waiter is in the list: otherwise the loop could settle the promise, find no waiter to
+                // resume, and advance its clock while this thread is still adding the waiter.
                 home?.beginWaitingForLoop()
                 return
             }
@@ -163,8 +163,8 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
             if done { break }
             seen = now
         }
-        // Here and not in the task, which goes on later: until then the loop must not move its clock. `begin` may be about to
-        // count the wait; the count allows for that.
+        // Here, and not in the task, which resumes later: until it does, the loop must not advance its clock. `begin`
+        // may be about to count the wait; the count allows for that.
         if seen == Phase.waiting { home?.endWaitingForLoop() }
         return seen
     }

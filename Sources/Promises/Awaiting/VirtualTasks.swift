@@ -1,19 +1,20 @@
 import Reactor
 import Synchronization
 
-/// The tasks of `Promise { … }` for loops with a virtual clock, which stands still while such a task works. While the task
-/// waits for a promise of that very loop, the clock must go on, or neither would. So a waiter looks here whether its task is
-/// one of these, and tells the loop.
+/// The tasks of `Promise { … }` whose loops have a virtual clock. The clock stands still while such a task works. While
+/// the task waits for a promise of its own loop, the clock must advance, or neither the task nor the loop would
+/// continue. A waiter therefore checks here whether its task is in the list, and notifies the loop.
 ///
-/// Child tasks, and tasks that the body starts, are not in the list: the parent may work while they wait.
+/// Child tasks, and tasks that the body starts, are not in the list: their parent may work while they wait.
 enum VirtualTasks {
-    /// How many tasks there are. Zero where no clock is virtual: then a wait costs no more than this look.
+    /// The number of tasks. Zero if no clock is virtual: a wait then costs no more than this check.
     private static let count = Atomic(0)
-    /// By the hash of the task, which Swift makes of its address with a secret of the process: unique, but for a chance of one in
-    /// 2^64. (The task itself may not be kept.) A task is in the list only while it runs, so an address is not used twice.
+    /// The loops by the hashes of their tasks. Swift computes the hash from the task's address and a secret of the
+    /// process, so two tasks have one hash only by a chance of one in 2^64. (The task itself must not be retained.) A
+    /// task is in the list only while it runs, so no address is in use twice.
     private static let homes = LockedValue<[Int: EventLoop.Remote]>([:])
 
-    /// Runs `work` in the current task, which is work for `home`.
+    /// Runs `work`, which is external work of `home`, in the current task.
     static func run(for home: EventLoop.Remote, _ work: () async -> Void) async {
         let key = currentTask
         homes.withLock { $0[key] = home }
@@ -23,14 +24,14 @@ enum VirtualTasks {
         homes.withLock { $0[key] = nil }
     }
 
-    /// The loop that counts the current task as its external work, if its clock is virtual, and `promise` belongs to that loop and
-    /// has no resolver.
+    /// The loop that counts the current task as external work. `nil` if its clock is not virtual, if `promise` belongs
+    /// to another loop, or if `promise` has a resolver.
     static func home(waitingFor promise: PromiseCore) -> EventLoop.Remote? {
         // A task sees its own entry.
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         let key = currentTask
         let root = promise.root
-        // Another thread may hold the resolver, and be at work.
+        // Another thread may hold the resolver, and be about to use it.
         guard !(root is ResolverCore) else { return nil }
         guard let home = homes.withLock({ $0[key] }), home.isRemote(ofLoopAt: root.loop) else { return nil }
         return home
