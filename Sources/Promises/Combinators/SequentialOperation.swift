@@ -9,7 +9,7 @@ import Synchronization
 /// does not starve other work.
 @usableFromInline
 struct SequentialOperation<Value>: Operation {
-    @usableFromInline typealias Input = Void
+    @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = Value
     /// Runs one round. The argument is the promise that has been fulfilled, or `nil` in the first round. Returns the
     /// next promise to wait for, or `nil` if the round has finished the core.
@@ -38,7 +38,7 @@ struct SequentialOperation<Value>: Operation {
     }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         run(after: source.reference, core)
     }
@@ -75,7 +75,7 @@ extension PromiseCore {
             settle(State.rejected)
             return false
         }
-        if Tracing.isOn { TraceRegistry.adopt(self, inner) }
+        if Tracing.isOn { recordAdoption(of: inner) }
         // How this core reached its previous source says nothing about this one.
         cameByLink = false
         return true

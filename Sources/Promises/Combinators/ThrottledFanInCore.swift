@@ -18,13 +18,13 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         /// driving the loop.
         let next: () throws -> PromiseCore?
         /// Stores the outcome of the source with that number.
-        let keep: (Int, Source<Void>) -> Void
+        let keep: (Int, AnySource) -> Void
         /// Fulfills the core with the stored outcomes.
         let complete: (PromiseCore) -> Void
 
         @usableFromInline
         init(
-            next: @escaping () throws -> PromiseCore?, keep: @escaping (Int, Source<Void>) -> Void,
+            next: @escaping () throws -> PromiseCore?, keep: @escaping (Int, AnySource) -> Void,
             complete: @escaping (PromiseCore) -> Void
         ) {
             self.next = next

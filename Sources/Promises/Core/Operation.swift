@@ -45,6 +45,10 @@ struct Source<Value> {
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
 }
 
+/// The source of an operation that does not ask for the value, and so need not know its type. Such an operation has `Never`
+/// for its `Input`: there is no value that it could ask for.
+@usableFromInline typealias AnySource = Source<Never>
+
 extension PromiseCore {
     /// A pending core whose operation runs on this thread's loop.
     @inlinable @inline(__always)
@@ -90,6 +94,22 @@ extension PromiseCore {
     convenience init(error: any Error, origin: CallSite?) {
         self.init(state: State.rejected, loop: nil) { _, _ in }
         storeError(error, origin)
+    }
+
+    /// Makes a core that waits for this one.
+    @inlinable
+    func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
+        let child = PromiseCore(operation)
+        attach(child)
+        return child
+    }
+
+    /// Makes a core with a role that waits for this one.
+    @inlinable
+    func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> PromiseCore {
+        let child = PromiseCore(operation, role: role)
+        attach(child)
+        return child
     }
 
     @inlinable @inline(__always)
@@ -166,21 +186,6 @@ extension PromiseCore {
     func finish<Value>(followingGuarantee inner: PromiseCore, as type: Value.Type) {
         precondition(inner.root !== root, "a guarantee's handler returned that guarantee, which would wait for itself")
         finish(following: inner, as: type)
-    }
-}
-
-/// How a core that nothing but its holder settles is settled, by whoever holds the right to.
-extension PromiseCore {
-    @inlinable
-    func fulfill<Value>(_ value: consuming Value) {
-        store(value)
-        settleRetaining(State.fulfilled | Self.flags(Value.self))
-    }
-
-    @usableFromInline
-    func reject(_ error: any Error) {
-        storeError(error, creationSite)
-        settleRetaining(State.rejected)
     }
 }
 

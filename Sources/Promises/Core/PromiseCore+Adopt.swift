@@ -11,7 +11,7 @@ extension PromiseCore {
     /// recursion through `then` has one level however long it runs, and each level's promises are freed as it goes.
     @usableFromInline
     func follow(_ inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
-        if Tracing.isOn { TraceRegistry.adopt(self, inner) }
+        if Tracing.isOn { recordAdoption(of: inner) }
         let here = EventLoop.addressOfThisThread
         let root = unmanagedRoot
         guard isOpen else {

@@ -1,7 +1,7 @@
 import Reactor
 import Synchronization
 
-// How a waiter gets into the list of a core, or past it if that has settled; see Settlement.swift for who may do what.
+// How a waiter gets into the list of a core, or past it if that has settled; see PromiseCore+Settle.swift for who may do what.
 
 extension PromiseCore {
     /// Lets `waiter` run once this core has settled: on its own loop, which must be this thread's, in the order of

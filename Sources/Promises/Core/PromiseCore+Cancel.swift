@@ -146,23 +146,6 @@ extension PromiseCore {
         return true
     }
 
-    /// What becomes of a producer that is to stop; with the source that it was waiting for, if that is to be told next.
-    enum Stopping {
-        /// It cannot be stopped.
-        case refused
-        /// It has ended, without settling anything.
-        case stopped(PromiseCore?)
-        /// It is told of the cancellation like of any rejection, by a job, and settles then.
-        case willEnd(PromiseCore?)
-
-        var source: PromiseCore? {
-            switch self {
-            case .refused: nil
-            case .stopped(let source), .willEnd(let source): source
-            }
-        }
-    }
-
     /// Ends what would settle this core, on its own thread.
     func stop(with error: (any Error)? = nil) -> Stopping {
         if isEndingCancelled { return .willEnd(nil) }
@@ -262,22 +245,6 @@ private final class CancelJob: Job {
 
     // It is no handler; those that it would have cancelled are reported themselves.
     override var isReportedUndelivered: Bool { false }
-}
-
-/// Calls the body if the promise was cancelled; see `Resolver.onCancel`.
-struct OnCancel: Operation {
-    typealias Input = Void
-    typealias Output = Void
-    let body: () -> Void
-    // It is not counted among the handlers that wait, which keep the loop object for who settles the promise.
-    private let loop = EventLoop.ofCurrentThread
-
-    init(_ body: @escaping () -> Void) { self.body = body }
-
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
-        if (source.core as? ResolverCore)?.isCancelled == true { body() }
-        core.finish(())
-    }
 }
 
 /// Runs an operation that must run in any case, with a cancellation as its source's outcome. The node itself still has

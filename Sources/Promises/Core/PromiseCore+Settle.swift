@@ -87,6 +87,20 @@ extension PromiseCore {
         }
     }
 
+    // How a core that nothing but its holder settles is settled, by whoever holds the right to.
+
+    @inlinable
+    func fulfill<Value>(_ value: consuming Value) {
+        store(value)
+        settleRetaining(State.fulfilled | Self.flags(Value.self))
+    }
+
+    @usableFromInline
+    func reject(_ error: any Error) {
+        storeError(error, creationSite)
+        settleRetaining(State.rejected)
+    }
+
     /// Makes the payload, which is in place, this core's outcome, and hands the waiters on.
     ///
     /// Consumes a reference to the core: a single waiter on this loop, the common case, receives it as its source, so

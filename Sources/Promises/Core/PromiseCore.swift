@@ -197,6 +197,23 @@ class PromiseCore: Job, @unchecked Sendable {
     /// see `isHeldUp`.
     func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool { false }
 
+    /// What becomes of a producer that is to stop; with the source that it was waiting for, if that is to be told next.
+    enum Stopping {
+        /// It cannot be stopped.
+        case refused
+        /// It has ended, without settling anything.
+        case stopped(PromiseCore?)
+        /// It is told of the cancellation like of any rejection, by a job, and settles then.
+        case willEnd(PromiseCore?)
+
+        var source: PromiseCore? {
+            switch self {
+            case .refused: nil
+            case .stopped(let source), .willEnd(let source): source
+            }
+        }
+    }
+
     /// `cancelProducer` for a promise made by hand that may wait for something, on any thread; see `Stopping`.
     func cancelExternally(with error: (any Error)?) -> Stopping { cancelProducer() ? .stopped(nil) : .refused }
 
@@ -244,9 +261,9 @@ class PromiseCore: Job, @unchecked Sendable {
     // Asked only while handlers are measured.
     override var kind: HandlerKind { .promiseHandler }
     override var startedAt: CallSite? {
-        TraceRegistry.record(of: self)?.step.flatMap { $0.origin.isKnown ? $0.origin : nil }
+        record?.step.flatMap { $0.origin.isKnown ? $0.origin : nil }
     }
-    override var subject: (any AnyObject & Sendable)? { TraceRegistry.record(of: self) }
+    override var subject: (any AnyObject & Sendable)? { record }
 
     /// The node will not run: the loop that its handler was attached on has ended, or is about to.
     override func discardAndRelease() {
@@ -295,86 +312,4 @@ class PromiseCore: Job, @unchecked Sendable {
         if seen == State.fulfilled | State.isTrivial && !isAnnotated { return }
         if isAnnotated { endAnnotated() } else { end() }
     }
-}
-
-/// A promise that was made by hand, and knows where. Any thread may ask it at any time.
-@usableFromInline
-final class ResolverCore: PromiseCore, @unchecked Sendable {
-    private let place: CallSite
-    /// It was cancelled, and not only rejected with an error that says so. Before it settles, of who has claimed it.
-    @exclusivity(unchecked) final var isCancelled = false
-
-    override func cancelProducer() -> Bool {
-        guard claim() else { return false }
-        isCancelled = true
-        return true
-    }
-
-    @usableFromInline override var creationSite: CallSite? { place }
-
-    @usableFromInline
-    init(_ place: CallSite, code: @escaping (PromiseCore, Phase) -> Void) {
-        self.place = place
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled, code: code)
-    }
-
-    @inlinable @inline(__always)
-    convenience init<Value>(root type: Value.Type, _ file: StaticString, _ line: UInt) {
-        self.init(CallSite(file, line)) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
-    }
-}
-
-/// The state word: a tag in the low four bits, and a pointer above them.
-@usableFromInline
-enum State {
-    // What the pointer is: the newest waiter; the same, for those who come during a settlement; the link's root (+1).
-    @usableFromInline static var pending: UInt { 0 }
-    @usableFromInline static var fulfilled: UInt { 1 }
-    @usableFromInline static var rejected: UInt { 2 }
-    @usableFromInline static var link: UInt { 3 }
-    @usableFromInline static var kindMask: UInt { 3 }
-
-    /// Pending: somebody has won the right to settle. Linked: what the producer would bring comes too late.
-    @usableFromInline static var isClaimed: UInt { 4 }
-    /// Fulfilled: the value needs no destruction.
-    @usableFromInline static var isTrivial: UInt { 4 }
-    /// Rejected: somebody has been told.
-    @usableFromInline static var isHandled: UInt { 4 }
-    /// Settled, and waiters are still being handed on, so later ones must queue behind them.
-    @usableFromInline static var isSettling: UInt { 8 }
-    /// Pending: somebody reads or thins out the list of waiters, for a moment; who wants to take it must wait.
-    @usableFromInline static var isBusy: UInt { 8 }
-
-    /// What a rejection becomes that has waiters: they are told.
-    @inline(__always)
-    static func handled(_ outcome: UInt) -> UInt { outcome & kindMask == rejected ? outcome | isHandled : outcome }
-
-    @usableFromInline static var pointerMask: UInt { ~15 }
-}
-
-/// The word for what a node waits for: an address, and a mark in the low four bits.
-///
-/// As long as the mark is `waiting`, the address is not owned, and is good all the same: a pending core is held by
-/// whoever is to settle it, and who gives that up first sends every waiter on its way, with a reference. It is by
-/// this word that a cancellation climbs.
-@usableFromInline
-enum Upstream {
-    /// The node stands in the list of this core. Not owned.
-    @usableFromInline static var waiting: UInt { 0 }
-    /// The source has settled so, and the node is on its way to run. Owned. The marks are the state's own.
-    @usableFromInline static var fulfilled: UInt { State.fulfilled }
-    @usableFromInline static var rejected: UInt { State.rejected }
-    /// The node has run, and what its operation returned is now linked to it and will settle it. Not owned; both belong to
-    /// one thread.
-    @usableFromInline static var adopted: UInt { State.link }
-    /// Nobody is left to settle the source. Owned.
-    @usableFromInline static var abandoned: UInt { 4 }
-    /// The operation has been taken out, to run or to be cancelled. No address.
-    @usableFromInline static var taken: UInt { 8 }
-    /// Of a `DispatchedNode`: its result has been cancelled, which it is told like of a rejection. Owned; and the claim of the
-    /// result comes with it.
-    static var cancelled: UInt { 6 }
-
-    static var hasNoOutcome: UInt { abandoned | taken }
-    @usableFromInline static var mark: UInt { 15 }
 }

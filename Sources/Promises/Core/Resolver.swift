@@ -117,7 +117,7 @@ final class ResolverToken: Sendable {
     deinit {
         // Mostly it has settled; finding that out retains nothing.
         guard Unmanaged.passUnretained(core)._withUnsafeGuaranteedRef({ $0.claim() }) else { return }
-        Reports.abandoned(core)
+        Reports.abandoned(core.provenance(origin: core.creationSite))
         let error = PromiseError.ofNobody
         if error.staysPending { core.abandon() } else { core.reject(error) }
     }

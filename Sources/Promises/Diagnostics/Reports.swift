@@ -1,8 +1,8 @@
-/// The reports that the core makes.
+/// The reports that the library makes of a promise.
 @usableFromInline
 enum Reports {
-    static func abandoned(_ core: PromiseCore) {
-        let event = LogEvent.abandoned(core.provenance(origin: core.creationSite))
+    static func abandoned(_ provenance: Provenance) {
+        let event = LogEvent.abandoned(provenance)
         if conf.abandoned == .trap { fatalError(event.description) }
         conf.log(event)
     }

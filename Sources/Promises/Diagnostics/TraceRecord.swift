@@ -28,7 +28,7 @@ final class TraceRecord: @unchecked Sendable {
     /// the next record whose core is alive.
     var awaited: TraceRecord?
     /// The core, as long as it is alive; accessed only under the lock.
-    var core: Unmanaged<PromiseCore>?
+    var core: TracedCore?
 
     private static var mostKept: Int32 { 64 }
     private static var mostCopied: Int { 31 }
@@ -137,41 +137,5 @@ final class TraceRecord: @unchecked Sendable {
         // may have begun, so the core is not retained.
         guard let core else { return false }
         return roots.isPending(core)
-    }
-}
-
-/// Remembers which cores are pending during a search of many. A chain of links, each of which leads to the next, is
-/// then followed once, and not again from each of its cores.
-///
-/// The cores in question have records, and their links own the cores that they lead to. Under the lock of
-/// `TraceRegistry` none of them is deallocated, so no address stands for two cores.
-struct Roots {
-    private var known: [UnsafeMutableRawPointer: Bool] = [:]
-    /// The number of cores visited, for tests.
-    private(set) var visited = 0
-
-    mutating func isPending(_ core: Unmanaged<PromiseCore>) -> Bool {
-        var path: [UnsafeMutableRawPointer] = []
-        var next = core
-        var isPending = true
-        while true {
-            let address = next.toOpaque()
-            if !known.isEmpty, let answer = known[address] {
-                isPending = answer
-                break
-            }
-            visited += 1
-            let seen = next._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) }
-            guard seen & State.kindMask == State.link else {
-                isPending = seen & State.kindMask == State.pending
-                // Most cores have no links, and are tested once.
-                if !path.isEmpty { known[address] = isPending }
-                break
-            }
-            path.append(address)
-            next = .fromOpaque(UnsafeRawPointer(bitPattern: seen & State.pointerMask)!)
-        }
-        for address in path { known[address] = isPending }
-        return isPending
     }
 }

@@ -117,7 +117,7 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
     /// with `error`, or released it without running it.
     func endUnrun(_ source: Unmanaged<PromiseCore>, _ error: (any Error)?) {
         if let error, case .byError = failure { return end(rejectedWith: error) }
-        Reports.abandoned(self)
+        Reports.abandoned(provenance(origin: creationSite))
         let outcome = PromiseError.ofNobody
         if case .beforeAnEnd = failure {
             source._withUnsafeGuaranteedRef { Reports.unhandled($0.error, $0.provenance(origin: $0.origin)) }

@@ -60,7 +60,7 @@ public struct CascadingFinalizer {
 
 /// Runs whatever the outcome of the source is.
 private struct Finally: Operation {
-    typealias Input = Void
+    typealias Input = Never
     typealias Output = Void
     let body: () -> Void
     // A waiter that only watches is not counted, and so does not retain its loop. This reference does.
@@ -68,7 +68,7 @@ private struct Finally: Operation {
 
     init(_ body: @escaping () -> Void) { self.body = body }
 
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         body()
         core.finish(())
     }

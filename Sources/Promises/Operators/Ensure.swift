@@ -57,14 +57,14 @@ struct EnsureThen<T>: Operation {
 /// Passes an outcome on once another promise has settled.
 @usableFromInline
 struct DelayedOutcome<T>: Operation {
-    @usableFromInline typealias Input = Void
+    @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = T
     @usableFromInline let outcome: PromiseCore
 
     @inlinable init(_ outcome: PromiseCore) { self.outcome = outcome }
 
     @inlinable @inline(__always)
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         core.finish(as: Source<T>(.passUnretained(outcome), isFulfilled: outcome.settled?.kind == State.fulfilled))
     }
 }

@@ -6,7 +6,7 @@ extension Promise {
     /// - Returns: this promise.
     @discardableResult
     public func named(_ name: String) -> Promise<T> {
-        TraceRegistry.name(core, name, Self.self)
+        core.setName(name, Self.self)
         return self
     }
 }
@@ -16,7 +16,7 @@ extension Guarantee {
     /// - Returns: this guarantee.
     @discardableResult
     public func named(_ name: String) -> Guarantee<T> {
-        TraceRegistry.name(core, name, Self.self)
+        core.setName(name, Self.self)
         return self
     }
 }

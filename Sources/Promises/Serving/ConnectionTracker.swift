@@ -138,15 +138,15 @@ struct RunningConnections {
 // One core a connection, and not a chain of operators: it is there for as long as the connection.
 
 /// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done
-/// its place is free. Fits into the core that waits for it; does not ask for the value, and so need not know its type.
+/// its place is free. Fits into the core that waits for it.
 private struct Served: Operation {
-    typealias Input = Void
+    typealias Input = Never
     typealias Output = Void
     let branch: ConnectionTracker
     let place: Int
     let keeper: AnyObject
 
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         if let connection = branch.running[place]?.connection {
             _ = connection.close().core.derive(ReleaseSlot(branch: branch, place: place, keeper: keeper))
             if connection.lifecycle.hasDescriptor { branch.didBeginLingering(place, keeper) }
@@ -157,12 +157,12 @@ private struct Served: Operation {
 
 /// The same with somebody to tell of an error, in a block of its own.
 private struct ServedAndReported: Operation {
-    typealias Input = Void
+    typealias Input = Never
     typealias Output = Void
     let served: Served
     let onError: (any Error, Connection) -> Void
 
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         if !source.isFulfilled { report(source.error) }
         served.run(source, core)
     }
@@ -176,13 +176,13 @@ private struct ServedAndReported: Operation {
 
 /// The descriptor of a connection that was served is closed.
 private struct ReleaseSlot: Operation {
-    typealias Input = Void
+    typealias Input = Never
     typealias Output = Void
     let branch: ConnectionTracker
     let place: Int
     let keeper: AnyObject
 
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         branch.connectionDidClose(place, keeper)
         core.finish(())
     }

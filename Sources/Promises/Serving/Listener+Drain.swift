@@ -162,9 +162,9 @@ private final class AnswerUnderWay {
 
 /// An answer has been given, or will never be: in the latter case this is let go without being run.
 private struct AnswerEnds: Operation {
-    typealias Input = Void
+    typealias Input = Never
     typealias Output = Void
     let answer: AnswerUnderWay
 
-    func run(_ source: Source<Void>, _ core: PromiseCore) { core.finish(()) }
+    func run(_ source: AnySource, _ core: PromiseCore) { core.finish(()) }
 }

@@ -117,11 +117,11 @@ final class ChunkLoop {
 /// What the result of `forEachChunk` does when the promise that the body has returned is settled. While it waits for
 /// input it is in the core all the same, and does not run.
 struct ChunkStep: Operation {
-    typealias Input = Void
+    typealias Input = Never
     typealias Output = Void
     let chunks: ChunkLoop
 
-    func run(_ source: Source<Void>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         guard source.isFulfilled else {
             chunks.end()
             return core.finish(rejectedAs: source.reference)

@@ -20,10 +20,10 @@ enum Tracing {
         _ type: () -> Any.Type
     ) {
         let origin = CallSite(file, line)
-        if isOn { TraceRegistry.add(core, after: source, operation, origin, type()) }
+        if isOn { core.record(after: source, operation, origin, type()) }
         // A dispatched operator has its handler elsewhere, and an externally settled promise needs no loop.
-        guard core.loop == EventLoop.addressOfThisThread, !(core is DispatchedResult) else { return }
-        if source == nil && (core.role.contains(.externallySettled) || core.settled != nil) { return }
+        guard core.loop == EventLoop.addressOfThisThread, !core.role.contains(.externallySettled) else { return }
+        if source == nil && core.settled != nil { return }
         // A property does not know its call site, but the promise on which it was read may know its own.
         let place = origin.isKnown ? origin : source?.creationSite ?? origin
         if EventLoop.ofCurrentThread.note(core, place) {
@@ -32,26 +32,10 @@ enum Tracing {
     }
 
     @usableFromInline @inline(never)
-    static func adopt(_ core: PromiseCore, _ inner: PromiseCore) { TraceRegistry.adopt(core, inner) }
+    static func adopt(_ core: PromiseCore, _ inner: PromiseCore) { core.recordAdoption(of: inner) }
 }
 
 extension PromiseCore {
-    /// Makes a core that waits for this one.
-    @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
-        let child = PromiseCore(operation)
-        attach(child)
-        return child
-    }
-
-    /// Makes a core with a role that waits for this one.
-    @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> PromiseCore {
-        let child = PromiseCore(operation, role: role)
-        attach(child)
-        return child
-    }
-
     /// Records that `operation` made this core out of `source`, as a promise of type `type`.
     @inlinable @inline(__always)
     func traced<Kind>(

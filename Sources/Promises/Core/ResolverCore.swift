@@ -1,0 +1,45 @@
+import Reactor
+import Synchronization
+
+/// A promise that was made by hand, and knows where. Any thread may ask it at any time.
+@usableFromInline
+final class ResolverCore: PromiseCore, @unchecked Sendable {
+    private let place: CallSite
+    /// It was cancelled, and not only rejected with an error that says so. Before it settles, of who has claimed it.
+    @exclusivity(unchecked) final var isCancelled = false
+
+    override func cancelProducer() -> Bool {
+        guard claim() else { return false }
+        isCancelled = true
+        return true
+    }
+
+    @usableFromInline override var creationSite: CallSite? { place }
+
+    @usableFromInline
+    init(_ place: CallSite, code: @escaping (PromiseCore, Phase) -> Void) {
+        self.place = place
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled, code: code)
+    }
+
+    @inlinable @inline(__always)
+    convenience init<Value>(root type: Value.Type, _ file: StaticString, _ line: UInt) {
+        self.init(CallSite(file, line)) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
+    }
+}
+
+/// Calls the body if the promise was cancelled; see `Resolver.onCancel`.
+struct OnCancel: Operation {
+    typealias Input = Never
+    typealias Output = Void
+    let body: () -> Void
+    // It is not counted among the handlers that wait, which keep the loop object for who settles the promise.
+    private let loop = EventLoop.ofCurrentThread
+
+    init(_ body: @escaping () -> Void) { self.body = body }
+
+    func run(_ source: AnySource, _ core: PromiseCore) {
+        if (source.core as? ResolverCore)?.isCancelled == true { body() }
+        core.finish(())
+    }
+}

@@ -1,0 +1,50 @@
+/// A promise's core as its record knows it: an address without a reference, and a function that inspects the core there.
+/// So this folder does not depend on the core, and the core can depend on this folder.
+struct TracedCore {
+    let address: UnsafeMutableRawPointer
+    /// The progress of the core at an address. The core is alive, but may be in its `deinit`, and so is not retained.
+    let progress: (UnsafeMutableRawPointer) -> Progress
+
+    enum Progress {
+        case pending
+        case settled
+        /// Linked to the core at this address.
+        case linked(to: UnsafeMutableRawPointer)
+    }
+}
+
+/// Remembers which cores are pending during a search of many. A chain of links, each of which leads to the next, is
+/// then followed once, and not again from each of its cores.
+///
+/// The cores in question have records, and their links own the cores that they lead to. Under the lock of
+/// `TraceRegistry` none of them is deallocated, so no address stands for two cores.
+struct Roots {
+    private var known: [UnsafeMutableRawPointer: Bool] = [:]
+    /// The number of cores visited, for tests.
+    private(set) var visited = 0
+
+    mutating func isPending(_ core: TracedCore) -> Bool {
+        var path: [UnsafeMutableRawPointer] = []
+        var address = core.address
+        var isPending = true
+        while true {
+            if !known.isEmpty, let answer = known[address] {
+                isPending = answer
+                break
+            }
+            visited += 1
+            let progress = core.progress(address)
+            if case .linked(let next) = progress {
+                path.append(address)
+                address = next
+                continue
+            }
+            if case .settled = progress { isPending = false }
+            // Most cores have no links, and are tested once.
+            if !path.isEmpty { known[address] = isPending }
+            break
+        }
+        for address in path { known[address] = isPending }
+        return isPending
+    }
+}
