@@ -60,6 +60,56 @@ public func race<T>(
     return Guarantee(result.traced(root: "race", Guarantee<T>.self, file, line))
 }
 
+/// Settles as the first of `thenables` that is fulfilled, and cancels the others, except those that another handler
+/// waits for.
+///
+/// ```swift
+/// race(fulfilled: mirrors.map { fetch($0) })
+/// ```
+///
+/// If all of them are rejected, the result is rejected with `PromiseError.noWinner`, which has their errors in the
+/// order of the list. If all errors mean "cancelled", the result is rejected with `PromiseError.cancelled`. An empty
+/// list is rejected with `PromiseError.badInput`.
+///
+/// Cancelling the result cancels the thenables that no other handler waits for.
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+@inlinable
+public func race<Each: Thenable>(
+    fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Each.T> {
+    guard !thenables.isEmpty else {
+        let core = PromiseCore(error: PromiseError.badInput("race(fulfilled:) of an empty list"), origin: nil)
+        return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
+    }
+    let result = FanInCore(racing: Each.T.self, .firstFulfilled, thenables.count).wait(for: thenables)
+    return Promise(result.traced(root: "race", Promise<Each.T>.self, file, line))
+}
+
+/// Settles as the first of `thenables` that is fulfilled; see the form with an array.
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+@inlinable
+public func race<Each: Thenable>(
+    fulfilled thenables: Each..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Each.T> { race(fulfilled: thenables, file: file, line: line) }
+
+/// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
+/// array of one type.
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+@inlinable
+@_disfavoredOverload
+public func race<T>(
+    fulfilled thenables: [any Thenable<T>], file: StaticString = #fileID, line: UInt = #line
+) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
+
+/// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
+/// array of one type.
+@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+@inlinable
+@_disfavoredOverload
+public func race<T>(
+    fulfilled thenables: any Thenable<T>..., file: StaticString = #fileID, line: UInt = #line
+) -> Promise<T> { race(fulfilled: promises(of: thenables), file: file, line: line) }
+
 extension FanInCore {
     @inlinable
     convenience init<Value>(racing type: Value.Type, _ rule: Rule, _ count: Int) {

@@ -1,0 +1,49 @@
+extension Thenable {
+    /// Calls `body` with the outcome, a value or an error, and passes it on. `body` also sees a cancellation of the
+    /// chain.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    public func tap(
+        _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> { tap("tap", body, file, line) }
+
+    /// The common part of `tap` and `ensure`.
+    @inlinable @inline(__always)
+    func tap(
+        _ operation: StaticString, _ body: @escaping (Result<T, any Error>) -> Void, _ file: StaticString, _ line: UInt
+    ) -> Promise<T> {
+        let source = asPromise().core
+        return Promise(
+            source.derive(Tap(body), role: .runsWhenCancelled).traced(
+                operation, after: source, Promise<T>.self, file, line))
+    }
+}
+
+extension Guarantee {
+    /// Calls `body` with the outcome and passes it on, as `Promise.tap`. The outcome is a failure only if the guarantee
+    /// was abandoned.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    @discardableResult
+    public func tap(
+        _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        Guarantee(
+            core.derive(Tap(body), role: .runsWhenCancelled).traced("tap", after: core, Guarantee<T>.self, file, line))
+    }
+}
+
+@usableFromInline
+struct Tap<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: (Result<T, any Error>) -> Void
+
+    @inlinable init(_ body: @escaping (Result<T, any Error>) -> Void) { self.body = body }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: PromiseCore) {
+        body(source.result)
+        core.finish(as: source)
+    }
+}
