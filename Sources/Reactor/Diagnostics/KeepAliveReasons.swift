@@ -10,8 +10,8 @@ extension EventLoop {
     public var keepAliveReasons: Reasons {
         assertOwner()
         return Reasons(
-            readyJobs: ready.count + mailbox.count, undeliveredEvents: poller.undeliveredCount,
-            timers: timers.referenced, unreferencedTimers: timers.count - timers.referenced,
+            readyJobs: queues.ready.count + shared.waker.mailbox.count, undeliveredEvents: poller.undeliveredCount,
+            timers: timers.heap.referenced, unreferencedTimers: timers.heap.count - timers.heap.referenced,
             nearestTimer: nextDeadline.map { now.duration(to: $0) },
             descriptors: poller.watched().map {
                 .init(number: $0.fd, interest: $0.interest, isReferenced: $0.isReferenced, user: $0.handler.label)
@@ -19,8 +19,8 @@ extension EventLoop {
             signals: signals.handlers.map {
                 .init(number: $0.signal, isReferenced: $0.isReferenced, origin: $0.origin)
             },
-            holds: holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
-            externalWork: externalWork.count)
+            holds: keepAlive.holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
+            externalWork: shared.work.externalWork.count)
     }
 
     /// The reasons that keep a loop alive; see `keepAliveReasons`. Unreferenced watches and timers are included, and

@@ -94,33 +94,50 @@ extension EventLoop {
     /// While it is set every handler costs a reading of the clock, about 25 ns, and what is enqueued, submitted or
     /// scheduled remembers the line of the call.
     public var slowHandlerThreshold: Duration? {
-        get { profiler.threshold == .max ? nil : .nanoseconds(profiler.threshold) }
+        get { meter.handlers.threshold == .max ? nil : .nanoseconds(meter.handlers.threshold) }
         set {
             assertOwner()
-            profiler.threshold = newValue.map { min($0.clampedNanoseconds, .max - 1) } ?? .max
+            meter.handlers.threshold = newValue.map { min($0.clampedNanoseconds, .max - 1) } ?? .max
             timingHasChanged()
         }
     }
 
-    func timingHasChanged() {
-        let isOn = measuresHandlers || profiler.threshold != .max
-        // The handler that switches it on is not measured.
-        if isOn && !isTiming { profiler.started = HandlerProfiler.unknown }
-        isTiming = isOn
-        keepsOrigins.store(isOn, ordering: .relaxed)
+    /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
+    /// `Metrics.timeWaiting`. One reading of the clock a handler, about 25 ns, and two a wait; off by default.
+    public var measuresHandlers: Bool {
+        get { meter.measuresHandlers }
+        set {
+            meter.measuresHandlers = newValue
+            timingHasChanged()
+        }
+    }
+
+    /// Whether to take the time of every wait, for `Metrics.timeWaiting`, and of every turn, for `Metrics.longestTurn`.
+    /// Three readings of the clock a turn, about 75 ns, however much happens in it; off by default.
+    public var measuresTurns: Bool {
+        get { meter.measuresTurns }
+        set { meter.measuresTurns = newValue }
+    }
+
+    /// See `LoopMeter.nodesVisited`.
+    package var nodesVisited: Int { meter.nodesVisited }
+
+    private func timingHasChanged() {
+        meter.update()
+        shared.keepsOrigins.store(meter.isTiming, ordering: .relaxed)
     }
 
     /// What is called from now on begins now.
-    func beginTiming() { profiler.started = clock.now.nanoseconds }
+    func beginTiming() { meter.handlers.started = clock.now.nanoseconds }
 
     /// A closure as a job, which knows where it comes from if anybody wants to know.
     func job(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Job {
-        isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
+        meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
     }
 
     @inline(never)
     func runTimed(_ job: Unmanaged<Job>) {
-        if profiler.started == HandlerProfiler.unknown { beginTiming() }
+        if meter.handlers.started == HandlerProfiler.unknown { beginTiming() }
         let identity = job._withUnsafeGuaranteedRef {
             HandlerInfo(kind: $0.kind, origin: $0.startedAt, subject: $0.subject)
         }
@@ -130,8 +147,8 @@ extension EventLoop {
 
     func handlerHasEnded(_ identity: HandlerInfo) {
         // It may have been switched off meanwhile.
-        guard isTiming && profiler.started != HandlerProfiler.unknown else { return }
-        guard let slow = profiler.note(identity, endedAt: clock.now.nanoseconds) else { return }
+        guard meter.isTiming && meter.handlers.started != HandlerProfiler.unknown else { return }
+        guard let slow = meter.handlers.note(identity, endedAt: clock.now.nanoseconds) else { return }
         LoopEvent.send(.slowHandler(slow, subject: identity.subject))
         // The report is nobody's time.
         beginTiming()
@@ -142,8 +159,8 @@ extension EventLoop {
         _ kind: HandlerKind, _ origin: @autoclosure () -> CallSite?,
         _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, _ body: () -> Void
     ) {
-        guard isTiming else { return body() }
-        if profiler.started == HandlerProfiler.unknown { beginTiming() }
+        guard meter.isTiming else { return body() }
+        if meter.handlers.started == HandlerProfiler.unknown { beginTiming() }
         let identity = HandlerInfo(kind: kind, origin: origin(), subject: subject())
         body()
         handlerHasEnded(identity)

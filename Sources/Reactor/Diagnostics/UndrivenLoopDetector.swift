@@ -118,7 +118,7 @@ extension EventLoop {
     /// How many handlers and jobs would be left undelivered if the loop ended now.
     package var undeliveredCount: Int {
         takeMail()
-        return waitingHandlers + ready.countOfReported
+        return waitingHandlers + queues.ready.countOfReported
     }
 }
 

@@ -7,31 +7,33 @@ extension EventLoop {
     /// Ends the loop. Ready and waiting jobs are released without being run, and reported. Descriptors are closed, and
     /// the mailbox refuses further jobs.
     func close() {
-        hasEnded = true
-        if isParked { unpark() }
-        mailbox.close(into: &ready)
+        lifecycle.hasEnded = true
+        if waker.isParked { unpark() }
+        shared.waker.mailbox.close(into: &queues.ready)
         let undrivenPlaces = undrivenPlaces
         let undelivered = letGoOfEverything() + waitingHandlers
-        recycledWaiter.take()?.release()
+        queues.recycledWaiter.take()?.release()
         endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
-        let door = door.take()
-        door?.ended.open()
+        let remote = lifecycle.remote.take()
+        remote?.ended.open()
         // A listener of `ended` may have settled a promise that a handler of this loop waited for. That handler has
         // been counted already.
         _ = letGoOfEverything()
-        hasReleasedAll = true
+        lifecycle.hasReleasedAll = true
         awaitOwedWakes()
-        if timerDescriptor >= 0 { kernel.close(timerDescriptor) }
+        if timers.descriptor >= 0 { kernel.close(timers.descriptor) }
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
         // this thread.
-        defer { isOver.open() }
+        defer { shared.lifecycle.isOver.open() }
         guard waitingHandlers > 0 else { return }
         // Handlers still wait for promises that outlive the loop, and refer to this object by its address. The mailbox
         // may have refused some of these handlers already, which has taken the count below zero.
         let kept = Unmanaged.passRetained(self)
-        if outstandingHandlers.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 { kept.release() }
+        if shared.work.outstandingHandlers.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 {
+            kept.release()
+        }
     }
 
     /// Releases everything that is ready or waits, without running it.
@@ -40,19 +42,19 @@ extension EventLoop {
         var undelivered = 0
         // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
         while true {
-            while let job = ready.popFirst() {
+            while let job = queues.ready.popFirst() {
                 job._withUnsafeGuaranteedRef {
                     if $0.isReportedUndelivered { undelivered += 1 }
                     $0.discardAndRelease()
                 }
             }
-            let jobs = timers.removeAll()
+            let jobs = timers.heap.removeAll()
             let handlers = poller.removeAllHandlers()
             for job in jobs { Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
             for handler in handlers { handler.loopWillEnd() }
             closeSignals()
             let removed = hooks.removeAll()
-            if jobs.isEmpty && handlers.isEmpty && ready.isEmpty && timers.isEmpty && poller.waiting == 0
+            if jobs.isEmpty && handlers.isEmpty && queues.ready.isEmpty && timers.heap.isEmpty && poller.waiting == 0
                 && removed.isEmpty
             {
                 return undelivered
@@ -63,16 +65,16 @@ extension EventLoop {
     /// Waits for the writes of other threads to the eventfd. A thread that found the mailbox parked writes the eventfd
     /// a moment later; by then the number must not belong to another descriptor.
     private func awaitOwedWakes() {
-        let fd = wakeDescriptor.load(ordering: .relaxed)
+        let fd = shared.waker.descriptor.load(ordering: .relaxed)
         guard fd >= 0 else { return }
         // A forked child does not have that thread, and the count in the eventfd is for the parent to read.
-        while wakesOwed > 0 && !isForked {
+        while waker.wakesOwed > 0 && !isForked {
             var seen: UInt64 = 0
             guard kernel.eventRead(fd, &seen) > 0 else {
                 sched_yield()
                 continue
             }
-            wakesOwed -= min(seen, wakesOwed)
+            waker.wakesOwed -= min(seen, waker.wakesOwed)
         }
         kernel.close(fd)
     }
@@ -80,7 +82,7 @@ extension EventLoop {
     /// Any thread: counts the end of one handler that still waited when the loop ended. The last one releases the loop
     /// object.
     package func outstandingHandlerDidEnd() {
-        if outstandingHandlers.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+        if shared.work.outstandingHandlers.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
             Unmanaged.passUnretained(self).release()
         }
     }

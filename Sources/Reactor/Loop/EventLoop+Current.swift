@@ -38,7 +38,7 @@ extension EventLoop {
         ForkDetector.watch()
         var outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
-        loop.owner = pthread_self()
+        loop.shared.lifecycle.setOwner()
         noteHandlersIfNeeded()
         defer {
             outer = loop.nameHeir(outer)
@@ -72,7 +72,7 @@ extension EventLoop {
     /// Adds to `nodesVisited` if the calling thread has a loop.
     package static func nodesWereVisited(_ count: Int) {
         guard let loop = clinux_get_current_loop() else { return }
-        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.nodesVisited &+= count }
+        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.meter.nodesVisited &+= count }
     }
 
     /// Whether this thread's loop is ending, possibly together with the thread.
@@ -95,13 +95,13 @@ extension EventLoop {
     /// Makes this loop the current loop of the calling thread, which must have none yet.
     func installOnThisThread(endsWithIt: Bool = true) {
         ForkDetector.watch()
-        owner = pthread_self()
+        shared.lifecycle.setOwner()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         // The end of the thread closes the loop and releases this reference.
         if endsWithIt { pthread_setspecific(Self.endOfThread, Unmanaged.passRetained(self).toOpaque()) }
     }
 
-    static func owns(_ loop: EventLoop) -> Bool { pthread_equal(loop.owner, pthread_self()) != 0 }
+    static func owns(_ loop: EventLoop) -> Bool { loop.shared.lifecycle.isOwnedByThisThread }
 
     private static let endOfThread: pthread_key_t = {
         var key = pthread_key_t()

@@ -12,7 +12,7 @@ extension EventLoop {
     /// - Returns: the surrounding loop. If there was none and handlers wait, it is created here.
     func nameHeir(_ outer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         // An heir that ends passes its duty on to its own surrounding loop.
-        guard waitingHandlers > 0 || isHeir else { return outer }
+        guard waitingHandlers > 0 || lifecycle.isHeir else { return outer }
         var outer = outer
         if outer == nil {
             clinux_set_current_loop(nil)
@@ -21,10 +21,10 @@ extension EventLoop {
         }
         guard let outer else { return nil }
         let remote = Unmanaged<EventLoop>.fromOpaque(outer)._withUnsafeGuaranteedRef { loop in
-            loop.isHeir = true
+            loop.lifecycle.isHeir = true
             return loop.remote
         }
-        _ = heir.storeIfNil(remote)
+        _ = shared.work.heir.storeIfNil(remote)
         return outer
     }
 
@@ -34,18 +34,18 @@ extension EventLoop {
         if isOwnedByThisThread { return false }
         // The refusal was a relaxed load of a word that the loop stored (releasing) after it had named its heir.
         atomicMemoryFence(ordering: .acquiring)
-        return heir.load() != nil
+        return shared.work.heir.load() != nil
     }
 
     /// Any thread: releases `object` on this loop's thread, by the first surrounding loop that has not ended. If there
     /// is none, releases it on the calling thread.
     package func releaseOnOwnThread(_ object: consuming AnyObject) {
         let job = Unmanaged<Job>.passRetained(ReleaseJob(object))
-        var next = heir.load()
+        var next = shared.work.heir.load()
         while let heir = next {
             if heir.loop.post(job) { return }
             atomicMemoryFence(ordering: .acquiring)
-            next = heir.loop.heir.load()
+            next = heir.loop.shared.work.heir.load()
         }
         job.release()
     }

@@ -47,34 +47,22 @@ extension EventLoop {
         assertOwner()
         // In a forked child the registration belongs to the parent and must stay.
         poller.forget(fd, isForked ? nil : kernel)
-        if retryTimer != nil || !futile.isEmpty { forgetTrouble(of: fd) }
+        if registrations.retryTimer != nil || !registrations.futile.isEmpty { forgetTrouble(of: fd) }
     }
 
     func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
 
-    var isForked: Bool { forkGeneration != ForkDetector.generation }
+    var isForked: Bool { shared.lifecycle.isForked }
 
     /// A buffer of 64 KiB for all reads. The bytes that were read are copied out of it, so that an idle connection
     /// holds no buffer. Valid until the next read on this loop.
-    package var scratch: UnsafeMutableRawBufferPointer {
-        if let buffer { return buffer }
-        let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 64)
-        buffer = fresh
-        return fresh
-    }
+    package var scratch: UnsafeMutableRawBufferPointer { scratchBuffer.get() }
 
     /// The scratch buffer, to be lent to user code. Nothing else reads into it until `giveBack`.
-    package func borrowScratch() -> UnsafeMutableRawBufferPointer {
-        let borrowed = scratch
-        buffer = nil
-        return borrowed
-    }
+    package func borrowScratch() -> UnsafeMutableRawBufferPointer { scratchBuffer.lend() }
 
-    package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) {
-        // That code may have turned the loop, which has then allocated another buffer.
-        if buffer == nil { buffer = borrowed } else { borrowed.deallocate() }
-    }
+    package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { scratchBuffer.giveBack(borrowed) }
 
     /// A number that differs from one turn to the next.
-    package var turnNumber: Int { counters.turns }
+    package var turnNumber: Int { meter.counters.turns }
 }

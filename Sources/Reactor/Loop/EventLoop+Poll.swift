@@ -15,18 +15,18 @@ extension EventLoop {
     public var fileDescriptor: CInt {
         get throws(SystemError) {
             if !hasWaker { try openWaker() }
-            isCarried = true
+            waker.isCarried = true
             return poller.descriptor
         }
     }
 
     /// Whether jobs or events are ready, so that another turn would not wait.
-    public var isReady: Bool { !ready.isEmpty || !mailbox.isEmpty || poller.hasUndelivered }
+    public var isReady: Bool { !queues.ready.isEmpty || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
     /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
     @inline(__always)
     func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        let isFastPath = !measuresTurns && !measuresHandlers && hooks.isEmpty && !clock.isVirtual
+        let isFastPath = !meter.measuresTurns && !meter.measuresHandlers && hooks.isEmpty && !clock.isVirtual
         if isFastPath {
             _ = try pollKernel(mayBlock: mayBlock, limit)
         } else {
@@ -36,20 +36,21 @@ extension EventLoop {
 
     @inline(never)
     private func pollSlowPath(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        let began = mayBlock && (measuresTurns || measuresHandlers) ? now.nanoseconds : nil
+        let began = mayBlock && (meter.measuresTurns || meter.measuresHandlers) ? now.nanoseconds : nil
         let hasWaited: Bool
         if case .virtual(let virtual) = clock {
             hasWaited = try pollVirtually(virtual, mayBlock: mayBlock, limit)
         } else {
-            let callsHooks = mayBlock && !hooks.before.isEmpty && !isDue(nextMoment(limit)) && mailbox.isEmpty
+            let callsHooks =
+                mayBlock && !hooks.before.isEmpty && !isDue(nextMoment(limit)) && shared.waker.mailbox.isEmpty
             hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
         }
-        if hasWaited, let began { counters.nanosecondsWaiting += now.nanoseconds - began }
+        if hasWaited, let began { meter.counters.nanosecondsWaiting += now.nanoseconds - began }
         if hasWaited && !hooks.after.isEmpty { callHooksAfterWaiting() }
     }
 
     func noteTurn(since began: Int64) {
-        counters.nanosecondsOfLongestTurn = max(counters.nanosecondsOfLongestTurn, now.nanoseconds - began)
+        meter.counters.nanosecondsOfLongestTurn = max(meter.counters.nanosecondsOfLongestTurn, now.nanoseconds - began)
     }
 
     /// Returns whether it has waited.
@@ -63,7 +64,7 @@ extension EventLoop {
             return false
         }
         if !hasWaker { try openWaker() }
-        let isArmed = isDue || deadline == .max || deadline >= armedDeadline ? true : try arm(deadline)
+        let isArmed = isDue || deadline == .max || deadline >= timers.armedDeadline ? true : try arm(deadline)
         guard blocking else {
             try wait(0)
             return false
@@ -75,7 +76,7 @@ extension EventLoop {
     }
 
     /// The latest moment at which a wait must end; `.max` for never.
-    private func nextMoment(_ limit: Int64) -> Int64 { min(timers.nextDeadline ?? .max, limit) }
+    private func nextMoment(_ limit: Int64) -> Int64 { min(timers.heap.nextDeadline ?? .max, limit) }
 
     private func isDue(_ deadline: Int64) -> Bool { deadline != .max && deadline <= now.nanoseconds }
 
@@ -86,13 +87,13 @@ extension EventLoop {
         // The poll was interrupted, so it is not known what has arrived. Polling again takes no virtual time.
         if poller.wasInterrupted { return false }
         // Before the mailbox, as in `isAlive`.
-        var awaitsExternalWork = externalWork.isBusy
-        guard mayBlock && !poller.hasUndelivered && mailbox.isEmpty else { return false }
+        var awaitsExternalWork = shared.work.externalWork.isBusy
+        guard mayBlock && !poller.hasUndelivered && shared.waker.mailbox.isEmpty else { return false }
         if !hooks.before.isEmpty && !isDue(nextMoment(limit)) {
             guard callHooksBeforeWaiting() else { return false }
             // A hook may have dispatched a job to a pool.
-            awaitsExternalWork = externalWork.isBusy
-            guard mailbox.isEmpty else { return false }
+            awaitsExternalWork = shared.work.externalWork.isBusy
+            guard shared.waker.mailbox.isEmpty else { return false }
         }
         let deadline = nextMoment(limit)
         if deadline != .max && (!awaitsExternalWork || deadline <= virtual.now.nanoseconds) {
@@ -103,12 +104,12 @@ extension EventLoop {
         if !hasWaker { try openWaker() }
         guard park() else { return false }
         defer { unpark() }
-        try wait(realLimit)
+        try wait(timers.realLimit)
         return true
     }
 
     func wait(_ milliseconds: CInt) throws(SystemError) {
-        counters.events += try poller.wait(milliseconds, kernel)
+        meter.counters.events += try poller.wait(milliseconds, kernel)
     }
 
     /// Rounded up: a wait that ends before the deadline would be followed by another wait, and another.
@@ -119,30 +120,25 @@ extension EventLoop {
     /// After a turn, for a loop that embeds this one: makes the descriptor readable for mail and for the next timer.
     func prepareForEmbedding() throws(SystemError) {
         _ = park()
-        guard case .monotonic = clock, let deadline = timers.nextDeadline, deadline < armedDeadline else { return }
+        guard case .monotonic = clock, let deadline = timers.heap.nextDeadline, deadline < timers.armedDeadline else {
+            return
+        }
         _ = try arm(deadline)
     }
 
     /// Returns false if there is mail. A nested turn may have left the mailbox parked.
-    private func park() -> Bool {
-        if isParked { return mailbox.isEmpty }
-        isParked = mailbox.park()
-        return isParked
-    }
+    private func park() -> Bool { waker.park(shared.waker) }
 
     func unpark() {
-        isParked = false
-        guard !mailbox.unpark() else { return }
-        wakesOwed += 1
-        counters.wakeups += 1
+        if waker.unpark(shared.waker) { meter.counters.wakeups += 1 }
     }
 
     func deliverEvents() {
-        if isTiming && poller.hasUndelivered { beginTiming() }
+        if meter.isTiming && poller.hasUndelivered { beginTiming() }
         while let delivery = poller.next(kernel) {
             switch delivery {
             case .handler(let handler, let ready):
-                if isTiming {
+                if meter.isTiming {
                     call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
                 } else {
                     handler.descriptorIsReady(ready)
@@ -153,9 +149,9 @@ extension EventLoop {
                 call(.signal, handler.origin) { handler.body() }
             // The event has only ended the wait, unless the poller returns it to report a stray.
             case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
-            case .loop(.timer): armedDeadline = .max
+            case .loop(.timer): timers.armedDeadline = .max
             case .loop(.mainActor):
-                if isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
+                if meter.isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
             }
         }
     }
@@ -167,7 +163,7 @@ extension EventLoop {
         try poller.open(kernel)
     }
 
-    var hasWaker: Bool { wakeDescriptor.load(ordering: .relaxed) >= 0 }
+    var hasWaker: Bool { shared.waker.isOpen }
 
     func openWaker() throws(SystemError) {
         try openPoller()
@@ -178,7 +174,7 @@ extension EventLoop {
             kernel.close(fd)
             throw error
         }
-        wakeDescriptor.store(fd, ordering: .releasing)
+        shared.waker.descriptor.store(fd, ordering: .releasing)
         _ = try openTimer()
     }
 
@@ -186,14 +182,14 @@ extension EventLoop {
     /// would otherwise open it with the first descriptor that becomes free again, which a waiting client needs. Returns
     /// false if no descriptor can be had.
     private func openTimer() throws(SystemError) -> Bool {
-        if timerDescriptor >= 0 { return true }
+        if timers.descriptor >= 0 { return true }
         do throws(SystemError) {
             let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
             do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
                 kernel.close(fd)
                 throw error
             }
-            timerDescriptor = fd
+            timers.descriptor = fd
             return true
         } catch {
             if error.isShortage { return false }
@@ -211,11 +207,11 @@ extension EventLoop {
         // Zero would disarm the timerfd.
         let moment = max(deadline, 1)
         let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
-        do throws(SystemError) { _ = try kernel.timerSet(timerDescriptor, time).orThrow(.timerSet) } catch {
+        do throws(SystemError) { _ = try kernel.timerSet(timers.descriptor, time).orThrow(.timerSet) } catch {
             if error.isShortage { return false }
             throw error
         }
-        armedDeadline = deadline
+        timers.armedDeadline = deadline
         return true
     }
 }

@@ -23,13 +23,13 @@ extension EventLoop {
     package func enqueue(_ job: Job) {
         assertOwner()
         if isClosed { return discard(.passRetained(job)) }
-        ready.append(.passRetained(job))
+        queues.ready.append(.passRetained(job))
     }
 
     /// Runs ready jobs, at most a budget of them. Returns whether there were any.
     @inline(__always)
     func drain() -> Bool {
-        guard !ready.isEmpty else { return false }
+        guard !queues.ready.isEmpty else { return false }
         drainReady()
         return true
     }
@@ -37,19 +37,19 @@ extension EventLoop {
     @inline(never)
     private func drainReady() {
         var left = Self.jobBudget
-        if isTiming { beginTiming() }
+        if meter.isTiming { beginTiming() }
         var deadline = Int64.max
         var areLong = false
         // If the jobs of the last batch were long, the time is measured from the first job on; otherwise the clock is
         // read less and less often.
         var nextLook = left - Self.firstLook
-        if hasLongJobs {
+        if queues.hasLongJobs {
             deadline = clock.now.nanoseconds &+ Self.timeBudget
             nextLook = left - 1
         }
-        while left > 0, let job = ready.popFirst() {
+        while left > 0, let job = queues.ready.popFirst() {
             left -= 1
-            if isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+            if meter.isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
             guard left <= nextLook else { continue }
             let done = Self.jobBudget - left
             let now = clock.now.nanoseconds
@@ -58,10 +58,10 @@ extension EventLoop {
                 areLong = done < Self.longestStretch
                 break
             }
-            nextLook = left - (hasLongJobs && done < Self.longestStretch ? 1 : min(done, Self.longestStretch))
+            nextLook = left - (queues.hasLongJobs && done < Self.longestStretch ? 1 : min(done, Self.longestStretch))
         }
-        if hasLongJobs != areLong { hasLongJobs = areLong }
-        counters.jobs += Self.jobBudget - left
+        if queues.hasLongJobs != areLong { queues.hasLongJobs = areLong }
+        meter.counters.jobs += Self.jobBudget - left
     }
 
     /// The first part of a turn only: runs ready jobs, within the budget of a turn.
@@ -71,7 +71,7 @@ extension EventLoop {
     }
 
     func runThoseReady() {
-        if inlineJobs.isRunning || discardedJobs.isRunning { runThoseInterrupted() }
+        if queues.inline.isRunning || queues.discarded.isRunning { runThoseInterrupted() }
         takeMail()
         _ = drain()
     }
@@ -80,25 +80,20 @@ extension EventLoop {
     /// must not wait for its return.
     @inline(never)
     private func runThoseInterrupted() {
-        if inlineJobs.isRunning {
+        if queues.inline.isRunning {
             completeInterrupted()
             runInlineJobs()
-            inlineJobs.resume()
+            queues.inline.resume()
         }
         // The turn may be long, so jobs to be discarded do not wait for the `deinit` to return.
         discardWaitingJobs()
     }
 
-    /// Whether anything that is not ready waits on this loop.
-    var hasWaiters: Bool {
-        waitingHandlers > 0 || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty
-    }
-
-    // MARK: Promise handlers, for the layer above
+    // MARK: Inline jobs, for the layer above
 
     /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
     package func runInline(_ job: Unmanaged<Job>) {
-        if inlineJobs.begin(job) { runInlineJobs() }
+        if queues.inline.begin(job) { runInlineJobs() }
     }
 
     /// Runs `job` as `runInline(_:)` does, on behalf of a caller that has an operation under way. If the job runs at
@@ -107,11 +102,11 @@ extension EventLoop {
     package func runInline(
         _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: Completion
     ) {
-        guard inlineJobs.begin(job) else { return }
-        let outer = interrupted
-        interrupted = Interrupted(context: context, complete: complete)
+        guard queues.inline.begin(job) else { return }
+        let outer = queues.interrupted
+        queues.interrupted = JobQueues.Interrupted(context: context, complete: complete)
         runInlineJobs()
-        interrupted = outer
+        queues.interrupted = outer
     }
 
     /// A C function, so that a loop can keep it without counting references.
@@ -119,7 +114,7 @@ extension EventLoop {
 
     /// Called before a turn inside an inline job. Inline jobs that `complete` makes wait for `runInlineJobs`.
     func completeInterrupted() {
-        guard let interrupted = interrupted.take() else { return }
+        guard let interrupted = queues.interrupted.take() else { return }
         interrupted.complete(interrupted.context)
     }
 
@@ -127,7 +122,7 @@ extension EventLoop {
     @discardableResult
     func runInlineJobs() -> Bool {
         var hasRun = false
-        while let job = inlineJobs.popFirst() {
+        while let job = queues.inline.popFirst() {
             job._withUnsafeGuaranteedRef { $0.runAndRelease() }
             hasRun = true
         }
@@ -137,52 +132,46 @@ extension EventLoop {
     /// Discards `job`, which a loop that has ended has refused: at once, or after the job that is being discarded.
     /// Discards are not nested, since a released job may release the next one.
     package func discard(_ job: Unmanaged<Job>) {
-        if discardedJobs.begin(job) { discardWaitingJobs() }
+        if queues.discarded.begin(job) { discardWaitingJobs() }
     }
 
     private func discardWaitingJobs() {
-        while let job = discardedJobs.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
+        while let job = queues.discarded.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
 
     /// Calls `body`, which releases an object of the user's, and then discards the jobs that its `deinit`s have handed
     /// to `discard`. No job is therefore discarded inside another. Must not be nested; see `isDiscarding`.
     package func discarding(_ body: () -> Void) {
-        discardedJobs.resume()
+        queues.discarded.resume()
         body()
         discardWaitingJobs()
     }
 
     /// Whether a discard is under way.
-    package var isDiscarding: Bool { discardedJobs.isRunning }
+    package var isDiscarding: Bool { queues.discarded.isRunning }
 
     /// Keeps a job that is in no queue, with the caller's reference, for reuse by the Promises module. The loop
     /// releases it when it ends.
     package func keepRecycledWaiter(_ job: Unmanaged<Job>) {
-        let superfluous = hasEnded ? job : recycledWaiter
-        if !hasEnded { recycledWaiter = job }
+        let superfluous = hasEnded ? job : queues.recycledWaiter
+        if !hasEnded { queues.recycledWaiter = job }
         superfluous?.release()
     }
 
     /// The kept job with its reference, if there is one.
-    package func takeSpareJob() -> Unmanaged<Job>? { recycledWaiter.take() }
-
-    /// Counts a handler on this loop that begins to wait for a promise; `handlerDidDetach` is the counterpart.
-    @inlinable @inline(__always)
-    package func handlerDidAttach() { waitingHandlers &+= 1 }
-    @inlinable @inline(__always)
-    package func handlerDidDetach() { waitingHandlers &-= 1 }
+    package func takeSpareJob() -> Unmanaged<Job>? { queues.recycledWaiter.take() }
 
     /// Queues a job and takes over the caller's reference.
     @inlinable @inline(__always)
-    package func enqueueOwned(_ job: Unmanaged<Job>) { ready.append(job) }
+    package func enqueueOwned(_ job: Unmanaged<Job>) { queues.ready.append(job) }
 
     /// Queues the jobs that other threads have posted.
     @inlinable @inline(__always)
-    package func takeMail() { if !mailbox.isEmpty { collectMail() } }
+    package func takeMail() { if !shared.waker.mailbox.isEmpty { collectMail() } }
 
     @usableFromInline
     func collectMail() {
-        if isParked { unpark() }
-        mailbox.take(into: &ready)
+        if waker.isParked { unpark() }
+        shared.waker.mailbox.take(into: &queues.ready)
     }
 }

@@ -14,123 +14,36 @@ import Synchronization
 /// the kernel's order.
 public final class EventLoop {
     // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
-    // checks for these fields cost a quarter of the instructions of a promise's hop, and as much of a turn.
+    // checks for these fields cost a quarter of the instructions of a handler's hop, and as much of a turn.
     //
-    // First what every turn looks at, close together: who wakes up has none of it in the cache.
-    @exclusivity(unchecked) @usableFromInline var ready = ReadyQueue()
-    @exclusivity(unchecked) @usableFromInline package internal(set) var waitingHandlers = 0
-    @exclusivity(unchecked) var inlineJobs = Trampoline()
-    @usableFromInline let mailbox = Mailbox()
+    // First what every turn looks at, close together: a thread that wakes up has none of it in the cache.
+    @exclusivity(unchecked) @usableFromInline var queues = JobQueues()
+    @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive<Remote>()
+    @usableFromInline let shared = SharedLoopState<Remote>()
     package let kernel: CountingSyscalls
     package let clock: LoopClock
     @exclusivity(unchecked) var poller = Poller()
-    @exclusivity(unchecked) var timers = TimerHeap()
-    let forkGeneration = ForkDetector.generation
-    @exclusivity(unchecked) private var depthOfTurns = 0
-    /// See `drainReady`.
-    @exclusivity(unchecked) var hasLongJobs = false
-    /// Whether the time of handlers is taken.
-    @exclusivity(unchecked) var isTiming = false
-    /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
-    /// `Metrics.timeWaiting`. One reading of the clock a handler, about 25 ns, and two a wait; off by default.
-    @exclusivity(unchecked) public var measuresHandlers = false {
-        didSet { timingHasChanged() }
-    }
-    /// Whether to take the time of every wait, for `Metrics.timeWaiting`, and of every turn, for `Metrics.longestTurn`.
-    /// Three readings of the clock a turn, about 75 ns, however much happens in it; off by default.
-    @exclusivity(unchecked) public var measuresTurns = false
-    @exclusivity(unchecked) var stopRequested = false
-    /// Whether runs are to end, since the loop's thread is: see `spawn`.
-    @exclusivity(unchecked) var isStopping = false
-    @exclusivity(unchecked) package internal(set) var hasEnded = false
-    // Another event loop waits for this one, by `fileDescriptor`: the mailbox is left parked between turns, so that
-    // mail shows there.
-    @exclusivity(unchecked) var isCarried = false
-    // We have parked the mailbox and not yet looked whether somebody found it so.
-    @exclusivity(unchecked) var isParked = false
-    // Read by other threads, after they have found the mailbox parked; written before it is.
-    let wakeDescriptor = Atomic<CInt>(-1)
-    @exclusivity(unchecked) var timerDescriptor: CInt = -1
-    // The moment for which the timerfd is armed; `.max` when it is not.
-    @exclusivity(unchecked) var armedDeadline = Int64.max
-    // How often another thread found us parked: each has written the eventfd, or is about to.
-    @exclusivity(unchecked) var wakesOwed: UInt64 = 0
-    /// Where handlers have been attached since it was driven last, if it may be that nobody ever does.
+    @exclusivity(unchecked) var timers = LoopTimers()
+    @exclusivity(unchecked) var waker = LoopWaker()
+    @exclusivity(unchecked) var lifecycle = LoopLifecycle<Remote>()
+    @exclusivity(unchecked) var meter = LoopMeter()
+    /// Where handlers have been attached since the loop was driven last, if it may never be driven.
     @exclusivity(unchecked) var undrivenDetector: UndrivenLoopDetector?
-    /// Work that other threads do for this loop: see `Remote.beginExternalWork`.
-    let externalWork = ExternalWorkCounts()
-    // See `keepRecycledWaiter`. Owned.
-    @exclusivity(unchecked) var recycledWaiter: Unmanaged<Job>?
     @exclusivity(unchecked) var hooks = LoopHooks()
-    @exclusivity(unchecked) var counters = LoopMetrics()
-    @exclusivity(unchecked) var holds: [Int: CallSite] = [:]
-
     @exclusivity(unchecked) var signals = LoopSignals()
-    @exclusivity(unchecked) var lastHold = 0
-    @exclusivity(unchecked) var discardedJobs = Trampoline()
-    /// What the inline job that runs has interrupted, if it is to be completed before a turn; see `runInline`.
-    @exclusivity(unchecked) var interrupted: Interrupted?
-    // The context is on the stack of the call of `runInline` that has set the field, and resets it before it returns.
-    struct Interrupted {
-        let context: UnsafeMutableRawPointer
-        let complete: Completion
-    }
-    /// How many waiters have been looked at on this thread to cancel, withdraw and sweep, and how many links for
-    /// `pendingPromises`. For tests: what is done by the thousand must not look at thousands each time.
-    @exclusivity(unchecked) package var nodesVisited = 0
-    @exclusivity(unchecked) var profiler = HandlerProfiler()
-    /// The same as `isTiming` for other threads, which so know whether to remember where a job comes from.
-    let keepsOrigins = Atomic(false)
-    /// Handlers that dispatchers have; see `Remote.beginDispatchedJob`.
-    let dispatchedJobs = Atomic<Int>(0)
-    /// Whether a job is on its way here that only says that such work has ended.
-    let isWakeJobPosted = Atomic(false)
-    /// How many milliseconds a virtual clock's loop really waits, where it does; below zero forever.
-    @exclusivity(unchecked) var realLimit: CInt = -1
-    /// Whom the job of a pool works for that this thread is at.
-    @exclusivity(unchecked) var requestingLoop: Remote?
-    /// See `isClosed`.
-    @exclusivity(unchecked) var hasReleasedAll = false
-    // Until the loop ends. It holds the loop in turn.
-    var door: Remote?
-    /// Opened when nothing of the loop's end is left to do.
-    let isOver = Latch()
-    /// See `servesMainActor`. `nil`: not known yet.
-    @exclusivity(unchecked) var isOnMainThread: Bool?
-    @exclusivity(unchecked) var isRunningMainActorJobs = false
-    @exclusivity(unchecked) var watchesMainActorQueue = false
-    // Registrations: see `retryRegistrations`, `noteFutileReadiness` and `endStray`.
-    @exclusivity(unchecked) var retryTimer: UInt64?
-    @exclusivity(unchecked) var lastShortage: LoopInstant?
-    @exclusivity(unchecked) var futile: [CInt: FutileReadiness] = [:]
-    @exclusivity(unchecked) var hasReportedStray = false
-    @exclusivity(unchecked) var turnOfNextRebuild = 0
-    // The thread that drives the loop; set before the loop is first handed out.
-    var owner = pthread_self()
-    // Handlers that were left behind when the loop ended; each keeps one count of this object alive in common.
-    let outstandingHandlers = Atomic<Int>(0)
-    /// The loop around this one, which releases what handlers leave behind: see `nameHeir`.
-    let heir = AtomicLazyReference<Remote>()
-    /// Whether a loop inside this one has named it as its heir.
-    var isHeir = false
-    /// Whether a job of Swift's has been reported that came after the end.
-    let hasReportedTask = Atomic(false)
-    @exclusivity(unchecked) var buffer: UnsafeMutableRawBufferPointer?
-
-    /// Tells loops apart where addresses do not: a new one may have the address of one that has ended.
-    package let serial = EventLoop.serials.add(1, ordering: .relaxed).newValue
-    private static let serials = Atomic<Int>(0)
+    @exclusivity(unchecked) var registrations = RegistrationRetries()
+    @exclusivity(unchecked) var mainActor = MainActorState()
+    @exclusivity(unchecked) var scratchBuffer = ScratchBuffer()
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
         kernel = CountingSyscalls(syscalls)
-        door = Remote(of: self, name: name)
+        lifecycle.remote = Remote(of: self, name: name)
     }
 
     deinit {
         // Whoever is posting to us has done so; nobody begins.
         Self.ends.withLock { _ in }
-        buffer?.deallocate()
     }
 
     // MARK: Driving
@@ -162,8 +75,10 @@ public final class EventLoop {
     ///   or a quarter of it if that is less, remains (`ELOOP`).
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
-        while !stopRequested && !isStopping && (isAlive || runLateMainActorJobs()) { try turn(isAlive ? .wait : .poll) }
-        stopRequested = false
+        while !lifecycle.stopRequested && !lifecycle.isStopping && (isAlive || runLateMainActorJobs()) {
+            try turn(isAlive ? .wait : .poll)
+        }
+        lifecycle.stopRequested = false
     }
 
     /// Turns until `condition` holds, until nothing is left that could make it so, or until `stop()`.
@@ -175,9 +90,11 @@ public final class EventLoop {
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     @discardableResult
     public func run(until condition: () throws -> Bool) throws -> Bool {
-        defer { stopRequested = false }
+        defer { lifecycle.stopRequested = false }
         while try !condition() {
-            guard !stopRequested && !isStopping && (isAlive || runLateMainActorJobs()) else { return false }
+            guard !lifecycle.stopRequested && !lifecycle.isStopping && (isAlive || runLateMainActorJobs()) else {
+                return false
+            }
             try turn(isAlive ? .wait : .poll)
         }
         return true
@@ -187,7 +104,7 @@ public final class EventLoop {
     /// good as once; afterwards the loop can run again.
     public func stop() {
         assertOwner()
-        stopRequested = true
+        lifecycle.stopRequested = true
     }
 
     /// One turn; see the type's description.
@@ -199,12 +116,12 @@ public final class EventLoop {
         // A loop of `withLoop` may be carried by the one around it, or the other way round.
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        depthOfTurns += 1
+        lifecycle.depth += 1
         defer {
-            depthOfTurns -= 1
+            lifecycle.depth -= 1
             clinux_set_current_loop(outer)
         }
-        let isFastPath = !isTiming && !measuresTurns && !inlineJobs.isRunning && undrivenDetector == nil
+        let isFastPath = !meter.isTiming && !meter.measuresTurns && !queues.inline.isRunning && undrivenDetector == nil
         if isFastPath { try turn(wait, hasWorked: false, isMeasured: false) } else { try turnSlowPath(wait) }
     }
 
@@ -214,11 +131,11 @@ public final class EventLoop {
     /// Inlined into the two kinds of turn there are, of which the usual one so has nothing to ask.
     @inline(__always)
     private func turn(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
-        counters.turns += 1
-        if isParked { unpark() }
-        mailbox.take(into: &ready)
+        meter.counters.turns += 1
+        if waker.isParked { unpark() }
+        shared.waker.mailbox.take(into: &queues.ready)
         // Mail, and what the budget of the turn before has left.
-        let early = isMeasured && !ready.isEmpty ? now.nanoseconds : nil
+        let early = isMeasured && !queues.ready.isEmpty ? now.nanoseconds : nil
         let worked = drain() || hasWorked
         if let early { noteTurn(since: early) }
         if poller.hasUndelivered {
@@ -226,7 +143,7 @@ public final class EventLoop {
             // any timer fires.
             poller.expectMore()
         } else {
-            var mayBlock = !worked && ready.isEmpty
+            var mayBlock = !worked && queues.ready.isEmpty
             var limit = Int64.max
             switch wait {
             case .wait: break
@@ -238,39 +155,39 @@ public final class EventLoop {
         let began = isMeasured ? now.nanoseconds : nil
         // Taken before the events: a timer that becomes due while they are delivered waits until the kernel has been asked
         // once more. What has arrived by then may be what the timer is to wait for no longer.
-        let due = timers.isEmpty ? nil : dueTimers()
+        let due = timers.heap.isEmpty ? nil : timers.due(at: now.nanoseconds)
         let hasEvents = poller.hasUndelivered
         if hasEvents { deliverEvents() }
         if let due { try fire(due, afterEvents: hasEvents) }
         takeMail()
         _ = drain()
         if let began { noteTurn(since: began) }
-        if isCarried && ready.isEmpty { try prepareForEmbedding() }
+        if waker.isCarried && queues.ready.isEmpty { try prepareForEmbedding() }
     }
 
     /// A turn that is measured, or made inside what is, or inside an inline job, or on a thread that may not drive its loop.
     @inline(never)
     private func turnSlowPath(_ wait: Wait) throws(SystemError) {
-        let wasNoting = depthOfTurns == 1 && beginDriving()
+        let wasNoting = lifecycle.depth == 1 && beginDriving()
         defer { if wasNoting { stopDriving() } }
         // Those that wait behind an inline job must not wait for its return.
-        let isInsideInlineJob = inlineJobs.isRunning
+        let isInsideInlineJob = queues.inline.isRunning
         if isInsideInlineJob { completeInterrupted() }
         let hasWorked = isInsideInlineJob && runInlineJobs()
         // What a handler does with the loop is not its own time.
-        let isInterrupting = isTiming && depthOfTurns > 1 && profiler.started != HandlerProfiler.unknown
-        let interrupted = isInterrupting ? clock.now.nanoseconds - profiler.started : nil
+        let isInterrupting = meter.isTiming && lifecycle.depth > 1 && meter.handlers.started != HandlerProfiler.unknown
+        let interrupted = isInterrupting ? clock.now.nanoseconds - meter.handlers.started : nil
         defer {
-            if let interrupted { profiler.started = clock.now.nanoseconds - interrupted }
-            if isInsideInlineJob { inlineJobs.resume() }
+            if let interrupted { meter.handlers.started = clock.now.nanoseconds - interrupted }
+            if isInsideInlineJob { queues.inline.resume() }
         }
-        try turn(wait, hasWorked: hasWorked, isMeasured: measuresTurns)
+        try turn(wait, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
     }
 
     @inline(__always)
     func checkWhetherItCanTurn() throws(SystemError) {
         if isForked || hasEnded { try refuseTurn() }
-        if depthOfTurns > 0 { try checkStack() }
+        if lifecycle.depth > 0 { try checkStack() }
     }
 
     @inline(never)
@@ -285,13 +202,21 @@ public final class EventLoop {
     package func checkStack() throws(SystemError) {
         guard clinux_stack_is_low() else { return }
         let detail =
-            "the loop is driven inside too many of its own handlers, \(depthOfTurns) turns deep: the stack is nearly used"
+            "the loop is driven inside too many of its own handlers, \(lifecycle.depth) turns deep: the stack is nearly used"
         throw SystemError(.epollWait, ELOOP, detail: detail)
     }
-    /// Whether the end has released everything, so that nothing would ever release what is added now.
-    var isClosed: Bool { hasEnded && hasReleasedAll }
 
-    var isBeingDriven: Bool { depthOfTurns > 0 }
+    /// Whether the loop has ended.
+    @inline(__always)
+    package var hasEnded: Bool { lifecycle.hasEnded }
+
+    /// Whether the end has released everything, so that nothing would ever release what is added now.
+    var isClosed: Bool { hasEnded && lifecycle.hasReleasedAll }
+
+    /// Tells loops apart where addresses do not.
+    package var serial: Int { shared.lifecycle.serial }
+
+    var isBeingDriven: Bool { lifecycle.depth > 0 }
 
     /// Whether this is called in a handler, or in what else a turn does.
     package var isInsideHandler: Bool { isBeingDriven }
@@ -300,8 +225,8 @@ public final class EventLoop {
     /// loop that has no timer.
     package func turn(forRealAtMost limit: Duration) throws(SystemError) {
         guard clock.isVirtual else { return try turn(.upTo(limit)) }
-        realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
-        defer { realLimit = -1 }
+        timers.realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
+        defer { timers.realLimit = -1 }
         try turn(.wait)
     }
 
@@ -309,33 +234,19 @@ public final class EventLoop {
     func whileDriven<Value>(_ body: () -> Value) -> Value {
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        depthOfTurns += 1
-        let wasNoting = depthOfTurns == 1 && beginDriving()
+        lifecycle.depth += 1
+        let wasNoting = lifecycle.depth == 1 && beginDriving()
         defer {
             if wasNoting { stopDriving() }
-            depthOfTurns -= 1
+            lifecycle.depth -= 1
             clinux_set_current_loop(outer)
         }
         return body()
     }
 
-    /// Whether anything is left that the loop waits for.
-    public var isAlive: Bool {
-        // First: what such work has posted to us before it ended must be seen in the mailbox then.
-        awaitsExternalWork || !ready.isEmpty || !mailbox.isEmpty || timers.referenced > 0 || poller.referenced > 0
-            || poller.hasUndelivered || !holds.isEmpty || signals.hasReferenced
-    }
-
     /// Whether who waits on this loop is to give up. (Read from another module `isStopping` itself would be checked for
     /// exclusivity after all.)
-    package var shouldStop: Bool { isStopping }
-
-    /// Whether anything on this loop, referenced or not, or work that it knows of, could still make something happen; if not,
-    /// only another thread can.
-    package var canWakeItself: Bool {
-        isAlive || !timers.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty || requestingLoopAwaitsOthers
-            || dispatchedJobs.load(ordering: .relaxed) > 0
-    }
+    package var shouldStop: Bool { lifecycle.isStopping }
 
     /// The present moment of the loop's clock. Read anew each time, about 25 ns.
     public var now: Instant { clock.now }
@@ -344,19 +255,7 @@ public final class EventLoop {
 
     /// Any thread: hands over the caller's reference to `job`; false, and the reference still the caller's, once the loop
     /// has ended.
-    package func post(_ job: Unmanaged<Job>) -> Bool {
-        switch mailbox.post(job) {
-        case .delivered: return true
-        case .deliveredToSleeper:
-            // The descriptor of a forked child is the parent's too, which counts what is written there.
-            if isForked { return true }
-            // The loop does not close this descriptor before it has seen our write: see `close`.
-            var one: UInt64 = 1
-            _ = write(wakeDescriptor.load(ordering: .acquiring), &one, 8)
-            return true
-        case .refused: return false
-        }
-    }
+    package func post(_ job: Unmanaged<Job>) -> Bool { shared.post(job) }
 
     /// Any thread: whether this is the loop's, with the loop as its current one, and the loop has not ended.
     var isCurrent: Bool { isCurrentOne && !hasEnded }

@@ -7,9 +7,7 @@ extension EventLoop {
     /// `keepAliveReasons` reports the source line of the call.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
         assertOwner()
-        lastHold += 1
-        holds[lastHold] = CallSite(file, line)
-        return Hold(self, lastHold)
+        return Hold(self, keepAlive.hold(CallSite(file, line)))
     }
 
     /// A token that keeps a loop alive; see `EventLoop.hold()`.
@@ -35,7 +33,7 @@ extension EventLoop {
         /// do nothing.
         public func release() {
             if isReleased.exchange(true, ordering: .relaxed) { return }
-            loop.performCleanup { [loop, id] in if !loop.hasEnded { loop.holds[id] = nil } }
+            loop.performCleanup { [loop, id] in if !loop.hasEnded { loop.keepAlive.release(id) } }
         }
     }
 }

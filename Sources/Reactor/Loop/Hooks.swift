@@ -52,11 +52,12 @@ extension EventLoop {
         let wasAlive = isAlive
         // A stop that was requested before is for a `run()` around this turn, or for the next one: a `hang`, or a turn that is
         // called directly, waits all the same, hooks or not.
-        let wasStopped = stopRequested
+        let wasStopped = lifecycle.stopRequested
         callHooks(hooks.before)
         // A hook that has taken away the last reason to stay alive would otherwise be waited after for ever. (Who turns a
         // loop by hand that is not alive at all wants it to wait for others.)
-        return ready.isEmpty && mailbox.isEmpty && !poller.hasUndelivered && (!stopRequested || wasStopped)
+        return queues.ready.isEmpty && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
+            && (!lifecycle.stopRequested || wasStopped)
             && (isAlive || !wasAlive)
     }
 
@@ -66,7 +67,7 @@ extension EventLoop {
         guard !hooks.areBeingCalled else { return }
         hooks.areBeingCalled = true
         defer { hooks.areBeingCalled = false }
-        if isTiming { beginTiming() }
+        if meter.isTiming { beginTiming() }
         // One before it may have cancelled it.
         for hook in list where hooks.contains(hook.id) { call(.hook, hook.origin) { hook.body() } }
     }

@@ -22,34 +22,34 @@ extension EventLoop {
 
     /// Reports a shortage once in each episode. An episode ends when there was no shortage for a second.
     private func reportShortage(_ error: SystemError) {
-        let (last, now) = (lastShortage, clock.now)
-        lastShortage = now
+        let (last, now) = (registrations.lastShortage, clock.now)
+        registrations.lastShortage = now
         if let last, last.duration(to: now) <= .seconds(1) { return }
         LoopEvent.send(.watchPaused(error))
     }
 
     /// Starts one timer for all deferred registrations. It does not keep the loop alive, since the descriptors do.
     private func scheduleRetry() {
-        if retryTimer != nil { return }
+        if registrations.retryTimer != nil { return }
         let deadline = now.advanced(by: Self.pause).nanoseconds
-        let timer = timers.insert(deadline: deadline, interval: 0, job: RegistrationRetry(self))
-        timers.setReferenced(timer, false)
-        retryTimer = timer
+        let timer = timers.heap.insert(deadline: deadline, interval: 0, job: RegistrationRetry(self))
+        timers.heap.setReferenced(timer, false)
+        registrations.retryTimer = timer
     }
 
     /// Called when `fd` is forgotten.
     @inline(never)
     func forgetTrouble(of fd: CInt) {
-        futile[fd] = nil
-        guard poller.deferred.isEmpty, let timer = retryTimer else { return }
-        retryTimer = nil
-        let job = timers.remove(timer)
+        registrations.futile[fd] = nil
+        guard poller.deferred.isEmpty, let timer = registrations.retryTimer else { return }
+        registrations.retryTimer = nil
+        let job = timers.heap.remove(timer)
         withExtendedLifetime(job) {}
     }
 
     /// Makes the deferred registrations, as far as there is room.
     fileprivate func retryRegistrations() {
-        retryTimer = nil
+        registrations.retryTimer = nil
         let (shortage, refused) = poller.registerDeferred(kernel)
         if let shortage { reportShortage(shortage) }
         if !poller.deferred.isEmpty { scheduleRetry() }
@@ -71,14 +71,14 @@ extension EventLoop {
     @inline(never)
     package func noteFutileReadiness(of fd: CInt, progress: Int, _ error: @autoclosure () -> SystemError) {
         let now = clock.now
-        var entry = futile[fd] ?? FutileReadiness(progress: progress, since: now)
+        var entry = registrations.futile[fd] ?? FutileReadiness(progress: progress, since: now)
         if entry.progress != progress || entry.since.duration(to: now) > .seconds(1) {
             entry = FutileReadiness(progress: progress, since: now)
         }
         entry.count += 1
         let isPaused = entry.count >= FutileReadiness.limit
         if isPaused { entry.since = now }
-        futile[fd] = entry
+        registrations.futile[fd] = entry
         guard isPaused else { return }
         poller.suspend(fd, kernel)
         scheduleRetry()
@@ -99,35 +99,23 @@ extension EventLoop {
         if poller.removeStray(fd, kernel) { return }
         reportStray(fd, nil)
         // A loop that embeds this one has registered its epoll descriptor, which therefore must not change.
-        guard !isCarried, counters.turns >= turnOfNextRebuild else { return }
+        guard !waker.isCarried, meter.counters.turns >= registrations.turnOfNextRebuild else { return }
         var own: [(source: Poller.Source, fd: CInt)] = []
-        if hasWaker { own.append((.mailbox, wakeDescriptor.load(ordering: .relaxed))) }
-        if timerDescriptor >= 0 { own.append((.timer, timerDescriptor)) }
+        if hasWaker { own.append((.mailbox, shared.waker.descriptor.load(ordering: .relaxed))) }
+        if timers.descriptor >= 0 { own.append((.timer, timers.descriptor)) }
         if let door = signals.door { own.append((.signals, door.descriptor.load(ordering: .relaxed))) }
-        if watchesMainActorQueue, let queue = try? mainActorQueue() { own.append((.mainActor, queue)) }
+        if mainActor.watchesQueue, let queue = try? mainActorQueue() { own.append((.mainActor, queue)) }
         // If there is no room for a new epoll descriptor, the loop wakes in vain for a while, and then tries again.
-        if !poller.rebuild(own, kernel) { turnOfNextRebuild = counters.turns + 65536 }
+        if !poller.rebuild(own, kernel) { registrations.turnOfNextRebuild = meter.counters.turns + 65536 }
         if !poller.deferred.isEmpty { scheduleRetry() }
     }
 
     /// Reports only the first stray of a loop: a program that makes this mistake once may make it often.
     func reportStray(_ fd: CInt, _ origin: CallSite?) {
-        if hasReportedStray { return }
-        hasReportedStray = true
+        if registrations.hasReportedStray { return }
+        registrations.hasReportedStray = true
         LoopEvent.send(.staleWatch(fd, origin))
     }
-}
-
-/// Counts how often a descriptor was ready in vain.
-struct FutileReadiness {
-    /// The number of times in a row after which the watch is paused. A few times are normal: another process may share
-    /// the socket.
-    static var limit: Int { 256 }
-
-    let progress: Int
-    /// The moment of the first time, or the beginning of the last pause.
-    var since: LoopInstant
-    var count = 0
 }
 
 /// The job of the timer that ends the pause.

@@ -37,14 +37,14 @@ extension EventLoop {
                 "EventLoop.run { … } in a method of the actor \(type(of: actor)), with a body of that actor, which would wait "
                     + "for this method to return; make the method async, or have the actor live on the loop")
         }
-        if isRunningMainActorJobs {
+        if mainActor.isRunningJobs {
             throw DispatchError.badInput(
                 "EventLoop.run { … } in a job of the main actor, which the async function would wait for; await it instead"
             )
         }
         // Everything that can fail is done first: once begun, the body must not outlive this call.
         if !hasWaker { try openWaker() }
-        defer { stopRequested = false }
+        defer { lifecycle.stopRequested = false }
         let home = remote
         let outcome = Outcome<Value>()
         // Sound because the task's executor is this thread's loop: `body` and its captures are used on no other thread.
@@ -56,8 +56,8 @@ extension EventLoop {
         }
         while true {
             if let result = outcome.result { return try result.get() }
-            if stopRequested || isStopping {
-                stopRequested = false
+            if lifecycle.stopRequested || lifecycle.isStopping {
+                lifecycle.stopRequested = false
                 task.cancel()
             }
             do { try turn(.wait) } catch {

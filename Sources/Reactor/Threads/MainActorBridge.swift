@@ -10,9 +10,9 @@ extension EventLoop {
     /// Whether this loop runs the main actor's jobs, because it is on the main thread. In a forked child the jobs
     /// belong to the parent, and so does the eventfd.
     var servesMainActor: Bool {
-        if let known = isOnMainThread { return known && ForkDetector.generation == 0 }
+        if let known = mainActor.isOnMainThread { return known && ForkDetector.generation == 0 }
         let isOnMainThread = clinux_gettid() == getpid()
-        self.isOnMainThread = isOnMainThread
+        mainActor.isOnMainThread = isOnMainThread
         return isOnMainThread && ForkDetector.generation == 0
     }
 
@@ -22,7 +22,7 @@ extension EventLoop {
         // Edge-triggered, so the eventfd need not be read; and another reader, such as Foundation's run loop, takes
         // nothing away from this loop.
         try poller.add(.mainActor, fd, kernel)
-        watchesMainActorQueue = true
+        mainActor.watchesQueue = true
     }
 
     /// Returns libdispatch's eventfd, or `nil` in a program without libdispatch.
@@ -50,10 +50,10 @@ extension EventLoop {
     }
 
     private func runMainQueue() {
-        let outer = isRunningMainActorJobs
-        isRunningMainActorJobs = true
+        let outer = mainActor.isRunningJobs
+        mainActor.isRunningJobs = true
         clinux_run_main_queue()
-        isRunningMainActorJobs = outer
+        mainActor.isRunningJobs = outer
     }
 
     /// For a loop that is about to end its `run()`: runs jobs of the main actor that have arrived since the loop waited

@@ -86,7 +86,7 @@ private final class SwiftJob: Job {
         if !loop.post(node) { node._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
 
-    override func run() { Self.run(job, purpose, loop.door) }
+    override func run() { Self.run(job, purpose, loop.lifecycle.remote) }
 
     private static func run(_ job: UnownedJob, _ purpose: Purpose, _ door: EventLoop.Remote?) {
         switch (purpose, door) {
@@ -110,9 +110,11 @@ private final class SwiftJob: Job {
     private func rescue() {
         // In a forked child the task belongs to the parent.
         if loop.isForked { return }
-        if !loop.hasReportedTask.exchange(true, ordering: .relaxed) { LoopEvent.send(.taskOnEndedLoop) }
+        if !loop.shared.lifecycle.hasReportedTask.exchange(true, ordering: .relaxed) {
+            LoopEvent.send(.taskOnEndedLoop)
+        }
         // Not while the loop's own thread is ending it: that thread may use the same state as the job.
-        loop.isOver.whenOpen { [job, purpose] in Self.runElsewhere(job, purpose) }
+        loop.shared.lifecycle.isOver.whenOpen { [job, purpose] in Self.runElsewhere(job, purpose) }
     }
 
     /// Jobs are neither nested nor run on the enqueueing thread, which may hold any lock.

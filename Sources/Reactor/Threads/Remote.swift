@@ -3,7 +3,7 @@ import Synchronization
 extension EventLoop {
     /// The `Sendable` reference to this loop for other threads. It is the same object each time, until the loop has
     /// ended.
-    public var remote: Remote { door ?? Remote(of: self) }
+    public var remote: Remote { lifecycle.remote ?? Remote(of: self) }
 
     // @unchecked: it touches only the loop's mailbox and atomics, which are made for any thread; `ended` has a lock.
     /// A reference to a loop for other threads: the only part of a loop that is `Sendable`.
@@ -44,7 +44,7 @@ extension EventLoop {
         public func submit(
             _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
         ) -> Bool {
-            let isLocated = loop.keepsOrigins.load(ordering: .relaxed)
+            let isLocated = loop.shared.keepsOrigins.load(ordering: .relaxed)
             let job = Unmanaged<Job>.passRetained(isLocated ? LocatedJob(job, CallSite(file, line)) : ClosureJob(job))
             guard !loop.post(job) else { return true }
             job.release()
@@ -72,7 +72,7 @@ extension EventLoop {
         @available(*, noasync, message: "it blocks its thread")
         public func join() {
             if EventLoop.owns(loop) || loop.isForked { return }
-            loop.isOver.wait()
+            loop.shared.lifecycle.isOver.wait()
         }
 
         /// Whether the loop has ended. Any thread.
@@ -125,7 +125,7 @@ private final class StopJob: Job {
     }
 
     override func run() {
-        loop.isStopping = isForGood
+        loop.lifecycle.isStopping = isForGood
         loop.stop()
     }
 

@@ -22,28 +22,3 @@ package enum LoopClock {
         }
     }
 }
-
-/// A clock for tests that stands still while the loop has anything to do, and jumps to the next deadline when it has
-/// nothing: an hour of retries passes in the time that its handlers take.
-///
-/// Pass it to `withLoop(clock:)`, and use it on one thread only. Before a jump, the loop polls the kernel once, without
-/// waiting, so data that has already arrived is handled before the clock moves by itself. While a `ThreadPool` has jobs
-/// for the loop, the loop does not jump but really waits for them: they take no virtual time. (A job must therefore not
-/// wait for something that only a timer of the loop would do.) While the task of a `Promise { … }` works, the clock stands
-/// still; while that task waits for a promise of the loop, such as a timer, the clock goes on.
-public final class VirtualClock {
-    /// The current moment of this clock.
-    public private(set) var now: LoopInstant
-
-    /// Creates a clock that starts at `start`.
-    public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = min(start, .last) }
-
-    /// Advances the clock by `duration`. Timers that become due fire in the loop's next turn. A negative duration has
-    /// no effect: time does not run backwards.
-    public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
-
-    /// Advances the clock to `moment`, if that is later than now. The last moment that the clock reaches is a
-    /// nanosecond before `distantFuture`, which means "never": a time-out that begins at the last moment is due at
-    /// once, and a timer for `distantFuture` does not fire.
-    public func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
-}

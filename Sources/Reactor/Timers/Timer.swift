@@ -35,7 +35,7 @@ extension EventLoop {
     package func startTimer(at deadline: Instant, _ job: Job) -> Timer {
         assertOwner()
         if isClosed { return timerOfEndedLoop(job) }
-        return Timer(self, timers.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
+        return Timer(self, timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
     }
 
     package func startTimer(after delay: Duration, repeats: Bool = false, _ job: Job) -> Timer {
@@ -43,7 +43,7 @@ extension EventLoop {
         if isClosed { return timerOfEndedLoop(job) }
         let delay = max(delay.clampedNanoseconds, repeats ? 1 : 0)
         let deadline = deadline(after: delay)
-        return Timer(self, timers.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
+        return Timer(self, timers.heap.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
     }
 
     /// The moment `delay` from now, for a timer. Only an endless delay means "never": any other sum that overflows is
@@ -83,7 +83,7 @@ extension EventLoop {
         public func cancel() -> Bool {
             loop.requireOwner()
             // Bound to a name, so that the closure and its captures are released after the heap is consistent again.
-            let job = loop.timers.remove(id)
+            let job = loop.timers.heap.remove(id)
             return job != nil
         }
 
@@ -93,27 +93,27 @@ extension EventLoop {
         @discardableResult
         public func reschedule(at deadline: Instant) -> Bool {
             loop.requireOwner()
-            return loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
+            return loop.timers.heap.move(id, to: max(deadline, loop.now).nanoseconds)
         }
 
         /// Whether the timer has still to fire.
         public var isPending: Bool {
             loop.assertOwner()
-            return loop.timers.contains(id)
+            return loop.timers.heap.contains(id)
         }
 
         /// Lets the loop end even though this timer has still to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() {
             loop.requireOwner()
-            loop.timers.setReferenced(id, false)
+            loop.timers.heap.setReferenced(id, false)
         }
 
         /// Makes the timer keep the loop alive again.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func ref() {
             loop.requireOwner()
-            loop.timers.setReferenced(id, true)
+            loop.timers.heap.setReferenced(id, true)
         }
     }
 }
@@ -121,21 +121,6 @@ extension EventLoop {
 // MARK: In a turn
 
 extension EventLoop {
-    /// The timers that a turn fires: those that were started and due when the turn had polled the kernel.
-    struct DueTimers {
-        let moment: Int64
-        let horizon: UInt64
-    }
-
-    /// The timers that are due, or `nil` if there are none.
-    @inline(__always)
-    func dueTimers() -> DueTimers? {
-        let now = now.nanoseconds
-        if armedDeadline <= now { armedDeadline = .max }
-        guard let next = timers.nextDeadline, next <= now else { return nil }
-        return DueTimers(moment: now, horizon: timers.horizon)
-    }
-
     /// The longest time that due timers wait for input that arrived before them, in nanoseconds. Handlers of that input
     /// may run long.
     private static var mostDelay: Int64 { 50_000_000 }
@@ -147,7 +132,7 @@ extension EventLoop {
     /// events, and a signal may interrupt the call. The loop then polls for the rest, as often as it takes for all
     /// descriptors, but no longer than 50 ms.
     @inline(never)
-    func fire(_ due: DueTimers, afterEvents hasDelivered: Bool) throws(SystemError) {
+    func fire(_ due: LoopTimers.Due, afterEvents hasDelivered: Bool) throws(SystemError) {
         var hasDelivered = hasDelivered
         var rounds = 0
         let most = poller.waiting / Poller.capacity + 1
@@ -156,7 +141,7 @@ extension EventLoop {
                 takeMail()
                 _ = drain()
             }
-            if !poller.mayHaveMore || poller.descriptor < 0 || stopRequested || isStopping { break }
+            if !poller.mayHaveMore || poller.descriptor < 0 || lifecycle.stopRequested || lifecycle.isStopping { break }
             if rounds > most { break }
             if rounds > 0 && clock.now.nanoseconds - due.moment > Self.mostDelay { break }
             rounds += 1
@@ -166,14 +151,14 @@ extension EventLoop {
             hasDelivered = poller.hasUndelivered
             deliverEvents()
         }
-        if isTiming { beginTiming() }
-        while let job = timers.popDue(due.moment, startedBefore: due.horizon) {
-            counters.timersFired += 1
-            if isTiming { call(.timer, job.startedAt, job.subject) { job.run() } } else { job.run() }
+        if meter.isTiming { beginTiming() }
+        while let job = timers.heap.popDue(due.moment, startedBefore: due.horizon) {
+            meter.counters.timersFired += 1
+            if meter.isTiming { call(.timer, job.startedAt, job.subject) { job.run() } } else { job.run() }
         }
     }
 
     /// The earliest deadline of a timer, or `nil` without a timer. Another event loop that embeds this one waits no
     /// longer than that; see `fileDescriptor`.
-    public var nextDeadline: Instant? { timers.nextDeadline.map(Instant.init(nanoseconds:)) }
+    public var nextDeadline: Instant? { timers.heap.nextDeadline.map(Instant.init(nanoseconds:)) }
 }

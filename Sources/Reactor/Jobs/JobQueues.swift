@@ -1,0 +1,28 @@
+/// The jobs that a loop is to run or discard on its thread.
+///
+/// Invariant: used on the loop's thread only. A job stands in at most one of the queues, which owns it; no queue calls a job
+/// while it is itself being changed. The ready queue comes first: every turn looks at it.
+@usableFromInline
+struct JobQueues: ~Copyable {
+    /// Jobs that turns run, in the order in which they were queued.
+    @usableFromInline var ready = ReadyQueue()
+    /// Jobs that run at once, but one after the other; see `EventLoop.runInline`.
+    var inline = Trampoline()
+    /// Whether the jobs of the last batch were long, so that the clock is read more often; see `EventLoop.drainReady`.
+    var hasLongJobs = false
+    /// Jobs that never run, to be released one after the other; see `EventLoop.discard`.
+    var discarded = Trampoline()
+    /// One job that is in no queue, kept for another use; see `EventLoop.keepRecycledWaiter`. Owned.
+    var recycledWaiter: Unmanaged<Job>?
+    /// What the running inline job has interrupted, if that is to be completed before a turn; see `EventLoop.runInline`.
+    var interrupted: Interrupted?
+
+    // The context is on the stack of the call of `runInline` that has set the field, and resets it before it returns.
+    struct Interrupted {
+        let context: UnsafeMutableRawPointer
+        let complete: Completion
+    }
+
+    /// A C function, so that a loop can keep it without counting references.
+    typealias Completion = @convention(c) (UnsafeMutableRawPointer) -> Void
+}

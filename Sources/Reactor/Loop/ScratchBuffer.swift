@@ -1,0 +1,28 @@
+/// 64 KiB that a loop lends to whatever reads on it.
+///
+/// Invariant: used on the loop's thread only. At most one block is kept; a block that is lent out is the borrower's until it is
+/// given back.
+struct ScratchBuffer: ~Copyable {
+    private var block: UnsafeMutableRawBufferPointer?
+
+    deinit { block?.deallocate() }
+
+    /// The block, made when it is first needed.
+    mutating func get() -> UnsafeMutableRawBufferPointer {
+        if let block { return block }
+        let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 64)
+        block = fresh
+        return fresh
+    }
+
+    mutating func lend() -> UnsafeMutableRawBufferPointer {
+        let lent = get()
+        block = nil
+        return lent
+    }
+
+    mutating func giveBack(_ lent: UnsafeMutableRawBufferPointer) {
+        // The borrower may have turned the loop, which has made another block then.
+        if block == nil { block = lent } else { lent.deallocate() }
+    }
+}

@@ -1,0 +1,57 @@
+import Glibc
+import Synchronization
+
+/// How a loop sleeps: whether its mailbox is parked, and which wake-ups are on their way.
+///
+/// Invariant: used on the loop's thread only. While `isParked` is true the mailbox may be parked, and the first job that
+/// another thread posts then writes the eventfd; each such write is counted in `wakesOwed` until it has been seen, so that
+/// the descriptor is not closed under the writer.
+@usableFromInline
+struct LoopWaker {
+    /// Whether the mailbox has been parked, and has not been asked since whether another thread found it parked.
+    var isParked = false
+    /// Whether another event loop waits for this one, by `EventLoop.fileDescriptor`: the mailbox is left parked between turns,
+    /// so that mail shows in the descriptor.
+    var isCarried = false
+    /// How many threads have found the mailbox parked: each has written the eventfd, or is about to.
+    var wakesOwed: UInt64 = 0
+
+    /// Parks the mailbox before a wait. A nested turn may have left it parked.
+    /// - Returns: false if there is mail: the loop must not wait.
+    @inline(__always)
+    mutating func park(_ shared: borrowing Shared) -> Bool {
+        if isParked { return shared.mailbox.isEmpty }
+        isParked = shared.mailbox.park()
+        return isParked
+    }
+
+    /// Ends the sleep.
+    /// - Returns: whether another thread has ended it.
+    @inline(__always)
+    mutating func unpark(_ shared: borrowing Shared) -> Bool {
+        isParked = false
+        guard !shared.mailbox.unpark() else { return false }
+        wakesOwed += 1
+        return true
+    }
+
+    /// Where other threads leave jobs, and how they wake the loop.
+    ///
+    /// Invariant: `descriptor` is stored before the mailbox is parked for the first time, and read by other threads after they
+    /// have found it parked.
+    @usableFromInline
+    struct Shared: ~Copyable {
+        @usableFromInline let mailbox = Mailbox()
+        /// The eventfd, or −1 before the first wait.
+        let descriptor = Atomic<CInt>(-1)
+
+        var isOpen: Bool { descriptor.load(ordering: .relaxed) >= 0 }
+
+        /// Any thread that has found the mailbox parked.
+        func wake() {
+            // The loop does not close this descriptor before it has seen our write: see `EventLoop.close`.
+            var one: UInt64 = 1
+            _ = write(descriptor.load(ordering: .acquiring), &one, 8)
+        }
+    }
+}
