@@ -78,34 +78,3 @@ public struct LoopMetrics: Sendable {
     /// Jobs of a pool, and async tasks, that the loop waits for.
     public internal(set) var externalWork = 0
 }
-
-extension EventLoop {
-    /// The counters and gauges, as they stand now.
-    public var metrics: Metrics {
-        var snapshot = meter.counters
-        for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
-        snapshot.longestHandler = .nanoseconds(meter.handlers.longest)
-        snapshot.longestHandlerKind = meter.handlers.longestIdentity?.kind
-        snapshot.longestHandlerOrigin = meter.handlers.longestIdentity?.origin
-        snapshot.slowHandlers = meter.handlers.slow
-        snapshot.measured = measurements
-        snapshot.readyJobs = queues.ready.count + shared.waker.mailbox.count
-        // Those that the mailbox has refused at the end take it below zero.
-        snapshot.waitingHandlers = max(waitingHandlers, 0)
-        snapshot.timers = timers.heap.count
-        snapshot.descriptors = poller.waiting
-        snapshot.signalWatches = signals.handlers.count
-        snapshot.holds = keepAlive.holds.count
-        snapshot.externalWork = shared.work.externalWork.count
-        return snapshot
-    }
-
-    private var measurements: LoopMetrics.Measurements {
-        var measured: LoopMetrics.Measurements = []
-        if meter.measuresTurns || meter.measuresHandlers { measured.insert(.waits) }
-        if meter.measuresTurns { measured.insert(.turns) }
-        if meter.isTiming { measured.insert(.handlers) }
-        if slowHandlerThreshold != nil { measured.insert(.slowHandlers) }
-        return measured
-    }
-}

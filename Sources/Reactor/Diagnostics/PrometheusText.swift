@@ -71,21 +71,6 @@ extension LoopMetrics {
     }
 }
 
-extension ThreadPool.Metrics {
-    /// The metrics of the pool in Prometheus' text format, as `LoopMetrics.prometheusText(prefix:labels:)` returns
-    /// those of a loop.
-    public func prometheusText(prefix: String = "pool", labels: [String: String] = [:]) -> String {
-        var text = PrometheusText(prefix, labels)
-        text.add("jobs_completed_total", .counter, "Jobs that have run.", completed)
-        text.add("threads", .gauge, "Threads that have been started.", threads)
-        text.add("threads_limit", .gauge, "How many threads there may be.", threadLimit)
-        text.add("threads_busy", .gauge, "Threads that run a job.", busy)
-        text.add("jobs_queued", .gauge, "Jobs that wait for a thread.", queued)
-        text.add("jobs_queued_limit", .gauge, "How many jobs may wait for a thread.", queueLimit)
-        return text.text
-    }
-}
-
 /// Writes the metrics of one source, or of several sources one after another. The help of a metric must be one line,
 /// and its name one that Prometheus accepts unchanged.
 package struct PrometheusText {

@@ -47,11 +47,3 @@ extension DispatchError: CustomStringConvertible {
         }
     }
 }
-
-extension EventLoop.Remote: Dispatcher {
-    /// Runs `job` on the loop, as `submit` does; always as a job of its own, even when called on the loop's thread.
-    /// - Throws: `DispatchError.loopEnded`. A loop that ends with the job still in its queue releases the job.
-    public func dispatch(_ job: @escaping @Sendable () -> Void) throws(DispatchError) {
-        guard submit(job) else { throw .loopEnded }
-    }
-}

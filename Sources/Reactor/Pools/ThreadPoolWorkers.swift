@@ -112,22 +112,12 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
         var handle = pthread_t()
         let failure = LibraryThread.start(name, &handle, create) {
-            pthread_setspecific(Self.poolOfThread, Unmanaged.passUnretained(self).toOpaque())
+            PoolThread.begin(of: self)
             self.work()
         }
         if failure == 0 { state.handles.append(handle) }
         return failure
     }
-
-    /// Whether the calling thread belongs to a pool.
-    static var isWorker: Bool { pthread_getspecific(poolOfThread) != nil }
-
-    /// The address of the pool that the calling thread works for. It is compared, never dereferenced.
-    private static let poolOfThread: pthread_key_t = {
-        var key = pthread_key_t()
-        pthread_key_create(&key, nil)
-        return key
-    }()
 
     fileprivate func work() {
         pthread_mutex_lock(lock)
@@ -152,7 +142,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         if isForked { return }
         close()
         // A thread of the pool must not wait for its own end.
-        if pthread_getspecific(Self.poolOfThread) == Unmanaged.passUnretained(self).toOpaque() { return }
+        if PoolThread.isCurrent(of: self) { return }
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         while state.joining == .underWay { pthread_cond_wait(hasEnded, lock) }

@@ -1,0 +1,29 @@
+/// A loop as an executor of Swift Concurrency.
+///
+/// A job of Swift's is treated like any other job of the loop: it runs in the order of arrival, and counts as ready
+/// once it has arrived. It does not keep the loop alive before that: take a `hold()`, or await in `Promise { … }`,
+/// which the loop counts.
+///
+/// Swift's jobs must run, or their tasks would never end. A job may arrive after the loop has ended, or still be queued
+/// when the loop ends. Such jobs run after the end is complete, one after another, on a thread that serves all ended
+/// loops; the first job of each loop is reported.
+///
+/// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, by `hang` for
+/// instance, lets other jobs run before it returns, including jobs of the same actor.
+extension EventLoop.Remote: SerialExecutor, TaskExecutor {
+    /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
+    public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), .task(self)) }
+
+    /// The executor for actors that live on the loop. Called by Swift.
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor { actors.asUnownedSerialExecutor() }
+
+    /// Whether both are remotes of one loop.
+    public func isSameExclusiveExecutionContext(other: EventLoop.Remote) -> Bool { self == other }
+
+    /// Traps unless the calling thread is the loop's and has the loop as its current one. `assumeIsolated` therefore
+    /// works in the handlers of that loop's promises.
+    public func checkIsolated() { actors.checkIsolated() }
+
+    /// As `checkIsolated()`, but returns the result instead of trapping.
+    public func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import Synchronization
+
+extension EventLoop {
+    /// Runs a job of Swift Concurrency on this loop, or elsewhere once the loop has ended. Any thread.
+    func enqueue(_ job: UnownedJob, _ purpose: SwiftJob.Purpose) { SwiftJob(job, purpose, self).enqueue() }
+}
+
+/// A job of Swift's as a job of the loop.
+final class SwiftJob: Job {
+    enum Purpose {
+        case actor(LoopActorExecutor)
+        case task(EventLoop.Remote)
+    }
+
+    private let job: UnownedJob
+    private let purpose: Purpose
+    private let loop: EventLoop
+
+    init(_ job: UnownedJob, _ purpose: Purpose, _ loop: EventLoop) {
+        self.job = job
+        self.purpose = purpose
+        self.loop = loop
+        super.init()
+    }
+
+    /// Any thread. On the loop's own thread the job is ready at once: through the mailbox, a task that yields would
+    /// cost a turn each time.
+    func enqueue() {
+        let node = Unmanaged<Job>.passRetained(self)
+        if loop.isCurrent { return loop.enqueueOwned(node) }
+        if !loop.post(node) { node._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
+    }
+
+    override func run() { Self.run(job, purpose, loop.lifecycle.remote) }
+
+    private static func run(_ job: UnownedJob, _ purpose: Purpose, _ door: EventLoop.Remote?) {
+        switch (purpose, door) {
+        case (.actor(let actors), let door?):
+            job.runSynchronously(
+                isolatedTo: actors.asUnownedSerialExecutor(), taskExecutor: door.asUnownedTaskExecutor())
+        case (.actor(let actors), nil): job.runSynchronously(on: actors.asUnownedSerialExecutor())
+        case (.task(let tasks), _): job.runSynchronously(on: tasks.asUnownedTaskExecutor())
+        }
+    }
+
+    // The job still runs, on another thread.
+    override var isReportedUndelivered: Bool { false }
+
+    /// The loop has ended, so the job runs elsewhere.
+    override func discardAndRelease() {
+        rescue()
+        super.discardAndRelease()
+    }
+
+    private func rescue() {
+        // In a forked child the task belongs to the parent.
+        if loop.isForked { return }
+        if !loop.shared.lifecycle.hasReportedTask.exchange(true, ordering: .relaxed) {
+            LoopEvent.send(.taskOnEndedLoop)
+        }
+        // Not while the loop's own thread is ending it: that thread may use the same state as the job.
+        loop.shared.lifecycle.isOver.whenOpen { [job, purpose] in Self.runElsewhere(job, purpose) }
+    }
+
+    /// Jobs are neither nested nor run on the enqueueing thread, which may hold any lock.
+    private static func runElsewhere(_ job: UnownedJob, _ purpose: Purpose) {
+        while true {
+            do {
+                return try afterlife.dispatch { run(job, purpose, nil) }
+            } catch DispatchError.poolIsForked {
+                // The thread belongs to the parent, and there is nothing to wait for.
+                return
+            } catch { sched_yield() }
+        }
+    }
+
+    // One thread, so that isolation holds. The arguments are valid, and the limit is out of reach. Only starting the
+    // thread can fail, which is then tried again.
+    private static let afterlife = try! ThreadPool(name: "ended-loops", threads: 1, queueLimit: .max)
+}
