@@ -116,7 +116,8 @@ extension LogEvent: CustomStringConvertible {
         case .staleWatch(let descriptor, let origin): LoopEvent.staleWatch(descriptor, origin).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
         case .undrivenLoop(let origin):
-            LoopEvent.undriven(origin).description
+            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
+                + "with on:, await the promise, or drive this loop by run() or hang(), in an async main by driveAsyncMain()"
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise), and never goes on: \(error)"
         case .loopFailed(let name, let error):

@@ -6,7 +6,7 @@ public struct LoopMetrics: Sendable {
 
     /// Turns of the loop.
     public internal(set) var turns = 0
-    /// Jobs and promise handlers that have run.
+    /// Jobs that have run, handlers of the layer above among them.
     public internal(set) var jobs = 0
     /// Events that epoll has reported.
     public internal(set) var events = 0
@@ -65,7 +65,7 @@ public struct LoopMetrics: Sendable {
 
     /// Jobs that are ready, also those that other threads have submitted.
     public internal(set) var readyJobs = 0
-    /// Handlers of promises that are pending.
+    /// Handlers that wait for a result that is still to come.
     public internal(set) var waitingHandlers = 0
     /// Timers that are to fire.
     public internal(set) var timers = 0

@@ -35,7 +35,7 @@ extension LoopMetrics {
 
     private func add(to text: inout PrometheusText) {
         text.add("turns_total", .counter, "Turns of the loop.", turns)
-        text.add("jobs_total", .counter, "Jobs and promise handlers that have run.", jobs)
+        text.add("jobs_total", .counter, "Jobs and handlers that have run.", jobs)
         text.add("events_total", .counter, "Events that epoll has reported.", events)
         text.add("timers_fired_total", .counter, "Timers that have fired.", timersFired)
         text.add("wakeups_total", .counter, "How often another thread had to wake the loop.", wakeups)
@@ -48,7 +48,7 @@ extension LoopMetrics {
         }
         addTimes(to: &text)
         text.add("ready_jobs", .gauge, "Jobs that are ready.", readyJobs)
-        text.add("waiting_handlers", .gauge, "Handlers of promises that are pending.", waitingHandlers)
+        text.add("waiting_handlers", .gauge, "Handlers that wait for a result.", waitingHandlers)
         text.add("timers", .gauge, "Timers that are to fire.", timers)
         text.add("descriptors", .gauge, "Descriptors that are waited for.", descriptors)
         text.add("signal_watches", .gauge, "Signal watches.", signalWatches)

@@ -4,9 +4,8 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     public let duration: Duration
     /// What was called.
     public let kind: HandlerKind
-    /// Where the job, timer, watch or hook was started; of a promise's handler, where the operator was called, which is
-    /// known if the promise was made while promises were traced. `nil`: not known, for what was started before the
-    /// threshold was set.
+    /// Where the job, timer, watch or hook was started; of another kind, what the layer that
+    /// has named the kind knows of it. `nil`: not known, for example of what was started before the threshold was set.
     public let origin: CallSite?
     /// How many slow handlers before this one were not reported, since there were too many within a second.
     public let suppressedCount: Int

@@ -1,18 +1,22 @@
-/// What kind of code a loop has called.
-public enum HandlerKind: String, Sendable, CaseIterable, CustomStringConvertible {
-    /// What was enqueued, submitted or dispatched.
-    case job
-    /// The closure of a promise's operator.
-    case promiseHandler
-    /// The callback of a timer.
-    case timer
-    /// The callback of a watched descriptor; of a connection or listener, the library's own code.
-    case watch
-    /// The callback of a signal.
-    case signal
-    /// What was given to `beforeWaiting` or `afterWaiting`.
-    case hook
+/// What kind of code a loop has called. A layer above may add kinds for its own jobs, as an extension.
+public struct HandlerKind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The words that reports use: `timer`.
+    public let rawValue: String
 
-    /// `promise handler`
-    public var description: String { self == .promiseHandler ? "promise handler" : rawValue }
+    /// A kind of those words.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// What was enqueued, submitted or dispatched.
+    public static var job: HandlerKind { HandlerKind(rawValue: "job") }
+    /// The callback of a timer.
+    public static var timer: HandlerKind { HandlerKind(rawValue: "timer") }
+    /// The callback of a watched descriptor; of a connection or listener, the library's own code.
+    public static var watch: HandlerKind { HandlerKind(rawValue: "watch") }
+    /// The callback of a signal.
+    public static var signal: HandlerKind { HandlerKind(rawValue: "signal") }
+    /// What was given to `beforeWaiting` or `afterWaiting`.
+    public static var hook: HandlerKind { HandlerKind(rawValue: "hook") }
+
+    /// `timer`
+    public var description: String { rawValue }
 }

@@ -3,7 +3,7 @@
 /// For the library's own modules: nobody else can make one, since queueing a job twice would break the queue. Use
 /// closures.
 open class Job {
-    // The link of whichever list holds the job: a promise's waiters, a mailbox, or a ready queue, one after the
+    // The link of whichever list holds the job: one of the layer above, a mailbox, or a ready queue, one after the
     // other. Every list owns its members (+1).
     @exclusivity(unchecked)
     @usableFromInline final var link: Unmanaged<Job>?

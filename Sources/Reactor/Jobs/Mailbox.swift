@@ -56,7 +56,7 @@ package struct Mailbox: ~Copyable {
         word.compareExchange(expected: 0, desired: Self.parked, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// The loop's thread, after it slept. True if nobody promised to write the eventfd.
+    /// The loop's thread, after it slept. True if no other thread is to write the eventfd.
     package func unpark() -> Bool {
         // Mostly mail has ended the sleep, and then nothing is left to change.
         word.load(ordering: .relaxed) == Self.parked

@@ -17,7 +17,7 @@ extension EventLoop {
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
         let remote = lifecycle.remote.take()
         remote?.ended.open()
-        // A listener of `ended` may have settled a promise that a handler of this loop waited for. That handler has
+        // A listener of `ended` may have brought what a handler of this loop waited for. That handler has
         // been counted already.
         _ = letGoOfEverything()
         lifecycle.hasReleasedAll = true
@@ -28,7 +28,7 @@ extension EventLoop {
         // this thread.
         defer { shared.lifecycle.isOver.open() }
         guard waitingHandlers > 0 else { return }
-        // Handlers still wait for promises that outlive the loop, and refer to this object by its address. The mailbox
+        // Handlers still wait for results that outlive the loop, and refer to this object by its address. The mailbox
         // may have refused some of these handlers already, which has taken the count below zero.
         let kept = Unmanaged.passRetained(self)
         if shared.work.outstandingHandlers.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 {

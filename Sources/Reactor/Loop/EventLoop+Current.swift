@@ -15,7 +15,7 @@ extension EventLoop {
     /// Runs `body` with a fresh loop as this thread's `current`, and then ends that loop.
     ///
     /// Jobs that are still ready or waiting are released without being run, and reported through the log handler.
-    /// Handlers that still wait for promises of other threads never run. What they captured is released on this thread:
+    /// Handlers that still wait for results of other threads never run. What they captured is released on this thread:
     /// when the surrounding loop is next driven, or when it ends.
     ///
     /// Use this to give a test its own loop, and a virtual clock.
@@ -58,12 +58,12 @@ extension EventLoop {
         return makeLoopOfThisThread()
     }
 
-    /// `ofCurrentThread` without a reference of its own, for the few lines that a promise's hop goes through. The loop
+    /// `ofCurrentThread` without a reference of its own, for the few lines that a handler's hop goes through. The loop
     /// outlives the handlers of its thread.
     @inlinable @inline(__always)
     package static var unmanagedOfThisThread: Unmanaged<EventLoop> { .fromOpaque(addressOfThisThread) }
 
-    /// The address by which the Promises module identifies the loop that a handler belongs to.
+    /// The address by which the layer above identifies the loop that a handler belongs to.
     @inlinable
     package static var addressOfThisThread: UnsafeMutableRawPointer {
         clinux_get_current_loop() ?? Unmanaged.passUnretained(makeLoopOfThisThread()).toOpaque()

@@ -1,7 +1,7 @@
 import CLinux
 import Synchronization
 
-// A loop of `withLoop` ends before its thread does. Handlers that still wait for promises of other threads never run
+// A loop of `withLoop` ends before its thread does. Handlers that still wait for results of other threads never run
 // then, but the objects that they captured belong to the thread, which may be using them. The surrounding loop
 // therefore releases them on that thread.
 

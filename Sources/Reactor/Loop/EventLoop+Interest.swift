@@ -1,6 +1,6 @@
 import Glibc
 
-// The descriptors of a loop, for the Promises module.
+// The descriptors of a loop, for the layers above.
 
 extension EventLoop {
     /// Sets the interest in `fd`. The poller retains `handler` while the interest is not empty.

@@ -81,7 +81,7 @@ extension EventLoop {
     ///
     /// Without this call, Swift ends the main thread at the first `await`, `@MainActor` code continues on other
     /// threads, and no thread drives the main thread's loop. With it, `@MainActor` code stays on the main thread, next
-    /// to the promises there.
+    /// to the handlers there.
     ///
     /// The process ends when `main` returns, even if the loop still waits for something. `stop()` ends only nested
     /// runs, not this one.

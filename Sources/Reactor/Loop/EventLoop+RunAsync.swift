@@ -17,7 +17,7 @@ extension EventLoop {
     /// the compiler noticing, so use it for `Sendable` values only.
     ///
     /// `stop()` cancels the task; the call still returns only when `body` does. A virtual clock advances while `body`
-    /// waits for other threads, except for threads that a promise of this loop waits for.
+    /// waits for other threads, except for threads whose work this loop counts as external.
     ///
     /// - Throws:
     ///   - The error that `body` throws.

@@ -1,5 +1,5 @@
 extension EventLoop {
-    /// A handler that holds the loop for this long or longer is reported through the log handler of `Promises`, or on
+    /// A handler that holds the loop for this long or longer is reported through the log handler of the layer above, or on
     /// standard error; ten a second at most, and the next then tells how many were left out. All are counted in
     /// `metrics.slowHandlers`. `nil`, the default: nothing is measured, and that costs nothing.
     ///

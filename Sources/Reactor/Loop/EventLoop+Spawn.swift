@@ -12,8 +12,8 @@ extension EventLoop {
     /// ```
     ///
     /// The loop stays alive when it has nothing to do. When it ends, jobs and handlers that still wait there are
-    /// released without being run, and reported. Promises that only this loop would have settled are rejected with
-    /// `PromiseError.loopEnded`.
+    /// released without being run, and reported. Other threads that wait for its results learn
+    /// of the end.
     ///
     /// Joining the thread is optional: a thread that is still running does not keep the process from ending. Signals
     /// are not delivered to the thread, but `onSignal` works there as on any other loop.

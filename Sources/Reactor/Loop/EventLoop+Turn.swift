@@ -150,7 +150,7 @@ extension EventLoop {
     /// Whether a discard is under way.
     package var isDiscarding: Bool { queues.discarded.isRunning }
 
-    /// Keeps a job that is in no queue, with the caller's reference, for reuse by the Promises module. The loop
+    /// Keeps a job that is in no queue, with the caller's reference, for reuse by the layer above. The loop
     /// releases it when it ends.
     package func keepRecycledWaiter(_ job: Unmanaged<Job>) {
         let superfluous = hasEnded ? job : queues.recycledWaiter

@@ -73,12 +73,12 @@ extension EventLoop {
     package var undrivenPlaces: [CallSite] { undrivenDetector?.places ?? [] }
 
     /// The layer above has begun something here that this loop is to deliver. Called only while this thread notes that, or
-    /// promises are traced.
+    /// operations are traced.
     package func note(_ origin: CallSite) {
         if let undrivenDetector, !isBeingDriven { undrivenDetector.note(origin) }
     }
 
-    /// The same for a handler, or a promise of the loop's: it is reported only if it is still waiting then.
+    /// As `note(_:)`, for what a job stands for: it is reported only if it is still waiting then.
     /// - Returns: whether `job` must call `leaveUndrivenWork` before it is taken apart.
     package func note(_ job: Job, _ origin: CallSite) -> Bool {
         guard let undrivenDetector, !isBeingDriven else { return false }

@@ -66,8 +66,8 @@ public final class EventLoop {
     /// Turns until nothing is left that could happen, or until `stop()`.
     ///
     /// What is left: ready jobs, timers, watches, signal watches and holds, save those that are unreferenced; and jobs of a
-    /// `ThreadPool` that promises of this loop's thread wait for. Any other promise that another thread is to settle is not
-    /// seen from here: take a `hold()`, or `hang` on the promise. May be called in a handler: a nested run, which ends as
+    /// `ThreadPool` whose results this loop waits for. Any other result that another thread is to bring is not seen from
+    /// here: take a `hold()`. May be called in a handler: a nested run, which ends as
     /// the outer one would.
     ///
     /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one

@@ -1,14 +1,13 @@
 /// A loop as an executor of Swift Concurrency.
 ///
 /// A job of Swift's is treated like any other job of the loop: it runs in the order of arrival, and counts as ready
-/// once it has arrived. It does not keep the loop alive before that: take a `hold()`, or await in `Promise { … }`,
-/// which the loop counts.
+/// once it has arrived. It does not keep the loop alive before that: take a `hold()`.
 ///
 /// Swift's jobs must run, or their tasks would never end. A job may arrive after the loop has ended, or still be queued
 /// when the loop ends. Such jobs run after the end is complete, one after another, on a thread that serves all ended
 /// loops; the first job of each loop is reported.
 ///
-/// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, by `hang` for
+/// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, in a nested `run()` for
 /// instance, lets other jobs run before it returns, including jobs of the same actor.
 extension EventLoop.Remote: SerialExecutor, TaskExecutor {
     /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
@@ -21,7 +20,7 @@ extension EventLoop.Remote: SerialExecutor, TaskExecutor {
     public func isSameExclusiveExecutionContext(other: EventLoop.Remote) -> Bool { self == other }
 
     /// Traps unless the calling thread is the loop's and has the loop as its current one. `assumeIsolated` therefore
-    /// works in the handlers of that loop's promises.
+    /// works in the loop's handlers.
     public func checkIsolated() { actors.checkIsolated() }
 
     /// As `checkIsolated()`, but returns the result instead of trapping.

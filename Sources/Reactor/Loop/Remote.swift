@@ -9,7 +9,7 @@ extension EventLoop {
     /// A reference to a loop for other threads: the only part of a loop that is `Sendable`.
     ///
     /// A remote is also an executor of Swift Concurrency, for actors and tasks that are to run on the loop. An actor
-    /// that names the remote as its executor lives there, next to the promises of that thread:
+    /// that names the remote as its executor lives there, next to the handlers of that thread:
     ///
     /// ```swift
     /// actor Ledger {
@@ -68,7 +68,7 @@ extension EventLoop {
         /// `EventLoop.spawn` ends after `stop()`.
         ///
         /// Returns at once on the loop's own thread and in a forked child, where the wait would never end. On the
-        /// thread of another loop, that loop stands still meanwhile; use `Remote.ended` of `Promises` there.
+        /// thread of another loop, that loop stands still meanwhile.
         @available(*, noasync, message: "it blocks its thread")
         public func join() {
             if EventLoop.owns(loop) || loop.isForked { return }

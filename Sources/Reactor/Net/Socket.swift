@@ -73,7 +73,7 @@ package struct Socket {
         _ = try kernel.setSocketOption(fd, level, name, value).orThrow(.setSocketOption)
     }
 
-    /// Sends small writes at once: a promise chain that waits for its peer must not wait for Nagle's timer as well. An
+    /// Sends small writes at once: a program that waits for its peer must not wait for Nagle's timer as well. An
     /// error is ignored, since the next use of a broken connection reports it.
     package func setNoDelay() { _ = kernel.setSocketOption(fd, CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1)) }
 

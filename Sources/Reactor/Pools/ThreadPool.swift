@@ -16,8 +16,8 @@ import CLinux
 ///
 /// No thread drives the loop of a pool's thread. Once a job has returned, the jobs that are ready on that loop run.
 /// Handlers, timers and watches that still wait on it are then released without being run, and reported, as at the end
-/// of a thread. Within a job, therefore, attach handlers with `on:`, or only to promises that have settled; or use
-/// `hang`, which blocks the thread.
+/// of a thread. Within a job, therefore, leave nothing that waits on that loop, or drive the loop until
+/// nothing waits, which blocks the thread.
 public final class ThreadPool: Dispatcher {
     private let threads: ThreadPoolWorkers
     private let isShared: Bool

@@ -1,7 +1,7 @@
-/// The source line that created or started something: a promise, a timer, a hold.
+/// The source line that created or started something: a job, a timer, a hold.
 public struct CallSite: Hashable, Sendable, CustomStringConvertible {
     // A pointer to one of the program's constants, which are never freed. It is null-terminated, like all literals. The
-    // struct has two words, so that it fits next to an error in a promise.
+    // struct has two words, so that each traced object can keep one.
     private let name: StaticText
     /// The line number.
     public let line: UInt32

@@ -1,5 +1,4 @@
-/// A place where handlers run other than the thread that attached them; see `map(on:)` and the other operators with
-/// `on:` in `Promises`.
+/// A place where handlers run other than the thread that attached them.
 ///
 /// A loop's `remote` and a `ThreadPool` are dispatchers. A type of your own becomes one with a single method:
 ///
@@ -9,7 +8,7 @@
 /// }
 /// ```
 ///
-/// An event loop stays alive for the jobs of a `ThreadPool` that its promises wait for. It knows nothing of other
+/// An event loop stays alive for the jobs of a `ThreadPool` whose results it waits for. It knows nothing of other
 /// dispatchers: if its `run()` must not end before their work does, take a `hold()`.
 public protocol Dispatcher: Sendable {
     /// Runs `job` once, now or later, on any thread.
