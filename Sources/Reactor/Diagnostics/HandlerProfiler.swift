@@ -1,13 +1,14 @@
-/// What is known of a handler, taken down before it runs: afterwards it may be gone.
+/// Information about a handler, recorded before it runs, since it may be released afterwards.
 struct HandlerInfo {
     var kind: HandlerKind
     var origin: CallSite?
     var subject: (any AnyObject & Sendable)?
 }
 
-/// The time of the handler that runs, and what has become of the times before. It is the clock of the loop that counts.
+/// Measures the running handler and keeps the results. It uses the loop's clock.
 struct HandlerProfiler {
-    /// When the present handler began: when the one before it ended. `unknown`: the time was not taken then.
+    /// The moment at which the current handler began, which is when the previous one ended. `unknown` if the time was
+    /// not measured then.
     var started = unknown
     static var unknown: Int64 { .min }
     var threshold = Int64.max
@@ -18,10 +19,11 @@ struct HandlerProfiler {
     private var reports = 0
     private var suppressedCount = 0
 
-    /// One that is as slow as ten others would be lost among a hundred reports, and each takes time of its own.
+    /// The limit of reports: a handler that is as slow as ten others would be lost among a hundred reports, and each
+    /// report takes time itself.
     private static var reportsPerSecond: Int { 10 }
 
-    /// The handler has ended. Answers what is to be reported.
+    /// Records the end of the handler. Returns the report to send, if any.
     mutating func note(_ identity: HandlerInfo, endedAt now: Int64) -> SlowHandler? {
         let time = now - started
         started = now

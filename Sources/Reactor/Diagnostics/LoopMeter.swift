@@ -1,9 +1,9 @@
-/// What a loop measures of itself.
+/// The measurements that a loop takes of itself.
 ///
 /// Invariant: used on the loop's thread only. `isTiming` is true exactly while handlers are timed; `SharedLoopState.keepsOrigins`
 /// repeats it for other threads.
 struct LoopMeter {
-    /// Whether the time of each handler is taken: for `measuresHandlers`, or for a threshold.
+    /// Whether the time of each handler is measured: for `measuresHandlers`, or for a threshold.
     private(set) var isTiming = false
     /// See `EventLoop.measuresTurns`.
     var measuresTurns = false
@@ -11,14 +11,15 @@ struct LoopMeter {
     var measuresHandlers = false
     var counters = LoopMetrics()
     var handlers = HandlerProfiler()
-    /// How many waiters have been looked at on this thread to cancel, withdraw and sweep, and how many links to list what is
-    /// pending. For tests: what is done by the thousand must not look at thousands each time.
+    /// The number of waiters that were visited on this thread to cancel, withdraw and sweep, and of links that were
+    /// visited to list what is pending. For tests: an operation that is done thousands of times must not visit
+    /// thousands of nodes each time.
     var nodesVisited = 0
 
-    /// After a change of `measuresHandlers` or of the threshold.
+    /// Called after a change of `measuresHandlers` or of the threshold.
     mutating func update() {
         let isOn = measuresHandlers || handlers.threshold != .max
-        // The handler that switches it on is not measured.
+        // The handler that switches the measurement on is not measured.
         if isOn && !isTiming { handlers.started = HandlerProfiler.unknown }
         isTiming = isOn
     }

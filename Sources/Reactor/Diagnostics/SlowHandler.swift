@@ -1,13 +1,14 @@
-/// A handler that has held its loop for longer than `EventLoop.slowHandlerThreshold`.
+/// A report about a handler that has blocked its loop for longer than `EventLoop.slowHandlerThreshold`.
 public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
-    /// How long nothing else could happen on the loop. Turns that the handler itself has made of the loop do not count.
+    /// The time for which the handler blocked the loop. Turns of the loop that the handler itself has run do not count.
     public let duration: Duration
-    /// What was called.
+    /// The kind of the handler.
     public let kind: HandlerKind
-    /// Where the job, timer, watch or hook was started; of another kind, what the layer that
-    /// has named the kind knows of it. `nil`: not known, for example of what was started before the threshold was set.
+    /// The call site that started the job, timer, watch or hook. For any other kind, the call site that the layer which
+    /// has named the kind reports. `nil` if it is not known, as for anything that was started before the threshold was
+    /// set.
     public let origin: CallSite?
-    /// How many slow handlers before this one were not reported, since there were too many within a second.
+    /// The number of slow handlers before this one that were not reported, because there were too many within a second.
     public let suppressedCount: Int
 
     /// `a timer at App/Server.swift:12 held the loop for 0.25 seconds`

@@ -1,26 +1,26 @@
 import Synchronization
 
-/// What is known of a thread that may never drive its loop.
+/// The notes about a thread that may never drive its loop.
 package final class UndrivenLoopDetector: Sendable {
     let isMain: Bool
-    /// Whether its thread is a `ThreadPool`'s.
+    /// Whether the thread belongs to a `ThreadPool`.
     let isOfPool: Bool
     let number: Int
-    /// How often it has been driven since something was noted.
+    /// The number of times the loop has been driven since something was noted.
     private let generation = Atomic<Int>(0)
     private let hasNotes = Atomic(false)
-    /// Whether a task looks after it.
+    /// Whether a task watches this thread.
     private let isWatched = Atomic(false)
-    /// Places without a job that says whether it still waits.
+    /// Call sites without a job that says whether it still waits.
     private let standing = LockedValue<Set<CallSite>>([])
 
     private static let numbers = Atomic<Int>(0)
 
-    /// How long a task may leave its thread's loop alone before that is reported. A synchronous test attaches its handlers and
-    /// hangs a moment later, on a thread of Swift's pool too.
+    /// The time for which a task may leave its thread's loop undriven before that is reported, in nanoseconds. A
+    /// synchronous test attaches its handlers and hangs a moment later, also on a thread of Swift's pool.
     package static let patience = Atomic<Int64>(1_000_000_000)
 
-    /// Those that have been reported: once each.
+    /// The call sites that have been reported, once each.
     private static let reported = LockedValue<Set<CallSite>>([])
 
     init(isMain: Bool, isOfPool: Bool) {
@@ -29,7 +29,7 @@ package final class UndrivenLoopDetector: Sendable {
         number = Self.numbers.add(1, ordering: .relaxed).newValue
     }
 
-    /// What has been begun since the loop was driven last, and still waits.
+    /// The call sites of work that has begun since the loop was last driven, and that still waits.
     var places: [CallSite] {
         guard hasNotes.load(ordering: .acquiring) else { return [] }
         let waiting = UndrivenWork.places(ofThread: number, generation: generation.load(ordering: .relaxed))
@@ -51,28 +51,28 @@ package final class UndrivenLoopDetector: Sendable {
         guard !isWatched.load(ordering: .relaxed), withUnsafeCurrentTask(body: { $0 != nil }) else { return }
         guard !isWatched.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let generation = generation.load(ordering: .relaxed)
-        // A thread of Swift's pool may live on forever, so its end is not waited for.
+        // A thread of Swift's pool may live forever, so the detector does not wait for its end.
         Task.detached { await self.watch(since: generation) }
     }
 
-    /// Reports what is left alone for as long as the patience lasts.
+    /// Reports work that has not been driven within the patience.
     private func watch(since generation: Int) async {
         var generation = generation
         while true {
             try? await Task.sleep(for: .nanoseconds(Self.patience.load(ordering: .relaxed)))
             let now = self.generation.load(ordering: .relaxed)
             if hasNotes.load(ordering: .acquiring) && now != generation {
-                // Driven meanwhile, and more has been begun since.
+                // The loop was driven meanwhile, and more work has begun since.
                 generation = now
                 continue
             }
-            // What is noted from here on has a task of its own.
+            // Work that is noted from here on gets a new task.
             isWatched.store(false, ordering: .releasing)
             return reportAll()
         }
     }
 
-    /// The loop is driven. On its thread.
+    /// Called on the loop's thread when the loop is driven.
     func forgetPlaces() {
         guard hasNotes.exchange(false, ordering: .acquiringAndReleasing) else { return }
         generation.add(1, ordering: .relaxed)

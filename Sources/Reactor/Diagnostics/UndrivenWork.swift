@@ -1,18 +1,19 @@
 import Glibc
 
-/// What has been begun on threads whose loop may never be driven, by the address of its job, until the job ends.
+/// The work that has begun on threads whose loop may never be driven, by the address of its job, until the job ends.
 ///
-/// A job that is found here may be looked at under the lock of its shard: before it is taken apart it takes itself out. So no
-/// reference is taken, and nothing ends on another thread than it would otherwise. Nothing foreign runs under the lock.
+/// A job that is found here may be read under the lock of its shard, since it removes itself before it is
+/// deinitialized. No reference is therefore taken, and no object ends on another thread than it would otherwise. No
+/// foreign code runs under the lock.
 enum UndrivenWork {
     private struct Entry {
-        /// The number of the `UndrivenLoopDetector` of its thread, and its generation.
+        /// The number of the `UndrivenLoopDetector` of the thread, and its generation.
         let thread: Int
         let generation: Int
         let origin: CallSite
     }
 
-    /// Several, each with a lock, so that threads which attach many handlers seldom wait for one another.
+    /// Several dictionaries with a lock each, so that threads that attach many handlers seldom wait for one another.
     private static let shards = (0..<16).map { _ in LockedValue<[UnsafeMutableRawPointer: Entry]>([:]) }
 
     private static func shard(of job: UnsafeMutableRawPointer) -> LockedValue<[UnsafeMutableRawPointer: Entry]> {
@@ -34,7 +35,8 @@ enum UndrivenWork {
         shard(of: job).withLock { _ = $0.removeValue(forKey: job) }
     }
 
-    /// Where what still waits on a thread has been begun since it was driven last, each place once, in the order of the lines.
+    /// The call sites of work on a thread that has begun since its loop was last driven and that still waits, each call
+    /// site once, in the order of file and line.
     static func places(ofThread thread: Int, generation: Int) -> [CallSite] {
         var places: Set<CallSite> = []
         for shard in shards {
@@ -51,6 +53,6 @@ enum UndrivenWork {
 }
 
 extension Job {
-    /// The job, which has been noted by `EventLoop.note`, is about to be taken apart.
+    /// Called before the job, which `EventLoop.note` has noted, is deinitialized.
     package func leaveUndrivenWork() { UndrivenWork.remove(self) }
 }

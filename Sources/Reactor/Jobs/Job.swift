@@ -1,25 +1,25 @@
-/// A piece of work that is its own entry in the loop's ready queue, so that queueing it allocates nothing.
+/// A piece of work that is itself an entry of the loop's ready queue, so that queueing it allocates nothing.
 ///
-/// For the library's own modules: nobody else can make one, since queueing a job twice would break the queue. Use
-/// closures.
+/// For the library's own modules only: no other module can create a job, since queueing one twice would break the
+/// queue. Use closures instead.
 open class Job {
     // The link of whichever list holds the job: one of the layer above, a mailbox, or a ready queue, one after the
     // other. Every list owns its members (+1).
     @exclusivity(unchecked)
     @usableFromInline final var link: Unmanaged<Job>?
 
-    /// A job that stands in no queue.
+    /// Creates a job that is in no queue.
     @usableFromInline package init() { link = nil }
 
-    /// The next in the list that holds the job. Through accessors, since `@exclusivity(unchecked)` does not reach
-    /// another module's direct access to the field.
+    /// The next job in the list that holds this one. Declared with accessors, since `@exclusivity(unchecked)` does not
+    /// apply when another module accesses the field directly.
     @inlinable
     package final var next: Unmanaged<Job>? {
         @inline(__always) get { link }
         @inline(__always) set { link = newValue }
     }
 
-    /// Turns a list round, and answers its new first.
+    /// Reverses a list, and returns its new first job.
     package static func reversed(_ first: Unmanaged<Job>?) -> Unmanaged<Job>? {
         var reversed: Unmanaged<Job>?
         var rest = first
@@ -31,7 +31,7 @@ open class Job {
         return reversed
     }
 
-    /// How many stand in a list.
+    /// The number of jobs in a list.
     static func count(from first: Unmanaged<Job>?) -> Int {
         var count = 0
         var next = first
@@ -42,42 +42,42 @@ open class Job {
         return count
     }
 
-    /// What the job does. Called on the thread of the loop that it was handed to.
+    /// Does the work. Called on the thread of the loop that has the job.
     open func run() {}
 
-    /// Runs the job and gives up the reference that the queue held.
+    /// Runs the job and releases the queue's reference.
     ///
-    /// Called by the loop in place of `run()`. Override it only to pass that reference on instead of releasing it; an
+    /// The loop calls this in place of `run()`. Override it only to pass that reference on instead of releasing it; an
     /// override must do one of the two.
     open func runAndRelease() {
         run()
         Unmanaged.passUnretained(self).release()
     }
 
-    // What a report says of the job, if it holds the loop for long. Asked before it runs.
+    // For reports of handlers that block the loop for a long time. Read before the job runs.
 
-    /// What it is.
+    /// The kind of the job.
     open var kind: HandlerKind { .job }
-    /// Where it comes from, if that is known.
+    /// The call site that started the job, if it is known.
     open var startedAt: CallSite? { nil }
-    /// What the layer above knows of it.
+    /// The information of the layer above about the job.
     open var subject: (any AnyObject & Sendable)? { nil }
 
-    /// Whether a loop that ends before the job has run reports it.
+    /// Whether a loop that ends before the job has run reports the job.
     open var isReportedUndelivered: Bool { true }
 
-    /// Whether the loop counts it among its `waitingHandlers` already.
+    /// Whether the loop counts the job among its `waitingHandlers` already.
     open var isCountedAsWaiting: Bool { false }
 
-    /// Whether what it stands for is still to come. Any thread, while the job cannot end.
+    /// Whether the event that the job represents has not happened yet. Any thread, while the job cannot end.
     open var isStillWaiting: Bool { true }
 
-    /// Gives up the reference that the queue held, without running: the loop has ended. Override it to learn of that;
-    /// an override must call this one.
+    /// Releases the queue's reference without running the job, because the loop has ended. Override it to be notified
+    /// of that; an override must call this implementation.
     open func discardAndRelease() { Unmanaged.passUnretained(self).release() }
 }
 
-/// A closure as a job.
+/// A job that calls a closure.
 package final class ClosureJob: Job {
     private let body: () -> Void
 
@@ -86,7 +86,7 @@ package final class ClosureJob: Job {
     package override func run() { body() }
 }
 
-/// The same with the line that it was handed over at: for loops that tell which of them were slow.
+/// A job that calls a closure and knows its call site: for loops that report slow handlers.
 final class LocatedJob: Job {
     private let body: () -> Void
     private let place: CallSite

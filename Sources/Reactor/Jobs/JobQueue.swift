@@ -1,4 +1,4 @@
-/// Jobs in the order in which they came. Owns them.
+/// A queue of jobs in the order of their arrival. It owns the jobs.
 @usableFromInline
 package struct ReadyQueue: ~Copyable {
     @usableFromInline var head: Unmanaged<Job>?
@@ -8,10 +8,10 @@ package struct ReadyQueue: ~Copyable {
 
     @inlinable package var isEmpty: Bool { head == nil }
 
-    /// How many there are. They are counted one by one.
+    /// The number of jobs. Counts them one by one.
     package var count: Int { Job.count(from: head) }
 
-    /// How many of them are reported if they never run, beside those that the loop counts as handlers that wait.
+    /// The number of jobs that are reported if they never run, without those that the loop counts as waiting handlers.
     var countOfReported: Int {
         var count = 0
         var next = head
@@ -24,7 +24,7 @@ package struct ReadyQueue: ~Copyable {
         return count
     }
 
-    /// Takes over the caller's reference to `job`.
+    /// Appends `job`, and takes over the caller's reference to it.
     @inlinable
     package mutating func append(_ job: Unmanaged<Job>) {
         job._withUnsafeGuaranteedRef { $0.next = nil }
@@ -32,7 +32,7 @@ package struct ReadyQueue: ~Copyable {
         tail = job
     }
 
-    /// Hands the reference to the caller.
+    /// Removes the first job, and passes its reference to the caller.
     @inlinable
     package mutating func popFirst() -> Unmanaged<Job>? {
         guard let job = head else { return nil }

@@ -14,10 +14,12 @@ struct JobQueues: ~Copyable {
     var discarded = Trampoline()
     /// One job that is in no queue, kept for another use; see `EventLoop.keepRecycledWaiter`. Owned.
     var recycledWaiter: Unmanaged<Job>?
-    /// What the running inline job has interrupted, if that is to be completed before a turn; see `EventLoop.runInline`.
+    /// The operation that the running inline job has interrupted, if it must be completed before a turn; see
+    /// `EventLoop.runInline`.
     var interrupted: Interrupted?
 
-    // The context is on the stack of the call of `runInline` that has set the field, and resets it before it returns.
+    // The context is on the stack of the call of `runInline` that has set the field. The call resets the field before
+    // it returns.
     struct Interrupted {
         let context: UnsafeMutableRawPointer
         let complete: Completion

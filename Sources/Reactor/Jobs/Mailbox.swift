@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Where other threads leave jobs for a loop: a stack of the jobs themselves, which the loop takes whole and
-/// turns round.
+/// The mailbox of a loop, in which other threads leave jobs: a stack of the jobs themselves, which the loop takes as a
+/// whole and reverses.
 ///
-/// One word tells everything: empty, parked (the loop sleeps or is about to), closed, or the newest job. Who
-/// replaces "parked" wakes the loop; everybody after that finds a job there and stays silent. So a burst costs one
-/// eventfd write for each time the loop went to sleep, not one a job.
+/// One word contains the whole state: empty, parked (the loop sleeps or is about to), closed, or the newest job. The
+/// thread that replaces "parked" wakes the loop. Threads that post after it find a job there and need not wake the
+/// loop. A burst of jobs therefore costs one eventfd write for each time the loop went to sleep, not one for each job.
 @usableFromInline
 package struct Mailbox: ~Copyable {
     // 0, the two marks below, or the address of the newest job (jobs are 16-byte aligned, so neither mark is one).
@@ -19,7 +19,7 @@ package struct Mailbox: ~Copyable {
 
     package init() {}
 
-    /// Any thread. Takes over the caller's reference unless it answers `refused`.
+    /// Any thread: posts a job. Takes over the caller's reference unless it returns `refused`.
     package func post(_ job: Unmanaged<Job>) -> Receipt {
         let address = UInt(bitPattern: job.toOpaque())
         var seen = word.load(ordering: .relaxed)
@@ -34,36 +34,38 @@ package struct Mailbox: ~Copyable {
         }
     }
 
-    /// The loop's thread. One relaxed load.
+    /// The loop's thread: whether there are no jobs. One relaxed load.
     @inlinable
     package var isEmpty: Bool { word.load(ordering: .relaxed) <= Self.closed }
 
-    /// The loop's thread: how many jobs have come. They are counted one by one, and stay, since nobody else takes them.
+    /// The loop's thread: the number of jobs. Counts them one by one; they stay meanwhile, since no other thread takes
+    /// them.
     var count: Int {
         let newest = word.load(ordering: .acquiring)
         return newest <= Self.closed ? 0 : Job.count(from: Self.job(at: newest))
     }
 
-    /// The loop's thread: moves what has come, oldest first, to the end of `queue`.
+    /// The loop's thread: moves the jobs, oldest first, to the end of `queue`.
     @usableFromInline
     package func take(into queue: inout ReadyQueue) {
         guard !isEmpty else { return }
         Self.append(word.exchange(0, ordering: .acquiring), to: &queue)
     }
 
-    /// The loop's thread, before it sleeps. False if there is mail: take it instead.
+    /// The loop's thread, before it sleeps: parks the mailbox. Returns false if there is mail, which the loop must take
+    /// instead.
     package func park() -> Bool {
         word.compareExchange(expected: 0, desired: Self.parked, ordering: .acquiringAndReleasing).exchanged
     }
 
     /// The loop's thread, after it slept. True if no other thread is to write the eventfd.
     package func unpark() -> Bool {
-        // Mostly mail has ended the sleep, and then nothing is left to change.
+        // In most cases mail has ended the sleep, and nothing is left to change.
         word.load(ordering: .relaxed) == Self.parked
             && word.compareExchange(expected: Self.parked, desired: 0, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// The loop's thread, at its end: moves what has come to `queue`; everything later is refused.
+    /// The loop's thread, at its end: moves the jobs to `queue`. Later jobs are refused.
     package func close(into queue: inout ReadyQueue) {
         let last = word.exchange(Self.closed, ordering: .acquiringAndReleasing)
         if last > Self.closed { Self.append(last, to: &queue) }

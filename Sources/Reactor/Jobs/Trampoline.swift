@@ -1,23 +1,25 @@
-/// Jobs that are done at once, but one after the other: one that comes while another runs is done after it and not
-/// inside it, so that no depth of them needs depth of stack.
+/// Runs jobs at once, but one after the other. A job that arrives while another runs is run after it and not inside it,
+/// so that a chain of any depth needs no depth of stack.
 struct Trampoline: ~Copyable {
     private var jobs = ReadyQueue()
     private(set) var isRunning = false
 
-    /// Adds a job, with the caller's reference. True: nobody is at it, so the caller must go through `popFirst`.
+    /// Adds a job, with the caller's reference. Returns true if no job is running, so that the caller must run the jobs
+    /// with `popFirst`.
     mutating func begin(_ job: Unmanaged<Job>) -> Bool {
         jobs.append(job)
         defer { isRunning = true }
         return !isRunning
     }
 
-    /// The next job, with its reference; after the last, `nil`, and the caller is done.
+    /// Returns the next job, with its reference. After the last job it returns `nil`, and the caller has finished.
     mutating func popFirst() -> Unmanaged<Job>? {
         let job = jobs.popFirst()
         if job == nil { isRunning = false }
         return job
     }
 
-    /// For a turn of the loop inside a job: what comes in it is done in it. `resume` when the turn is over.
+    /// For a turn of the loop inside a job: jobs that arrive in the turn run in it. Call `resume` when the turn is
+    /// over.
     mutating func resume() { isRunning = true }
 }

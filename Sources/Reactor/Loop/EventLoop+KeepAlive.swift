@@ -1,15 +1,15 @@
 // What keeps the loop alive, and what may still wake it: see `KeepAlive`.
 
 extension EventLoop {
-    /// Whether anything is left that the loop waits for.
+    /// Whether anything is left that the loop waits for. `run()` returns when this is false.
     public var isAlive: Bool {
-        // First: what such work has posted to the loop before it ended must be seen in the mailbox then.
+        // Checked first: jobs that external work has posted before it ended must then be seen in the mailbox.
         shared.work.awaitsExternalWork || isReady || timers.heap.referenced > 0 || poller.referenced > 0
             || !keepAlive.holds.isEmpty || signals.hasReferenced
     }
 
-    /// Whether anything on this loop, referenced or not, or work that it knows of, could still make something happen; if not,
-    /// only another thread can.
+    /// Whether anything on this loop, referenced or not, or any work that it knows of, can still make something happen.
+    /// If not, only another thread can.
     package var canWakeItself: Bool {
         isAlive || hasSources || requestingLoopAwaitsOthers || shared.work.hasDispatchedJobs
     }
@@ -23,7 +23,7 @@ extension EventLoop {
     /// Handlers that wait on this loop; see `handlerDidAttach`.
     package var waitingHandlers: Int { keepAlive.waitingHandlers }
 
-    /// A handler on this loop begins to wait for what another may bring, or has come to its end.
+    /// Counts a handler on this loop that begins to wait for a result; `handlerDidDetach` is the counterpart.
     @inlinable @inline(__always)
     package func handlerDidAttach() { keepAlive.waitingHandlers &+= 1 }
     @inlinable @inline(__always)

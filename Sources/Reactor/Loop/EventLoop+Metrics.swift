@@ -1,5 +1,5 @@
 extension EventLoop {
-    /// The counters and gauges, as they stand now.
+    /// The current counters and gauges.
     public var metrics: Metrics {
         var snapshot = meter.counters
         for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
@@ -9,7 +9,7 @@ extension EventLoop {
         snapshot.slowHandlers = meter.handlers.slow
         snapshot.measured = measurements
         snapshot.readyJobs = queues.ready.count + shared.waker.mailbox.count
-        // Those that the mailbox has refused at the end take it below zero.
+        // Handlers that the mailbox has refused at the end take the count below zero.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
         snapshot.timers = timers.heap.count
         snapshot.descriptors = poller.waiting

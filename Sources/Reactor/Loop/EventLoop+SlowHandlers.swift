@@ -1,10 +1,13 @@
 extension EventLoop {
-    /// A handler that holds the loop for this long or longer is reported through the log handler of the layer above, or on
-    /// standard error; ten a second at most, and the next then tells how many were left out. All are counted in
-    /// `metrics.slowHandlers`. `nil`, the default: nothing is measured, and that costs nothing.
+    /// The duration from which a handler is reported as slow, or `nil`, the default, to measure nothing, which costs
+    /// nothing.
     ///
-    /// While it is set every handler costs a reading of the clock, about 25 ns, and what is enqueued, submitted or
-    /// scheduled remembers the line of the call.
+    /// Reports go to the log handler of the layer above, or to standard error. At most ten per second are sent; the
+    /// next report then contains the number that were suppressed. All slow handlers are counted in
+    /// `metrics.slowHandlers`.
+    ///
+    /// While the threshold is set, every handler costs a clock reading, about 25 ns, and jobs and timers record the
+    /// line of the call that enqueues, submits or schedules them.
     public var slowHandlerThreshold: Duration? {
         get { meter.handlers.threshold == .max ? nil : .nanoseconds(meter.handlers.threshold) }
         set {
@@ -14,8 +17,8 @@ extension EventLoop {
         }
     }
 
-    /// Whether to take the time of every handler, for `Metrics.longestHandler`, and of every wait, for
-    /// `Metrics.timeWaiting`. One reading of the clock a handler, about 25 ns, and two a wait; off by default.
+    /// Whether to measure every handler, for `Metrics.longestHandler`, and every wait, for `Metrics.timeWaiting`. Costs
+    /// one clock reading per handler, about 25 ns, and two per wait; off by default.
     public var measuresHandlers: Bool {
         get { meter.measuresHandlers }
         set {
@@ -24,8 +27,8 @@ extension EventLoop {
         }
     }
 
-    /// Whether to take the time of every wait, for `Metrics.timeWaiting`, and of every turn, for `Metrics.longestTurn`.
-    /// Three readings of the clock a turn, about 75 ns, however much happens in it; off by default.
+    /// Whether to measure every wait, for `Metrics.timeWaiting`, and every turn, for `Metrics.longestTurn`. Costs three
+    /// clock readings per turn, about 75 ns, however much happens in it; off by default.
     public var measuresTurns: Bool {
         get { meter.measuresTurns }
         set { meter.measuresTurns = newValue }
@@ -39,10 +42,10 @@ extension EventLoop {
         shared.keepsOrigins.store(meter.isTiming, ordering: .relaxed)
     }
 
-    /// What is called from now on begins now.
+    /// The next handler begins now.
     func beginTiming() { meter.handlers.started = clock.now.nanoseconds }
 
-    /// A closure as a job, which knows where it comes from if anybody wants to know.
+    /// A closure as a job, which records its call site if handlers are measured.
     func job(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Job {
         meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
     }
@@ -58,15 +61,15 @@ extension EventLoop {
     }
 
     func handlerHasEnded(_ identity: HandlerInfo) {
-        // It may have been switched off meanwhile.
+        // The measurement may have been switched off meanwhile.
         guard meter.isTiming && meter.handlers.started != HandlerProfiler.unknown else { return }
         guard let slow = meter.handlers.note(identity, endedAt: clock.now.nanoseconds) else { return }
         LoopEvent.send(.slowHandler(slow, subject: identity.subject))
-        // The report is nobody's time.
+        // The time of the report counts for no handler.
         beginTiming()
     }
 
-    /// Calls `body` as a handler of that kind.
+    /// Calls `body` as a handler of this kind.
     func call(
         _ kind: HandlerKind, _ origin: @autoclosure () -> CallSite?,
         _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, _ body: () -> Void

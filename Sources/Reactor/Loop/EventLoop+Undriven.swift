@@ -2,28 +2,30 @@ import CLinux
 import Glibc
 import Synchronization
 
-// Handlers that never run, since the loop of their thread is never driven: attached in a synchronous function that an async one
-// has called, on a thread of Swift's pool; on a thread of Dispatch's; or on a thread that ends. Whether a thread drives its loop
-// shows only afterwards. So what is begun there is noted, and forgotten when the loop is driven; and what is over by the time of
-// a report is left out of it.
+// Detects handlers that never run because no one drives the loop of their thread: they were attached in a synchronous
+// function that an async one has called, on a thread of Swift's pool; on a thread of Dispatch's; or on a thread that
+// ends. Whether a thread drives its loop becomes clear only afterwards. Work that begins there is therefore noted, and
+// forgotten when the loop is driven. Work that has ended before a report is not part of the report.
 //
-// That costs the thread concerned a call in each operator outside a turn, and a slower turn; it costs other threads nothing.
-// A thread of the program's own stops paying when it drives its loop for the first time: from then on it is taken to know what
-// it does. A thread of Swift's pool or of a `ThreadPool` goes on: it runs code of different origins, one after the other.
+// On the thread concerned this costs a call in each operator outside a turn, and a slower turn; it costs other threads
+// nothing. A thread of the program's own stops paying when it drives its loop for the first time: from then on it is
+// assumed to go on driving it. A thread of Swift's pool or of a `ThreadPool` continues to pay: it runs code of
+// different origins, one after the other.
 
 extension EventLoop {
-    /// This thread, which has just got its loop, may never drive it. Once the main thread has, it is taken to know what it does.
+    /// Prepares for the case that this thread, which has just got its loop, never drives it. Once the main thread has
+    /// driven its loop, it is assumed to go on.
     func expectToBeDriven(isMain: Bool) {
         let undrivenDetector = UndrivenLoopDetector(isMain: isMain, isOfPool: PoolThread.isCurrent)
         self.undrivenDetector = undrivenDetector
         Self.noteHandlersIfNeeded()
-        // The jobs of a pool are looked after when each has ended.
+        // The jobs of a pool are checked when each has ended.
         if undrivenDetector.isOfPool { return }
         Self.undrivenThreads.withLock { $0[undrivenDetector.number] = undrivenDetector }
     }
 
-    /// Lets the operators of this thread note where they attach, if its current loop may never be driven, and is not being
-    /// driven now.
+    /// Makes the operators of this thread note their call sites, if its current loop may never be driven and is not
+    /// being driven now.
     static func noteHandlersIfNeeded() {
         guard let address = clinux_get_current_loop() else { return clinux_set_noting_handlers(false) }
         clinux_set_noting_handlers(
@@ -32,22 +34,24 @@ extension EventLoop {
             })
     }
 
-    /// Whether operators of this thread note where they attach.
+    /// Whether operators of this thread note their call sites.
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
 
-    /// The outermost turn begins. Returns whether operators have noted where they attach, and are to do so again afterwards.
+    /// Called when the outermost turn begins. Returns whether operators have noted their call sites, and are to do so
+    /// again afterwards.
     func beginDriving() -> Bool {
         forgetUndriven()
-        // Not those of a `withLoop` inside which this loop is turned.
+        // False if this loop is turned inside a `withLoop`, whose operators note nothing.
         let wasNoting = clinux_is_noting_handlers()
         if wasNoting { clinux_set_noting_handlers(false) }
         return wasNoting
     }
 
-    /// That turn ends. Only if operators had noted where they attach.
+    /// Called when the outermost turn ends, if operators had noted their call sites.
     func stopDriving() { clinux_set_noting_handlers(undrivenDetector != nil) }
 
-    /// The loop is driven: what has been attached will run. On a thread of the program's own nothing is noted any more.
+    /// Called when the loop is driven: the attached handlers will run. A thread of the program's own notes nothing any
+    /// more.
     func forgetUndriven() {
         guard let undrivenDetector else { return }
         undrivenDetector.forgetPlaces()
@@ -63,37 +67,38 @@ extension EventLoop {
         Self.undrivenThreads.withLock { _ = $0.removeValue(forKey: undrivenDetector.number) }
     }
 
-    /// Those of all threads that are there, for the end of the process.
+    /// The detectors of all threads that are alive, for the end of the process.
     private static let undrivenThreads = LockedValue<[Int: UndrivenLoopDetector]>([:])
 
-    /// Whether the thread drives this loop, or is not known to be one that may not.
+    /// Whether the thread drives this loop, or is not known as one that may never drive it.
     var isKnownToBeDriven: Bool { isBeingDriven || undrivenDetector?.isMain ?? true }
 
-    /// Where what still waits here in vain was begun, as far as is known.
+    /// The call sites of work that still waits here in vain, as far as they are known.
     package var undrivenPlaces: [CallSite] { undrivenDetector?.places ?? [] }
 
-    /// The layer above has begun something here that this loop is to deliver. Called only while this thread notes that, or
-    /// operations are traced.
+    /// Notes that the layer above has begun something here that this loop must deliver. Called only while this thread
+    /// notes call sites, or while operations are traced.
     package func note(_ origin: CallSite) {
         if let undrivenDetector, !isBeingDriven { undrivenDetector.note(origin) }
     }
 
-    /// As `note(_:)`, for what a job stands for: it is reported only if it is still waiting then.
-    /// - Returns: whether `job` must call `leaveUndrivenWork` before it is taken apart.
+    /// As `note(_:)`, for the work that `job` represents: it is reported only if it still waits at the time of the
+    /// report.
+    /// - Returns: whether `job` must call `leaveUndrivenWork` before it is deinitialized.
     package func note(_ job: Job, _ origin: CallSite) -> Bool {
         guard let undrivenDetector, !isBeingDriven else { return false }
         undrivenDetector.note(job, origin)
         return true
     }
 
-    /// The loop has ended, and left these behind.
+    /// Called when the loop has ended and has left work at these call sites.
     func endUndrivenDetection(_ places: [CallSite]) {
         for place in places { UndrivenLoopDetector.report(place) }
         undrivenDetector?.forgetPlaces()
         stopWatching()
     }
 
-    /// Looks at the threads that are there when the process ends: what has been begun on them and never driven will not happen.
+    /// Makes the end of the process report the work of all threads whose loop was never driven.
     static func watchEndOfProcess() { _ = endOfProcess }
 
     private static let endOfProcess: Void = {
@@ -103,19 +108,19 @@ extension EventLoop {
 
     private static let generationOfProcess = Atomic<CInt>(0)
 
-    /// The process ends, on this thread.
+    /// Called on the thread that ends the process.
     static func reportUndriven() {
-        // A forked child has no other threads, and locks that one of them may have held.
+        // A forked child has no other threads, and one of them may have held a lock.
         guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
         let threads = undrivenThreads.withLock { $0.values.sorted { $0.number < $1.number } }
         for thread in threads { thread.reportAll() }
-        // An async `main` leaves the main thread to others, one of which calls exit.
+        // An async `main` leaves the main thread to other code, and another thread may call exit.
         guard clinux_gettid() == getpid(), threads.contains(where: \.isMain) else { return }
         let left = mainLoopOfProcess.undeliveredCount
         if left > 0 { LoopEvent.send(.undelivered(left)) }
     }
 
-    /// How many handlers and jobs would be left undelivered if the loop ended now.
+    /// The number of handlers and jobs that would be undelivered if the loop ended now.
     package var undeliveredCount: Int {
         takeMail()
         return waitingHandlers + queues.ready.countOfReported

@@ -4,19 +4,26 @@ import Synchronization
 
 /// A single-threaded event loop over epoll: ready jobs, timers, descriptors, signals, and a mailbox for other threads.
 ///
-/// Every thread has one, made when it is first asked for; see `current`. It is driven by its own thread, with
-/// `run()`, `run(until:)` or `turn(_:)`, and used by its own thread: it is not `Sendable`, and `remote` is its door for
-/// all others. Its descriptors are opened when they are first needed; jobs alone need none.
+/// Every thread has its own loop, created on first use; see `current`. Only that thread drives the loop, with `run()`,
+/// `run(until:)` or `turn(_:)`, and only that thread uses it: the loop is not `Sendable`. Other threads use its
+/// `remote`. The loop opens its descriptors when they are first needed; jobs alone need none.
 ///
-/// One turn: jobs that are ready; then descriptors are asked, waiting only if there was nothing to do; then the events
-/// that came; then the timers that were due when descriptors were asked; then the jobs that all of these made ready.
-/// Within a turn jobs run in the order in which they were queued, timers in the order of their deadlines, events in
-/// the kernel's order.
+/// A turn has these steps:
+/// 1. Run the ready jobs.
+/// 2. Poll the descriptors, waiting only if there was nothing to do.
+/// 3. Deliver the events that have arrived.
+/// 4. Fire the timers that were due when the descriptors were polled.
+/// 5. Run the jobs that these steps have made ready.
+///
+/// Within a turn, jobs run in the order in which they were queued, timers in the order of their deadlines, and events
+/// in the kernel's order.
 public final class EventLoop {
-    // `@exclusivity(unchecked)`: one thread, and nothing is called out to while a field is being changed; the dynamic
-    // checks for these fields cost a quarter of the instructions of a handler's hop, and as much of a turn.
+    // `@exclusivity(unchecked)`: only one thread accesses the fields, and no code outside the loop is called while a
+    // field is being changed. The dynamic checks for these fields cost a quarter of the instructions of a handler's
+    // hop, and as much of a turn.
     //
-    // First what every turn looks at, close together: a thread that wakes up has none of it in the cache.
+    // The fields that every turn reads come first, close together: a thread that wakes up has none of them in the
+    // cache.
     @exclusivity(unchecked) @usableFromInline var queues = JobQueues()
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive<Remote>()
     @usableFromInline let shared = SharedLoopState<Remote>()
@@ -27,7 +34,8 @@ public final class EventLoop {
     @exclusivity(unchecked) var waker = LoopWaker()
     @exclusivity(unchecked) var lifecycle = LoopLifecycle<Remote>()
     @exclusivity(unchecked) var meter = LoopMeter()
-    /// Where handlers have been attached since the loop was driven last, if it may never be driven.
+    /// The call sites of handlers that have been attached since the loop was last driven, if the loop may never be
+    /// driven.
     @exclusivity(unchecked) var undrivenDetector: UndrivenLoopDetector?
     @exclusivity(unchecked) var hooks = LoopHooks()
     @exclusivity(unchecked) var signals = LoopSignals()
@@ -42,7 +50,7 @@ public final class EventLoop {
     }
 
     deinit {
-        // Whoever is posting to us has done so; nobody begins.
+        // A thread that is posting to the loop has finished when the lock is taken, and no other thread begins to post.
         Self.ends.withLock { _ in }
     }
 
@@ -50,29 +58,29 @@ public final class EventLoop {
 
     /// A moment on the loop's clock.
     public typealias Instant = LoopInstant
-    /// What a loop has done.
+    /// The counters of a loop.
     public typealias Metrics = LoopMetrics
 
-    /// How a turn waits.
+    /// How long a turn may wait.
     public enum Wait: Equatable, Sendable {
-        /// Until something happens, for ever if need be.
+        /// Waits until something happens, forever if necessary.
         case wait
-        /// Not at all.
+        /// Does not wait.
         case poll
-        /// As `wait`, but no longer than this.
+        /// Waits as `wait` does, but no longer than this duration.
         case upTo(Duration)
     }
 
-    /// Turns until nothing is left that could happen, or until `stop()`.
+    /// Runs turns until nothing is left that could happen, or until `stop()`.
     ///
-    /// What is left: ready jobs, timers, watches, signal watches and holds, save those that are unreferenced; and jobs of a
-    /// `ThreadPool` whose results this loop waits for. Any other result that another thread is to bring is not seen from
-    /// here: take a `hold()`. May be called in a handler: a nested run, which ends as
-    /// the outer one would.
+    /// These keep the loop running: ready jobs, timers, watches, signal watches and holds, unless they are
+    /// unreferenced; and jobs of a `ThreadPool` whose results this loop waits for. The loop does not know of any other
+    /// result that another thread is to deliver: take a `hold()`. `run()` may be called in a handler; such a nested run
+    /// ends under the same conditions as the outer one.
     ///
     /// - Throws: `SystemError` if a descriptor of the loop cannot be opened, or if this process is a fork of the one
-    ///   that made the loop (`EPERM` of `epoll_wait`); inside a handler also when less than 256 KiB of the thread's stack,
-    ///   or a quarter of it if that is less, remains (`ELOOP`).
+    ///   that created the loop (`EPERM` of `epoll_wait`); inside a handler also if less than 256 KiB of the thread's
+    ///   stack remains, or less than a quarter of it if that is less (`ELOOP`).
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
         while !lifecycle.stopRequested && !lifecycle.isStopping && (isAlive || runLateMainActorJobs()) {
@@ -81,12 +89,12 @@ public final class EventLoop {
         lifecycle.stopRequested = false
     }
 
-    /// Turns until `condition` holds, until nothing is left that could make it so, or until `stop()`.
+    /// Runs turns until `condition` holds, until nothing is left that could make it hold, or until `stop()`.
     ///
-    /// The condition is asked before each turn. What the turn before made ready has run by then, unless that was more than
-    /// a turn's budget of jobs.
+    /// The condition is checked before each turn. Jobs that the previous turn made ready have run by then, unless they
+    /// exceeded the turn's budget.
     /// - Returns: whether the condition held in the end.
-    /// - Throws: as `run()`, and what `condition` throws.
+    /// - Throws: `SystemError` as `run()`, and the errors of `condition`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     @discardableResult
     public func run(until condition: () throws -> Bool) throws -> Bool {
@@ -100,20 +108,22 @@ public final class EventLoop {
         return true
     }
 
-    /// Ends the innermost `run()` after its present turn. If none is running, the next one ends at once. Twice is as
-    /// good as once; afterwards the loop can run again.
+    /// Ends the innermost `run()` after its current turn.
+    ///
+    /// If none is running, the next one ends at once. Further calls before that have no effect. Afterwards the loop can
+    /// run again.
     public func stop() {
         assertOwner()
         lifecycle.stopRequested = true
     }
 
-    /// One turn; see the type's description.
-    /// - Throws: as `run()`.
+    /// Runs one turn; see the description of the type.
+    /// - Throws: `SystemError` as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
         try checkWhetherItCanTurn()
         assertOwner()
-        // A loop of `withLoop` may be carried by the one around it, or the other way round.
+        // A loop of `withLoop` may be embedded in the surrounding loop, or the other way round.
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         lifecycle.depth += 1
@@ -125,22 +135,22 @@ public final class EventLoop {
         if isFastPath { try turn(wait, hasWorked: false, isMeasured: false) } else { try turnSlowPath(wait) }
     }
 
-    // What is rare is in functions of its own, here and in what a turn calls. Who wakes up finds none of the code in the
-    // processor's cache, and waits for each line of it, also for what it jumps over.
+    // Rare code is in functions of its own, here and in the callees of a turn. A thread that wakes up finds none of the
+    // code in the processor's cache and waits for each line of it, even for code that it jumps over.
 
-    /// Inlined into the two kinds of turn there are, of which the usual one so has nothing to ask.
+    /// Inlined into the two variants of a turn, so that the usual variant need not check `isMeasured`.
     @inline(__always)
     private func turn(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns += 1
         if waker.isParked { unpark() }
         shared.waker.mailbox.take(into: &queues.ready)
-        // Mail, and what the budget of the turn before has left.
+        // Mail, and jobs that exceeded the budget of the previous turn.
         let early = isMeasured && !queues.ready.isEmpty ? now.nanoseconds : nil
         let worked = drain() || hasWorked
         if let early { noteTurn(since: early) }
         if poller.hasUndelivered {
-            // A nested turn first delivers what the outer one has fetched. What has arrived since then is asked for before
-            // any timer fires.
+            // A nested turn first delivers the events that the outer turn has fetched. Events that have arrived since
+            // then are polled before any timer fires.
             poller.expectMore()
         } else {
             var mayBlock = !worked && queues.ready.isEmpty
@@ -153,8 +163,8 @@ public final class EventLoop {
             try poll(mayBlock: mayBlock, limit)
         }
         let began = isMeasured ? now.nanoseconds : nil
-        // Taken before the events: a timer that becomes due while they are delivered waits until the kernel has been asked
-        // once more. What has arrived by then may be what the timer is to wait for no longer.
+        // Determined before the events are delivered: a timer that becomes due meanwhile waits until the kernel has
+        // been polled once more. Input that has arrived by then may cancel the timer.
         let due = timers.heap.isEmpty ? nil : timers.due(at: now.nanoseconds)
         let hasEvents = poller.hasUndelivered
         if hasEvents { deliverEvents() }
@@ -165,16 +175,17 @@ public final class EventLoop {
         if waker.isCarried && queues.ready.isEmpty { try prepareForEmbedding() }
     }
 
-    /// A turn that is measured, or made inside what is, or inside an inline job, or on a thread that may not drive its loop.
+    /// A turn that is measured, or that runs inside a measured handler or an inline job, or on a thread that may never
+    /// drive its loop.
     @inline(never)
     private func turnSlowPath(_ wait: Wait) throws(SystemError) {
         let wasNoting = lifecycle.depth == 1 && beginDriving()
         defer { if wasNoting { stopDriving() } }
-        // Those that wait behind an inline job must not wait for its return.
+        // Jobs that wait behind an inline job must not wait for its return.
         let isInsideInlineJob = queues.inline.isRunning
         if isInsideInlineJob { completeInterrupted() }
         let hasWorked = isInsideInlineJob && runInlineJobs()
-        // What a handler does with the loop is not its own time.
+        // The time that a handler spends in turns of the loop does not count as its own.
         let isInterrupting = meter.isTiming && lifecycle.depth > 1 && meter.handlers.started != HandlerProfiler.unknown
         let interrupted = isInterrupting ? clock.now.nanoseconds - meter.handlers.started : nil
         defer {
@@ -196,8 +207,9 @@ public final class EventLoop {
         throw SystemError(.epollWait, EPERM, detail: "the loop belongs to the process that this one was forked from")
     }
 
-    /// For a turn, or ready jobs, inside a handler: each level takes stack, and how many there are may depend on peers, as
-    /// where a server's handlers hang. Too deep is an error while there is still stack to handle it.
+    /// Checks the stack before a turn, or ready jobs, inside a handler. Each level takes stack, and peers may determine
+    /// the number of levels, for example if the handlers of a server hang. Nesting too deep throws while there is still
+    /// stack to handle the error.
     @inline(never)
     package func checkStack() throws(SystemError) {
         guard clinux_stack_is_low() else { return }
@@ -210,7 +222,7 @@ public final class EventLoop {
     @inline(__always)
     package var hasEnded: Bool { lifecycle.hasEnded }
 
-    /// Whether the end has released everything, so that nothing would ever release what is added now.
+    /// Whether the end has released everything, so that anything added now would never be released.
     var isClosed: Bool { hasEnded && lifecycle.hasReleasedAll }
 
     /// Tells loops apart where addresses do not.
@@ -218,11 +230,11 @@ public final class EventLoop {
 
     var isBeingDriven: Bool { lifecycle.depth > 0 }
 
-    /// Whether this is called in a handler, or in what else a turn does.
+    /// Whether the caller is inside a handler, or inside other code that a turn calls.
     package var isInsideHandler: Bool { isBeingDriven }
 
-    /// A turn that waits for other threads, for `limit` at most by the real clock, although the loop's may be virtual. For a
-    /// loop that has no timer.
+    /// Runs a turn that waits for other threads, for `limit` at most by the real clock, even if the loop's clock is
+    /// virtual. For a loop that has no timer.
     package func turn(forRealAtMost limit: Duration) throws(SystemError) {
         guard clock.isVirtual else { return try turn(.upTo(limit)) }
         timers.realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
@@ -244,42 +256,42 @@ public final class EventLoop {
         return body()
     }
 
-    /// Whether who waits on this loop is to give up. (Read from another module `isStopping` itself would be checked for
-    /// exclusivity after all.)
+    /// Whether a waiting caller must return because the loop's thread is to end. (`isStopping` itself, read from
+    /// another module, would be checked for exclusivity after all.)
     package var shouldStop: Bool { lifecycle.isStopping }
 
-    /// The present moment of the loop's clock. Read anew each time, about 25 ns.
+    /// The current moment of the loop's clock. Each access reads the clock, about 25 ns.
     public var now: Instant { clock.now }
 
     // MARK: From other threads
 
-    /// Any thread: hands over the caller's reference to `job`; false, and the reference still the caller's, once the loop
-    /// has ended.
+    /// Any thread: posts `job` and takes over the caller's reference. Returns false once the loop has ended; the
+    /// reference is then still the caller's.
     package func post(_ job: Unmanaged<Job>) -> Bool { shared.post(job) }
 
-    /// Any thread: whether this is the loop's, with the loop as its current one, and the loop has not ended.
+    /// Any thread: whether the calling thread has this loop as its current one, and the loop has not ended.
     var isCurrent: Bool { isCurrentOne && !hasEnded }
 
-    /// The same, whether or not it has ended.
+    /// Whether the calling thread has this loop as its current one, even if the loop has ended.
     private var isCurrentOne: Bool { clinux_get_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
 
-    /// Whether the calling thread may use the loop, which it must know to be there: it is the loop's own, and the loop has
-    /// not ended. (Any other thread reads nothing that the owner could be changing.) It is the thread that counts, and not
-    /// whether a turn is under way: a timer may be cancelled between turns, too.
+    /// Whether the calling thread may use the loop: it is the loop's own thread, and the loop has not ended. The caller
+    /// must know that the loop exists. (Any other thread reads nothing that the owner could be changing.) A turn need
+    /// not be under way: a timer may be cancelled between turns, too.
     package var isUsableHere: Bool { EventLoop.owns(self) && !hasEnded }
 
-    /// The same, and the thread drives its loop, as far as is known.
+    /// Whether the calling thread may use the loop and also drives it, as far as is known.
     package var isDrivenHere: Bool { isUsableHere && isKnownToBeDriven }
 
-    /// In every build: traps unless this is the thread that the loop belongs to, or the loop has ended. For calls that are rare
-    /// beside what they cost anyway, by handles that the compiler lets a task take along: see docs/concurrency.md.
+    /// In every build: traps unless the calling thread owns the loop, or the loop has ended. For calls that are rare in
+    /// comparison with their own cost, through handles that the compiler lets a task capture: see docs/concurrency.md.
     func requireOwner(_ call: StaticString = #function) {
         precondition(
             EventLoop.owns(self) || hasEnded,
             "\(call) was called on another thread than the loop's own; use loop.remote there")
     }
 
-    /// In debug builds: this is the thread that the loop belongs to, if it has not ended.
+    /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended.
     package func assertOwner(_ call: StaticString = #function) {
         assert(
             EventLoop.owns(self) || hasEnded,

@@ -1,22 +1,25 @@
 import CLinux
 import Synchronization
 
-// Work that other threads do for a loop, a pool's jobs or async tasks, counted so that `run()` does not end before it.
+// Work that other threads do for a loop, such as jobs of a pool or async tasks. It is counted, so that `run()` does not
+// end before it.
 
 extension EventLoop.Remote {
-    /// Work begins elsewhere whose outcome this loop waits for: from now on it is alive, until `endExternalWork` has been
-    /// called as often. Any thread.
+    /// Any thread: counts the beginning of work on another thread whose result this loop waits for. The loop stays
+    /// alive until `endExternalWork` has been called as often.
     package func beginExternalWork() { loop.shared.work.externalWork.begin() }
 
-    /// A handler of this loop's thread has been given to a dispatcher that may run it or not: it does not keep the loop alive,
-    /// but the loop may hope for it. Any thread.
+    /// Any thread: counts a handler of this loop's thread that was given to a dispatcher, which may never run it. The
+    /// handler does not keep the loop alive, but it may still wake the loop.
     package func beginDispatchedJob() { loop.shared.work.dispatchedJobs.add(1, ordering: .relaxed) }
 
-    /// What that handler was for has settled. Any thread, and also after the loop has ended.
+    /// Any thread: counts the end of such a handler, whose result has been settled. May be called after the loop has
+    /// ended.
     package func endDispatchedJob() { loop.shared.work.dispatchedJobs.subtract(1, ordering: .relaxed) }
 
-    /// That work has ended, and its outcome has been posted to the loop if it concerns it: first settle, then call this. A
-    /// loop that waits is woken, to see that there is nothing left. Any thread, and also after the loop has ended.
+    /// Any thread: counts the end of external work, whose result has been posted to the loop if it concerns the loop:
+    /// settle first, then call this. A waiting loop is woken, to see that there is nothing left. May be called after
+    /// the loop has ended.
     package func endExternalWork() { if loop.shared.work.externalWork.end() { wake() } }
 
     /// Makes the loop look again at what it waits for. Any thread, and also after the loop has ended.
@@ -49,12 +52,13 @@ extension EventLoop.Remote {
 }
 
 extension EventLoop {
-    /// The loop that is to count the work which this thread gives out: this one, or that for which it works itself.
+    /// The loop that must count the work which this thread dispatches: this loop, or the loop on whose behalf the
+    /// thread works.
     package var loopToNotify: Remote { keepAlive.requestingLoop ?? remote }
 
-    /// Runs `body`, a job of a pool on whose thread this loop is, which is work for `home`.
-    /// - Returns: whether it has ended. Otherwise it has left something on this loop; `home` is told when what is ready has run,
-    ///   and the rest has been let go.
+    /// Runs `body`, a job of a pool on whose thread this loop is, on behalf of `home`.
+    /// - Returns: whether the job has ended. If not, it has left something on this loop; `home` is notified when the
+    ///   ready jobs have run and the rest has been released.
     package func work(for home: Remote, _ body: () -> Void) -> Bool {
         keepAlive.requestingLoop = home
         body()
@@ -62,9 +66,10 @@ extension EventLoop {
         return keepAlive.requestingLoop == nil
     }
 
-    /// Whether others work too for whom the job works that this thread is at: it may have given that work out itself.
+    /// Whether other threads also work for the loop on whose behalf this thread works: the current job may have
+    /// dispatched that work itself.
     var requestingLoopAwaitsOthers: Bool {
-        // One is the job.
+        // The current job counts as one.
         guard let requestingLoop = keepAlive.requestingLoop else { return false }
         return requestingLoop.loop.shared.work.externalWork.count > 1
     }
@@ -74,7 +79,7 @@ extension EventLoop {
         while !hasNoReadyJobs { runThoseReady() }
     }
 
-    /// Of a job that had left something: nothing of it is left.
+    /// Called when nothing is left of a job that had left something on this loop.
     func notifyRequestingLoop() {
         let home = keepAlive.requestingLoop.take()
         home?.endExternalWork()
@@ -83,9 +88,9 @@ extension EventLoop {
     private var hasNoReadyJobs: Bool { queues.ready.isEmpty && shared.waker.mailbox.isEmpty }
 }
 
-/// That it comes makes the loop look round.
+/// A job that does nothing but wake the loop.
 private final class WakeJob: Job {
-    // The loop holds it in turn, until it runs it or ends.
+    // The loop retains the job in turn, until it runs the job or ends.
     private let loop: EventLoop
 
     init(_ loop: EventLoop) {
@@ -93,7 +98,7 @@ private final class WakeJob: Job {
         super.init()
     }
 
-    // Whoever finds that it has been set already is so seen by the loop afterwards.
+    // After this exchange, the loop sees everything that a thread did before it found the flag set.
     override func run() { _ = loop.shared.work.isWakeJobPosted.exchange(false, ordering: .acquiringAndReleasing) }
 
     override var isReportedUndelivered: Bool { false }

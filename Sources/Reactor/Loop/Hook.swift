@@ -1,12 +1,12 @@
 extension EventLoop {
-    /// Calls `body` whenever this loop is about to wait for something to happen: there is nothing to do, and it asks the
-    /// kernel next. The moment to flush what has been gathered, or to note how long the loop was busy.
+    /// Calls `body` whenever this loop is about to wait: nothing is left to do, and the loop polls the kernel next. Use
+    /// it to flush buffered data, or to measure how long the loop was busy.
     ///
-    /// Not called in a turn that does not wait, as of `turn(.poll)`, or because jobs are ready or a timer is due. Several
-    /// hooks are called in the order in which they were added. A hook may do whatever a job may: if it makes something
-    /// ready, or stops the loop, the loop does not wait; if it takes away the last reason to stay alive, `run()` ends. It does
-    /// not keep the loop alive itself. In turns that a hook makes no hooks are called. (That something has already
-    /// happened the loop only learns by asking, and then the wait is over at once.)
+    /// The hook is not called in a turn that does not wait, because of `turn(.poll)`, ready jobs, or a due timer. Hooks
+    /// are called in the order in which they were added. A hook may do whatever a job may do. If it makes something
+    /// ready, or stops the loop, the loop does not wait. If it removes the last reason to stay alive, `run()` ends. The
+    /// hook does not keep the loop alive itself. Turns that a hook runs call no hooks. (The loop learns only by polling
+    /// that something has already happened, and then the wait ends at once.)
     ///
     /// With a virtual clock, a jump to the next deadline is a wait.
     @discardableResult
@@ -17,8 +17,7 @@ extension EventLoop {
         return Hook(self, isClosed ? 0 : hooks.add(body, CallSite(file, line), to: .before))
     }
 
-    /// Calls `body` whenever this loop has waited, before it looks what has happened: before timers, events and jobs. See
-    /// `beforeWaiting(_:)`.
+    /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
     @discardableResult
     public func afterWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -27,7 +26,7 @@ extension EventLoop {
         return Hook(self, isClosed ? 0 : hooks.add(body, CallSite(file, line), to: .after))
     }
 
-    /// A hook that has been added. Letting go of it does not end it; `cancel()` does.
+    /// A handle to a hook. Releasing the handle does not end the hook; `cancel()` does.
     public struct Hook {
         private let loop: EventLoop
         private let id: Int
@@ -37,25 +36,25 @@ extension EventLoop {
             self.id = id
         }
 
-        /// Ends the hook and releases its closure. Again: nothing happens.
+        /// Ends the hook and releases its closure. Further calls do nothing.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func cancel() {
             loop.requireOwner()
-            // Bound, so that the closure goes after the list is whole again.
+            // Bound to a name, so that the closure is released after the list is consistent again.
             let removed = loop.hooks.remove(id)
             withExtendedLifetime(removed) {}
         }
     }
 
-    /// Answers whether the loop may still wait.
+    /// Returns whether the loop may still wait.
     func callHooksBeforeWaiting() -> Bool {
         let wasAlive = isAlive
-        // A stop that was requested before is for a `run()` around this turn, or for the next one: a `hang`, or a turn that is
-        // called directly, waits all the same, hooks or not.
+        // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
+        // is called directly, waits all the same, with hooks or without.
         let wasStopped = lifecycle.stopRequested
         callHooks(hooks.before)
-        // A hook that has taken away the last reason to stay alive would otherwise be waited after for ever. (Who turns a
-        // loop by hand that is not alive at all wants it to wait for others.)
+        // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
+        // is not alive at all wants it to wait for other threads.)
         return queues.ready.isEmpty && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
             && (!lifecycle.stopRequested || wasStopped)
             && (isAlive || !wasAlive)
@@ -68,7 +67,7 @@ extension EventLoop {
         hooks.areBeingCalled = true
         defer { hooks.areBeingCalled = false }
         if meter.isTiming { beginTiming() }
-        // One before it may have cancelled it.
+        // A hook before it may have cancelled it.
         for hook in list where hooks.contains(hook.id) { call(.hook, hook.origin) { hook.body() } }
     }
 }

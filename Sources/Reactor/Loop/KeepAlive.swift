@@ -1,6 +1,7 @@
 import Synchronization
 
-/// What keeps a loop alive, and what may still wake it, as far as no other part of the loop knows.
+/// The reasons that keep a loop alive, and the work that may still wake it, as far as no other part of the loop stores
+/// them.
 ///
 /// A loop is *alive*, `EventLoop.isAlive`, while something is left that `run()` must not end before:
 /// - ready jobs, mail, and events that have been fetched and not been delivered;
@@ -14,17 +15,18 @@ import Synchronization
 /// - the work of `requestingLoop` on other threads, while this loop is that of a pool's thread.
 /// Otherwise only another thread that the loop does not know of can wake it, and a blocking wait may never end.
 ///
-/// What keeps it neither alive nor awake: handlers that wait for another thread's result. They are counted, in
-/// `waitingHandlers`, to be reported if the loop ends before them; those that are left then are `Shared.outstandingHandlers`,
-/// which keep the object of the ended loop, and its `Shared.heir` releases what they captured.
+/// Handlers that wait for another thread's result keep the loop neither alive nor awake. They are counted, in
+/// `waitingHandlers`, to be reported if the loop ends before them. Those that are left at the end are
+/// `Shared.outstandingHandlers`: they retain the object of the ended loop, and its `Shared.heir` releases what they
+/// captured.
 ///
-/// Invariant: used on the loop's thread only, except `Shared`. `Handle` is `EventLoop.Remote`, which is not named here: the parts
-/// of a loop know nothing of the loop.
+/// Invariant: used on the loop's thread only, except `Shared`. `Handle` is `EventLoop.Remote`, which is not named here:
+/// the parts of a loop know nothing of the loop.
 @usableFromInline
 struct KeepAlive<Handle: AnyObject> {
     /// Handlers that wait on this loop. Those that the mailbox has refused at the end take it below zero.
     @usableFromInline var waitingHandlers = 0
-    /// The loop for whose work the job of a pool runs that this thread is at.
+    /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
     var requestingLoop: Handle?
     private(set) var holds: [Int: CallSite] = [:]
     private var lastHold = 0
@@ -43,13 +45,13 @@ struct KeepAlive<Handle: AnyObject> {
     struct Shared: ~Copyable {
         /// Work that other threads do for this loop: see `Remote.beginExternalWork`.
         let externalWork = ExternalWorkCounts()
-        /// Handlers that dispatchers have: see `Remote.beginDispatchedJob`.
+        /// Handlers that were given to dispatchers: see `Remote.beginDispatchedJob`.
         let dispatchedJobs = Atomic<Int>(0)
-        /// Whether a job is on its way to the loop that only tells it that external work has ended.
+        /// Whether a job is on its way to the loop that only reports the end of external work.
         let isWakeJobPosted = Atomic(false)
-        /// Handlers that were left behind when the loop ended; together they hold one reference to the loop.
+        /// Handlers that still waited when the loop ended. Together they hold one reference to the loop.
         let outstandingHandlers = Atomic<Int>(0)
-        /// The loop around this one, which releases what handlers leave behind: see `EventLoop.nameHeir`.
+        /// The surrounding loop, which releases the captures of handlers that never run: see `EventLoop.nameHeir`.
         let heir = AtomicLazyReference<Handle>()
 
         /// Whether other threads work for this loop.

@@ -31,7 +31,7 @@ struct LoopHooks {
         return after.firstIndex { $0.id == id }.map { after.remove(at: $0) }
     }
 
-    /// Answers them, for the caller to release when the list is whole.
+    /// Returns the removed hooks, for the caller to release when the list is consistent again.
     mutating func removeAll() -> [Entry] {
         defer {
             before = []

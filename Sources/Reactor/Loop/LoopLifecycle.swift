@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// Where a loop stands between its first turn and its end.
+/// The state of a loop between its first turn and its end.
 ///
 /// Invariant: changed on the loop's thread only. A loop ends once: `hasEnded` before its mailbox is closed, `hasReleasedAll` when
 /// nothing is left on it, and `Shared.isOver` last. Other threads may read `hasEnded` once they know from the mailbox, or from
@@ -9,37 +9,37 @@ import Synchronization
 struct LoopLifecycle<Handle: AnyObject> {
     /// How many turns are under way, each inside a handler of the one before.
     var depth = 0
-    /// Whether the innermost `run()` is to end.
+    /// Whether the innermost `run()` must end.
     var stopRequested = false
-    /// Whether every run is to end, since the loop's thread is ending: see `EventLoop.spawn`.
+    /// Whether every run must end because the loop's thread is ending: see `EventLoop.spawn`.
     var isStopping = false
     var hasEnded = false
-    /// Whether the end has released everything, so that nothing would ever release what is added now.
+    /// Whether the end has released everything, so that anything added now would never be released.
     var hasReleasedAll = false
-    /// Whether a loop inside this one has named it as its heir.
+    /// Whether a nested loop has named this one as its heir.
     var isHeir = false
-    /// The loop's remote, until the loop ends. It holds the loop in turn.
+    /// The loop's remote, until the loop ends. The remote retains the loop in turn.
     var remote: Handle?
 
-    /// What other threads read of it.
+    /// The part of the state that other threads read.
     @usableFromInline
     struct Shared: ~Copyable {
         /// The `pthread_t` of the thread that drives the loop. Stored before the loop is first handed out.
         private let owner = Atomic<UInt>(pthread_self())
         let forkGeneration = ForkDetector.generation
-        /// Tells loops apart where addresses do not: a new one may have the address of one that has ended.
+        /// Distinguishes loops where addresses do not: a new loop may have the address of one that has ended.
         let serial = LoopSerials.next()
-        /// Opened when nothing of the loop's end is left to do.
+        /// Opened when the end of the loop is complete.
         let isOver = Latch()
-        /// Whether a job of a Swift task has been reported that came after the end.
+        /// Whether a Swift job that arrived after the end has been reported.
         let hasReportedTask = Atomic(false)
 
         var isOwnedByThisThread: Bool { pthread_equal(owner.load(ordering: .relaxed), pthread_self()) != 0 }
 
-        /// The calling thread will drive the loop.
+        /// Called on the thread that will drive the loop.
         func setOwner() { owner.store(pthread_self(), ordering: .relaxed) }
 
-        /// Whether this process is a fork of the one that made the loop.
+        /// Whether this process is a fork of the one that created the loop.
         var isForked: Bool { forkGeneration != ForkDetector.generation }
     }
 }

@@ -1,4 +1,4 @@
-/// 64 KiB that a loop lends to whatever reads on it.
+/// A block of 64 KiB that a loop lends to code that reads on it.
 ///
 /// Invariant: used on the loop's thread only. At most one block is kept; a block that is lent out is the borrower's until it is
 /// given back.
@@ -7,7 +7,7 @@ struct ScratchBuffer: ~Copyable {
 
     deinit { block?.deallocate() }
 
-    /// The block, made when it is first needed.
+    /// The block, allocated on first use.
     mutating func get() -> UnsafeMutableRawBufferPointer {
         if let block { return block }
         let fresh = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 64)
@@ -22,7 +22,7 @@ struct ScratchBuffer: ~Copyable {
     }
 
     mutating func giveBack(_ lent: UnsafeMutableRawBufferPointer) {
-        // The borrower may have turned the loop, which has made another block then.
+        // The borrower may have turned the loop, which has then allocated another block.
         if block == nil { block = lent } else { lent.deallocate() }
     }
 }

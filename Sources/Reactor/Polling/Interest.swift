@@ -1,20 +1,20 @@
 import CLinux
 import Glibc
 
-/// Is told when a descriptor it waits for is ready.
+/// An object that is notified when a descriptor is ready.
 package protocol ReadinessHandler: AnyObject {
-    /// `ready` holds what was waited for and has come. An error or a hang-up makes everything ready: the call that
-    /// follows learns the truth from the kernel.
+    /// Called when the descriptor is ready. `ready` is the part of the interest that has arrived. An error or a hang-up
+    /// makes the whole interest ready: the system call that follows gets the error from the kernel.
     func descriptorIsReady(_ ready: Interest)
 
-    /// The loop ends: nothing will be reported any more. What the handler holds must go, or it would be held for ever
-    /// by closures that it holds itself.
+    /// Called when the loop ends: no more events will be delivered. The handler must release its closures, which may
+    /// retain the handler itself and would otherwise keep it alive forever.
     func loopWillEnd()
 
-    /// Where what it calls for `ready` was given to it, if that is known.
+    /// The call site of the closure that is called for `ready`, if it is known.
     func origin(of ready: Interest) -> CallSite?
 
-    /// What it is, for people who ask what a loop waits for.
+    /// A description for people who ask what a loop waits for.
     var label: String { get }
 }
 
@@ -23,15 +23,15 @@ extension ReadinessHandler {
     package var label: String { (self as? any CustomStringConvertible)?.description ?? "\(type(of: self))" }
 }
 
-/// What a descriptor is watched for.
+/// The directions in which a descriptor is watched.
 public struct Interest: OptionSet, Hashable, Sendable {
-    /// The bits.
+    /// The set as bits of epoll: EPOLLIN, EPOLLOUT.
     public let rawValue: UInt32
-    /// A set of the given bits.
+    /// Creates a set from bits of epoll.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// There is something to read, or the end, or an error to collect.
+    /// The descriptor has data, end of input, or an error to read.
     public static var reading: Interest { Interest(rawValue: EPOLLIN.rawValue) }
-    /// There is room to write, or an error to collect.
+    /// The descriptor has room to write, or an error to report.
     public static var writing: Interest { Interest(rawValue: EPOLLOUT.rawValue) }
 }

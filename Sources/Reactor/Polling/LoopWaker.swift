@@ -8,12 +8,13 @@ import Synchronization
 /// the descriptor is not closed under the writer.
 @usableFromInline
 struct LoopWaker {
-    /// Whether the mailbox has been parked, and has not been asked since whether another thread found it parked.
+    /// Whether the loop has parked the mailbox and has not yet checked whether another thread found it parked.
     var isParked = false
-    /// Whether another event loop waits for this one, by `EventLoop.fileDescriptor`: the mailbox is left parked between turns,
-    /// so that mail shows in the descriptor.
+    /// Whether another event loop waits for this one, by `EventLoop.fileDescriptor`. The mailbox then stays parked
+    /// between turns, so that mail makes the descriptor readable.
     var isCarried = false
-    /// How many threads have found the mailbox parked: each has written the eventfd, or is about to.
+    /// How often another thread has found the mailbox parked. Each of these threads has written the eventfd, or is
+    /// about to.
     var wakesOwed: UInt64 = 0
 
     /// Parks the mailbox before a wait. A nested turn may have left it parked.
@@ -47,9 +48,9 @@ struct LoopWaker {
 
         var isOpen: Bool { descriptor.load(ordering: .relaxed) >= 0 }
 
-        /// Any thread that has found the mailbox parked.
+        /// Called on a thread that has found the mailbox parked: wakes the loop.
         func wake() {
-            // The loop does not close this descriptor before it has seen our write: see `EventLoop.close`.
+            // The loop does not close this descriptor before it has seen this write: see `EventLoop.close`.
             var one: UInt64 = 1
             _ = write(descriptor.load(ordering: .acquiring), &one, 8)
         }

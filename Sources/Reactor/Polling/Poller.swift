@@ -1,22 +1,23 @@
 import CLinux
 import Glibc
 
-/// The epoll side of a loop: its descriptors, what each waits for, and the events on their way.
+/// The epoll side of a loop: its descriptors, their interests, and fetched events.
 ///
-/// Level-triggered, with four rules that keep it exact and cheap:
-/// - *Interest is for one event.* What has been reported is no longer waited for, until the handler asks again; so a
-///   handler is held exactly while it waits, at the price of one reference count a message.
-/// - *Interest is added at once and dropped late.* A descriptor that nobody waits for stays registered until the
-///   kernel reports it anyway; only then is it narrowed or removed. A connection that reads, writes, and reads again
-///   within one turn, which is every echo, so costs no `epoll_ctl` at all.
-/// - *No interest, no registration.* When such an event comes the registration goes, since even an empty mask
-///   goes on reporting EPOLLHUP and EPOLLERR and would spin.
-/// - *An event carries the generation of its registration.* A descriptor that was closed since, and its number taken
-///   by another within the same batch, never receives the event of its predecessor.
+/// Epoll is used level-triggered, with four rules that keep it exact and cheap:
+/// - *Interest is for one event.* A reported direction is no longer wanted until the handler asks for it again. A
+///   handler is therefore retained exactly while it waits, at the price of one reference count for each message.
+/// - *Interest is added at once and dropped late.* A descriptor that no handler waits for stays registered until the
+///   kernel reports it anyway; only then is the registration narrowed or removed. A connection that reads, writes, and
+///   reads again within one turn, as every echo does, therefore costs no `epoll_ctl` at all.
+/// - *No interest, no registration.* When an event without interest arrives, the registration is removed, since even an
+///   empty mask goes on reporting EPOLLHUP and EPOLLERR and would make the loop spin.
+/// - *An event carries the generation of its registration.* If a descriptor was closed and its number reused within the
+///   same batch, the new descriptor never receives the event of the old one.
 ///
-/// The kernel keys a registration by the number and the open file behind it. If a number is closed before it is
-/// forgotten while a copy of the descriptor lives on, the registration stays, reports events, and is out of reach: a
-/// stray. `next` tells strays from events that were merely fetched before their slot changed, and `rebuild` is the cure.
+/// The kernel identifies a registration by the number and the open file behind it. If a number is closed before it is
+/// forgotten, and a copy of the descriptor lives on, the registration stays, reports events, and cannot be reached any
+/// more: a stray. `next` distinguishes strays from events that were merely fetched before their slot changed, and
+/// `rebuild` removes the strays.
 package struct Poller: ~Copyable {
     struct Slot {
         var generation: UInt32 = 0
@@ -26,7 +27,7 @@ package struct Poller: ~Copyable {
         var handler: (any ReadinessHandler)?
     }
 
-    /// The loop's own descriptors; generations never reach this high, since slots are numbered from zero.
+    /// The loop's own descriptors. Generations never reach these values: `following` keeps the last one free.
     package enum Source: UInt64 {
         case mailbox = 0xFFFF_FFFF_0000_0000
         case timer = 0xFFFF_FFFF_0000_0001
@@ -34,30 +35,30 @@ package struct Poller: ~Copyable {
         case mainActor = 0xFFFF_FFFF_0000_0003
     }
 
-    /// How many events one call reports at the most.
+    /// The largest number of events that one call reports.
     static var capacity: Int { 256 }
-    /// How many events have been fetched and not been delivered: a nested turn delivers them before it fetches more.
+    /// The fetched events that have not been delivered. A nested turn delivers them before it fetches more.
     private var undelivered: Range<Int> = 0..<0
     private var events: UnsafeMutablePointer<epoll_event>?
-    /// One for each number that a descriptor had so far. A block of its own: an array asks with each change whether it is
-    /// shared, several times an event.
+    /// One slot for each descriptor number that has occurred so far. A memory block of its own: an array checks on each
+    /// change whether it is shared, several times for each event.
     var slots = UnsafeMutableBufferPointer<Slot>(start: nil, count: 0)
-    /// The epoll descriptor, or −1 before it is needed.
+    /// The epoll descriptor; −1 before it is needed.
     package internal(set) var descriptor: CInt = -1
-    /// How many descriptors are waited for and keep the loop alive.
+    /// The number of watched descriptors that keep the loop alive.
     package private(set) var referenced = 0
-    /// How many descriptors are waited for.
+    /// The number of watched descriptors.
     package private(set) var waiting = 0
-    /// Descriptors whose registration has been put off; see `EventLoop.retryRegistrations`.
+    /// Descriptors whose registration has been deferred; see `EventLoop.retryRegistrations`.
     var deferred: Set<CInt> = []
     /// Events that belonged to no registration, each seen once so far.
     var strays: Set<UInt64> = []
-    /// A number that the kernel goes on reporting for a registration which is not in the table; −1 without one. Set when
-    /// `next` returns `.loop(.mailbox)`: events of handlers need not ask for it.
+    /// The number of a registration that the kernel goes on reporting although it is not in the table; −1 if there is
+    /// none. Set when `next` returns `.loop(.mailbox)`, so that events of handlers need not check it.
     var provenStray: CInt = -1
-    /// Whether the kernel may have more events than the last `fetch` has brought.
+    /// Whether the kernel may have more events than the last `wait` has fetched.
     private(set) var mayHaveMore = false
-    /// Whether a signal has interrupted the last `fetch`, so that it says nothing about the descriptors.
+    /// Whether a signal has interrupted the last `wait`, so that it says nothing about the descriptors.
     private(set) var wasInterrupted = false
 
     package init() {}
@@ -65,7 +66,7 @@ package struct Poller: ~Copyable {
     package var hasUndelivered: Bool { !undelivered.isEmpty }
     var undeliveredCount: Int { undelivered.count }
 
-    /// Makes the epoll descriptor and its buffer if there is none yet.
+    /// Opens the epoll descriptor and allocates its buffer, if there is none yet.
     package mutating func open(_ kernel: CountingSyscalls) throws(SystemError) {
         guard descriptor < 0 else { return }
         descriptor = CInt(try kernel.epollCreate().orThrow(.epollCreate))
@@ -78,15 +79,15 @@ package struct Poller: ~Copyable {
         _ = try add(fd, event, kernel).orThrow(.epollControl)
     }
 
-    /// Sets what `fd` waits for; the handler is kept exactly while that is not nothing. On an error, for example
-    /// EPERM for a regular file, nothing has changed.
+    /// Sets the interest in `fd`. The handler is retained exactly while the interest is not empty. On an error, for
+    /// example EPERM for a regular file, nothing has changed.
     package mutating func setInterest(
         _ interest: Interest, of fd: CInt, handler: (any ReadinessHandler)?, _ kernel: CountingSyscalls
     ) throws(SystemError) {
         let index = Int(fd)
         let wanted = interest.rawValue
         if index >= slots.count {
-            // Before the table grows, since it is the kernel that knows which numbers are descriptors at all.
+            // Registered before the table grows, since only the kernel knows which numbers are descriptors at all.
             if wanted != 0 { try register(fd, wanted, generation: 0, over: 0, kernel) }
             grow(toHold: index)
             slots[index].registered = wanted
@@ -117,7 +118,7 @@ package struct Poller: ~Copyable {
         slots.deallocate()
     }
 
-    /// Whether the kernel reports all of that already.
+    /// Whether the kernel already reports all of `interest`.
     @inline(__always)
     func isRegistered(_ fd: CInt, for interest: Interest) -> Bool {
         descriptor >= 0 && Int(fd) < slots.count && interest.rawValue & ~slots[Int(fd)].registered == 0
@@ -135,9 +136,9 @@ package struct Poller: ~Copyable {
         count(index, +1)
     }
 
-    /// Must come before the descriptor is closed: a copy of it elsewhere (dup, fork) would keep the registration
-    /// alive, and out of reach once the number is gone.
-    /// Without a kernel only the slot is forgotten.
+    /// Forgets `fd`. Must be called before the descriptor is closed: a copy of it elsewhere (dup, fork) would keep the
+    /// registration alive, and nothing could reach it once the number is closed. Without a kernel, only the slot is
+    /// forgotten.
     package mutating func forget(_ fd: CInt, _ kernel: CountingSyscalls?) {
         let index = Int(fd)
         guard index < slots.count else { return }
@@ -149,7 +150,7 @@ package struct Poller: ~Copyable {
         if !deferred.isEmpty { deferred.remove(fd) }
     }
 
-    /// The last value is kept free for the loop's own sources.
+    /// The generation after this one. The last value is kept free for the loop's own sources.
     private static func following(_ generation: UInt32) -> UInt32 { generation &+ 1 == .max ? 0 : generation &+ 1 }
 
     mutating func register(_ index: Int, _ mask: UInt32, _ kernel: CountingSyscalls) throws(SystemError) {
@@ -158,8 +159,8 @@ package struct Poller: ~Copyable {
             try register(CInt(index), mask, generation: slot.generation, over: slot.registered, kernel)
         } catch {
             guard error.code == ENOENT, slot.registered != 0 else { throw error }
-            // The number was closed while it was registered, and stands for another file now. With a generation of its
-            // own: the old registration may live on.
+            // The number was closed while it was registered, and now refers to another file. That file gets a new
+            // generation, since the old registration may live on.
             slots[index].generation = Self.following(slot.generation)
             slots[index].registered = 0
             try register(CInt(index), mask, generation: slots[index].generation, over: 0, kernel)
@@ -176,8 +177,8 @@ package struct Poller: ~Copyable {
         _ = try result.orThrow(.epollControl, "descriptor \(fd)")
     }
 
-    /// A registration that could not be removed while its number was closed is taken over if the number stands for that
-    /// file again.
+    /// Adds a registration. If a registration could not be removed while its number was closed, and the number refers
+    /// to that file again, the old registration is taken over.
     private func add(_ fd: CInt, _ event: epoll_event, _ kernel: CountingSyscalls) -> Int {
         let result = kernel.epollControl(descriptor, EPOLL_CTL_ADD, fd, event)
         return result == -Int(EEXIST) ? kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event) : result
@@ -189,13 +190,14 @@ package struct Poller: ~Copyable {
         if slots[index].isReferenced { referenced += step }
     }
 
-    /// Asks the kernel; waits for so many milliseconds, or for ever if they are below zero. Nothing may be undelivered.
+    /// Polls the kernel, and waits for at most this number of milliseconds; a negative number means forever. There must
+    /// be no undelivered events.
     package mutating func wait(_ milliseconds: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Int {
         let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
         mayHaveMore = count == Self.capacity
         wasInterrupted = false
         if count < 0 { return try noteFailure(count) }
-        // A wake-up that comes alone has done its work by coming.
+        // A wake-up that arrives alone has already had its effect: the wait has ended.
         let isLoneWakeUp = count == 1 && events![0].data.u64 == Source.mailbox.rawValue
         undelivered = 0..<(isLoneWakeUp ? 0 : count)
         return count
@@ -209,7 +211,7 @@ package struct Poller: ~Copyable {
         return 0
     }
 
-    /// What has been fetched was so a while ago.
+    /// Called when some time has passed since the events were fetched.
     mutating func expectMore() { mayHaveMore = true }
 
     package enum Event {
@@ -217,7 +219,8 @@ package struct Poller: ~Copyable {
         case handler(any ReadinessHandler, Interest)
     }
 
-    /// The next event that somebody still waits for. The caller calls out, once the poller's own state is whole.
+    /// Returns the next event that a handler still waits for. The poller's own state is consistent when this returns,
+    /// so the caller may call the handler.
     package mutating func next(_ kernel: CountingSyscalls) -> Event? {
         while !undelivered.isEmpty {
             let event = events![undelivered.lowerBound]
@@ -236,7 +239,7 @@ package struct Poller: ~Copyable {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0
             } else if event.events & slots[fd].registered & ~wanted != 0 {
-                // Narrowed; should it fail, the next event repeats it.
+                // Narrows the registration. If that fails, the next event repeats it.
                 try? register(fd, wanted, kernel)
             }
             let ready = failed ? wanted : event.events & wanted
@@ -246,10 +249,11 @@ package struct Poller: ~Copyable {
         return nil
     }
 
-    /// Keeps the event that `next` has just given, to be given once more.
+    /// Keeps the event that `next` has just returned, so that it is returned once more.
     mutating func deliverAgain() { undelivered = undelivered.lowerBound - 1..<undelivered.upperBound }
 
-    /// What has come is wanted no more. With the last of it the slot's reference to the handler goes to the caller.
+    /// Removes the reported directions from the interest. With the last one, the slot's reference to the handler passes
+    /// to the caller.
     mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
         count(index, -1)
         slots[index].wanted &= ~ready
@@ -260,7 +264,7 @@ package struct Poller: ~Copyable {
         return slots[index].handler.take()
     }
 
-    /// What is waited for, in the order of the numbers.
+    /// The watched descriptors, in the order of their numbers.
     func watched() -> [(fd: CInt, interest: Interest, isReferenced: Bool, handler: any ReadinessHandler)] {
         slots.indices.compactMap { index in
             let slot = slots[index]
@@ -269,7 +273,7 @@ package struct Poller: ~Copyable {
         }
     }
 
-    /// Lets every handler go and answers them, for the caller to release when the poller is whole.
+    /// Removes all handlers and returns them, for the caller to release when the poller is consistent again.
     package mutating func removeAllHandlers() -> [any ReadinessHandler] {
         var handlers: [any ReadinessHandler] = []
         for index in slots.indices {

@@ -1,15 +1,15 @@
-/// The trouble that a loop has with registrations: those put off, and descriptors whose readiness leads to nothing.
+/// A loop's failed registrations: those that are deferred, and descriptors that report readiness in vain.
 ///
 /// Invariant: used on the loop's thread only. There is at most one timer, `retryTimer`, while there are registrations to retry.
 struct RegistrationRetries {
     /// The timer that ends the pause.
     var retryTimer: UInt64?
-    /// When the kernel last had no room for a registration.
+    /// The last moment at which the kernel had no room for a registration.
     var lastShortage: LoopInstant?
     var futile: [CInt: FutileReadiness] = [:]
-    /// Whether a watch of a closed descriptor has been reported: once a loop.
+    /// Whether a watch of a closed descriptor has been reported, which is done once for each loop.
     var hasReportedStray = false
-    /// The turn before which the epoll descriptor is not made anew.
+    /// The turn before which the epoll descriptor is not replaced again.
     var turnOfNextRebuild = 0
 }
 

@@ -8,7 +8,7 @@ struct LoopTimers: ~Copyable {
     var heap = TimerHeap()
     /// The timerfd, or −1 before there is one.
     var descriptor: CInt = -1
-    /// The moment for which the timerfd is armed; `.max` when it is not.
+    // The deadline for which the timerfd is armed; `.max` if it is not armed.
     var armedDeadline = Int64.max
     /// How many milliseconds a loop with a virtual clock really waits when it has no deadline; below zero: without a limit.
     var realLimit: CInt = -1
