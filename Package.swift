@@ -22,10 +22,12 @@ let package = Package(
         .target(name: "Reactor", dependencies: ["CLinux"]),
         .target(name: "Promises", dependencies: ["CLinux", "Reactor"]),
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
-        .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux"]),
+        // Threads, gates, counters and the like, for all tests.
+        .target(name: "TestSupport", path: "Tests/TestSupport"),
+        .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux", "TestSupport"]),
         // Optimised file by file, since as a whole it takes one processor six minutes, and two processors no less.
         .testTarget(
-            name: "PromisesTests", dependencies: ["Promises"], exclude: folders.filter(leftOut.contains),
+            name: "PromisesTests", dependencies: ["Promises", "TestSupport"], exclude: folders.filter(leftOut.contains),
             swiftSettings: [
                 .unsafeFlags(
                     ["-no-whole-module-optimization", "-enable-batch-mode"], .when(configuration: .release))
@@ -39,7 +41,7 @@ let package = Package(
                     "-Xfrontend", "-warn-long-expression-type-checking=1000",
                 ])
             ]),
-        .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server"]),
+        .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
     ].filter { !leftOut.contains($0.name) },
     swiftLanguageModes: [.v6]
 )

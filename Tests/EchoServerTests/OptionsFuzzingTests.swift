@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 @testable import echo_server
@@ -20,7 +21,7 @@ import Testing
     ]
 
     @Test(arguments: 0..<8) func itParsesOrSaysWhyNot(seed: Int) {
-        var dice = Dice(state: UInt64(seed))
+        var dice = SplitMix64(UInt64(seed))
         var (served, refused) = (0, 0)
         for _ in 0..<2000 {
             let arguments = mutated(Self.corpus.randomElement(using: &dice)!, &dice)
@@ -58,7 +59,7 @@ import Testing
 
     /// Up to four changes: a piece put into an argument, a part of it taken out or doubled, arguments added, taken out,
     /// exchanged, or joined.
-    private func mutated(_ arguments: [String], _ dice: inout Dice) -> [String] {
+    private func mutated(_ arguments: [String], _ dice: inout SplitMix64) -> [String] {
         var arguments = arguments + (Bool.random(using: &dice) ? [] : Self.corpus.randomElement(using: &dice)!)
         for _ in 0..<Int.random(in: 0...4, using: &dice) {
             guard !arguments.isEmpty else {
@@ -77,7 +78,7 @@ import Testing
         return arguments
     }
 
-    private func mutated(_ text: String, _ dice: inout Dice) -> String {
+    private func mutated(_ text: String, _ dice: inout SplitMix64) -> String {
         var scalars = Array(text.unicodeScalars)
         let place = Int.random(in: 0...scalars.count, using: &dice)
         let rest = Int.random(in: 0...(scalars.count - place), using: &dice)
@@ -91,18 +92,5 @@ import Testing
         var mutated = String.UnicodeScalarView()
         mutated.append(contentsOf: scalars)
         return String(mutated)
-    }
-}
-
-/// SplitMix64: the same numbers for the same seed.
-private struct Dice: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
     }
 }

@@ -199,9 +199,6 @@ struct Failure: Error, CustomStringConvertible {
     let description: String
 }
 
-/// Whether a sanitizer is built in: it keeps freed memory, and calls what is alive at `exit` a leak.
-let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
-
 /// Hidden from Swift without _GNU_SOURCE. See prlimit(2).
 private let processLimit = unsafeBitCast(
     dlsym(nil, "prlimit"),

@@ -2,41 +2,11 @@ import CLinux
 import Glibc
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 /// The suite of all tests that touch what the whole process shares, such as signal actions: one at a time.
 @Suite(.serialized) enum ProcessWide {}
-
-/// Knows how many of the closures that were bound to it are still held by somebody.
-final class Fate: Sendable {
-    private let count = Atomic<Int>(0)
-
-    /// How many bound closures live.
-    var living: Int { count.load(ordering: .sequentiallyConsistent) }
-
-    /// `body` as a closure whose life is counted.
-    func bound(_ body: @escaping () -> Void = {}) -> () -> Void {
-        let witness = Witness(self)
-        return { withExtendedLifetime(witness, body) }
-    }
-
-    /// A closure that does nothing and whose life is counted, for other threads.
-    func boundForThreads() -> @Sendable () -> Void {
-        let witness = Witness(self)
-        return { withExtendedLifetime(witness) {} }
-    }
-
-    private final class Witness: Sendable {
-        let fate: Fate
-
-        init(_ fate: Fate) {
-            self.fate = fate
-            fate.count.add(1, ordering: .sequentiallyConsistent)
-        }
-
-        deinit { fate.count.subtract(1, ordering: .sequentiallyConsistent) }
-    }
-}
 
 /// Calls a closure when it dies.
 final class LastWords {
@@ -47,70 +17,13 @@ final class LastWords {
     deinit { body() }
 }
 
-/// A thread of the test's own.
-final class HelperThread {
-    private var handle = pthread_t()
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        let box = Unmanaged.passRetained(Body(body))
-        let failure = pthread_create(
-            &handle, nil,
-            { address in
-                Unmanaged<Body>.fromOpaque(address!).takeRetainedValue().run()
-                return nil
-            }, box.toOpaque())
-        precondition(failure == 0, "pthread_create failed: \(failure)")
-    }
-
-    /// Waits for its end; call it exactly once.
-    func join() { pthread_join(handle, nil) }
-
-    private final class Body: Sendable {
-        let run: @Sendable () -> Void
-
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-    }
-}
-
-/// A lock that the thread sanitizer knows, which it does not of `Mutex`.
-private final class Lock: @unchecked Sendable {
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-
-    init() { pthread_mutex_init(mutex, nil) }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
-    }
-
-    func held<Value>(_ body: () -> Value) -> Value {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return body()
-    }
-}
-
-/// A value that threads hand to each other.
-final class Shared<Value: Sendable>: @unchecked Sendable {
-    private let lock = Lock()
-    private var storage: Value
-
-    init(_ value: Value) { storage = value }
-
-    var value: Value {
-        get { lock.held { storage } }
-        set { lock.held { storage = newValue } }
-    }
-}
-
 /// What several threads have left, in the order of their coming.
-final class SharedList<Element: Sendable>: @unchecked Sendable {
-    private let lock = Lock()
-    private var storage: [Element] = []
+final class SharedList<Element: Sendable>: Sendable {
+    private let elements = Shared<[Element]>([])
 
-    var value: [Element] { lock.held { storage } }
+    var value: [Element] { elements.value }
 
-    func append(_ element: Element) { lock.held { storage.append(element) } }
+    func append(_ element: Element) { elements.change { $0.append(element) } }
 }
 
 /// A count that threads share.
@@ -120,22 +33,6 @@ final class Counter: Sendable {
     var value: Int { count.load(ordering: .sequentiallyConsistent) }
 
     func add(_ step: Int = 1) { count.add(step, ordering: .sequentiallyConsistent) }
-}
-
-/// What `body` answers on a thread of its own, whose end has come when this returns.
-func onAnotherThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
-    let answer = Shared<Value?>(nil)
-    HelperThread { answer.value = body() }.join()
-    return answer.value!
-}
-
-/// Spins, politely, until another thread has made `condition` true.
-func spin(until condition: () -> Bool) {
-    var tries = 0
-    while !condition() {
-        tries += 1
-        if tries > 100 { sched_yield() }
-    }
 }
 
 /// Two connected descriptors, not blocking; closed when this object goes, unless they have been before.
@@ -254,22 +151,6 @@ extension EventLoop {
         defer { watchdog.cancel() }
         while !condition() && !isLate { try turn(.wait) }
         if isLate { Issue.record("the loop was driven for \(limit) in vain", sourceLocation: sourceLocation) }
-    }
-}
-
-/// Numbers that look random and are the same in every run.
-struct Dice: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        // SplitMix64.
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-        return word ^ (word >> 31)
     }
 }
 

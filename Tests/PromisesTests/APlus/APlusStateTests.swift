@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 extension APlusTests {
@@ -184,7 +185,7 @@ extension APlusTests {
             switch place {
             case .nextLine: second.settle(resolver)
             case .timer: loop.schedule(after: .seconds(1)) { second.settle(resolver) }
-            case .otherThread: Strand.run { second.settle(resolver) }
+            case .otherThread: TestThread.run { second.settle(resolver) }
             default: break
             }
             try loop.run()

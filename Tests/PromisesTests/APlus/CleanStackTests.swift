@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 extension APlusTests {
@@ -172,7 +173,7 @@ extension APlusTests {
                 let isSettled = Shared(false)
                 var sawItSettled: [Bool] = []
                 let ended = promise.done { _ in sawItSettled.append(isSettled.value) }
-                Strand.run {
+                TestThread.run {
                     resolver.fulfill(1)
                     isSettled.change { $0 = true }
                 }

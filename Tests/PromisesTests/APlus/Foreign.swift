@@ -1,6 +1,7 @@
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 
 extension APlusTests {
     /// Somebody else's thenable: calls its handlers with whatever it is told to, as often as it is told to.
@@ -76,7 +77,7 @@ extension APlusTests {
             case .inline, .atOnce: call()
             case .laterByAJob: loop.enqueue(call)
             case .laterByATimer: loop.schedule(after: .seconds(1), call)
-            case .fromAnotherThread: Strand.run(call)
+            case .fromAnotherThread: TestThread.run(call)
             }
             try loop.run()
         }

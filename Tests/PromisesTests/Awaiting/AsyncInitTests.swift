@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite(.ownThread) struct AsyncInitTests {
@@ -71,7 +72,7 @@ import Testing
         try inLoop { loop throws in
             let gate = Promise<Void>.pending()
             let promise = Promise { try await gate.promise.value }.timeout(.seconds(3600))
-            let strand = Strand { gate.resolver.fulfill() }
+            let strand = TestThread { gate.resolver.fulfill() }
             try hang(promise)
             strand.join()
             #expect(loop.now.nanoseconds == 0)
@@ -85,7 +86,7 @@ import Testing
                     await Task.yield()
                     return 1
                 }
-                let strand = Strand { promise.cancel() }
+                let strand = TestThread { promise.cancel() }
                 _ = try? hang(promise)
                 strand.join()
                 try loop.run()

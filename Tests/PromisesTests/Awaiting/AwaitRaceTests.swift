@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Tasks that wait while several threads settle, cancel and drop at once. Under ThreadSanitizer.
@@ -69,10 +70,10 @@ import Testing
             let cancelled = cases.map { one in one.index % 3 == 0 ? nil : Task { await one.wait() } }
             let others = cases.map { one in one.index % 5 == 0 ? Task { await one.wait() } : nil }
             let strands = [
-                Strand { for one in cases { one.end() } },
-                Strand { for task in cancelled { task?.cancel() } },
+                TestThread { for one in cases { one.end() } },
+                TestThread { for task in cancelled { task?.cancel() } },
                 // Those that the first comes to last.
-                Strand { for one in cases.reversed() where one.index % 2 == 0 { one.end() } },
+                TestThread { for one in cases.reversed() where one.index % 2 == 0 { one.end() } },
             ]
             for task in cancelled + others { await task?.value }
             for strand in strands { strand.join() }
@@ -97,7 +98,7 @@ import Testing
                     return try await promise.value
                 }
             }
-            let strand = Strand { for task in tasks { task.cancel() } }
+            let strand = TestThread { for task in tasks { task.cancel() } }
             for (index, task) in tasks.enumerated() {
                 switch await task.result {
                 case .success(let value): #expect(value == index)

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct AwaitingTests {
@@ -26,7 +27,7 @@ import Testing
     @Test func aResolverOnAnotherThreadEndsTheWait() async throws {
         for round in 0..<scaled(2000) {
             let (promise, resolver) = Promise<Int>.pending()
-            let strand = Strand { resolver.fulfill(round) }
+            let strand = TestThread { resolver.fulfill(round) }
             #expect(try await promise.value == round)
             strand.join()
         }
@@ -108,7 +109,7 @@ import Testing
         for round in 0..<scaled(5000) {
             let (promise, resolver) = Promise<Int>.pending()
             let task = Task { try await promise.value }
-            let strand = Strand {
+            let strand = TestThread {
                 if round % 2 == 0 { sched_yield() }
                 resolver.fulfill(round)
             }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct HangCancellationTests {
@@ -59,7 +60,7 @@ import Testing
     @Test func anotherThreadMayCancelWhatAHangWaitsFor() throws {
         try EventLoop.withLoop { _ throws in
             let promise = after(.seconds(3600)).asPromise().map { 1 }
-            let strand = Strand { promise.cancel() }
+            let strand = TestThread { promise.cancel() }
             expect(promise, failsWith: PromiseError.cancelled)
             strand.join()
         }

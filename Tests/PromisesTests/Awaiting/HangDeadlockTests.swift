@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What a `hang` says when it cannot end, and that it does not say so of what can.
@@ -138,7 +139,7 @@ import Testing
             try EventLoop.withLoop { _ throws in
                 for round in 0..<20 {
                     let (promise, resolver) = Promise<Int>.pending()
-                    let strand = Strand { resolver.fulfill(round) }
+                    let strand = TestThread { resolver.fulfill(round) }
                     #expect(try hang(promise) == round)
                     strand.join()
                 }
@@ -151,7 +152,7 @@ import Testing
         let lines = try logged {
             try inLoop { _ throws in
                 let (promise, resolver) = Promise<Int>.pending()
-                let strand = Strand { resolver.fulfill(1) }
+                let strand = TestThread { resolver.fulfill(1) }
                 #expect(try hang(promise) == 1)
                 strand.join()
             }

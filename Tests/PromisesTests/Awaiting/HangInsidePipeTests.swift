@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A `hang` in an inline handler, on what hangs on the very promise that is being settled.

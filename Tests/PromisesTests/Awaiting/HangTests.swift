@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct HangTests {
@@ -189,7 +190,7 @@ import Testing
         let gate = Gate()
         // Settles no earlier than it has been logged: so the loop sleeps, or is about to.
         let recorder = LogRecorder(where: { $0.description == text }, reaction: { _ in gate.open() })
-        let strand = Strand {
+        let strand = TestThread {
             gate.wait()
             resolver.fulfill(1)
         }
@@ -209,7 +210,7 @@ import Testing
             let recorder = LogRecorder(
                 where: { $0.description.contains("waits for the Promise<Int> made at \(#fileID):\(line),") },
                 reaction: { _ in gate.open() })
-            let strand = Strand {
+            let strand = TestThread {
                 gate.wait()
                 let woken = Gate()
                 for _ in 0..<10 {
@@ -243,7 +244,7 @@ import Testing
             timer.unref()
             for round in 0..<scaled(500) {
                 let (promise, resolver) = Promise<Int>.pending()
-                let strand = Strand { resolver.fulfill(round) }
+                let strand = TestThread { resolver.fulfill(round) }
                 #expect(try hang(promise) == round)
                 strand.join()
             }

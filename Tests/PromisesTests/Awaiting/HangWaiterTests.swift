@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What a `hang` leaves in the list of a promise to be woken by, which the next one of the thread uses again.
@@ -78,7 +79,7 @@ import Testing
         let promises = pairs.map(\.promise)
         let sums = Shared<[Int]>([])
         let threads = (0..<3).map { _ in
-            Strand {
+            TestThread {
                 // Otherwise each hang would be logged.
                 let hold = EventLoop.current.hold()
                 let sum = promises.reduce(0) { sum, promise in sum + ((try? hang(promise)) ?? -1) }
@@ -99,7 +100,7 @@ import Testing
             EventLoop.withLoop { loop in
                 let hold = loop.hold()
                 let (promise, resolver) = Promise<Int>.pending()
-                let thread = Strand {
+                let thread = TestThread {
                     for _ in 0..<100 { sched_yield() }
                     resolver.reject(Flaw(1))
                 }

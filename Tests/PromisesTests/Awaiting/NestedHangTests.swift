@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Handlers that hang inside each other until the stack is nearly used. In processes of their own: without the limit they

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What `stop()` does to who waits on the loop, and to who asks for its end.

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Combinators whose sources belong to other threads. Under ThreadSanitizer.
@@ -12,7 +13,7 @@ import Testing
             for pair in pairs { pair.resolver.onCancel { stops.change { $0 += 1 } } }
             let winner = round % 2 == 0 ? race(pairs.map(\.promise)) : race(fulfilled: pairs.map(\.promise))
             let strands = (0..<3).map { part in
-                Strand {
+                TestThread {
                     for index in stride(from: part, to: 6, by: 3) { pairs[index].resolver.fulfill(index) }
                 }
             }
@@ -29,7 +30,7 @@ import Testing
         for _ in 0..<scaled(200) {
             let box = Shared<[Promise<Int>]>([])
             let (isThere, isWon) = (Gate(), Gate())
-            let owner = Strand {
+            let owner = TestThread {
                 let naps = (0..<3).map { number in after(.seconds(60)).map { number }.asPromise() }
                 box.change { $0 = naps }
                 isThere.open()
@@ -54,7 +55,7 @@ import Testing
         for _ in 0..<scaled(500) {
             let box = Shared<Promise<Int>?>(nil)
             let (isThere, isOver) = (Gate(), Gate())
-            let owner = Strand {
+            let owner = TestThread {
                 let (promise, resolver) = Promise<Int>.pending()
                 let mapped = promise.map { $0 + 1 }
                 box.change { $0 = mapped }
@@ -84,7 +85,7 @@ import Testing
         let work = Shared<[(Int, Resolver<Int>)]>([])
         let isOver = Shared(false)
         let workers = (0..<2).map { _ in
-            Strand {
+            TestThread {
                 while !isOver.value {
                     let taken = work.change { $0.popLast() }
                     guard let (number, resolver) = taken else {
@@ -118,7 +119,7 @@ import Testing
         for round in 0..<scaled(500) {
             let box = Shared<(Promise<[Int]>, [Resolver<Int>])?>(nil)
             let isThere = Gate()
-            let owner = Strand {
+            let owner = TestThread {
                 var resolvers: [Resolver<Int>] = []
                 let all = when(fulfilled: 0..<50, concurrently: 4) { number -> Promise<Int> in
                     let (promise, resolver) = Promise<Int>.pending()
@@ -134,7 +135,7 @@ import Testing
             }
             isThere.wait()
             let (promise, resolvers) = box.value!
-            let settler = Strand { for resolver in resolvers { resolver.fulfill(1) } }
+            let settler = TestThread { for resolver in resolvers { resolver.fulfill(1) } }
             promise.cancel()
             settler.join()
             owner.join()

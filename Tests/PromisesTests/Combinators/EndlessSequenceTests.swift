@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What goes on one after the other takes no more memory for a million rounds than for a thousand.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What a combinator that was cancelled gives up: everything, at once.
@@ -19,7 +20,7 @@ import Testing
     }
 
     @Test func eachOfARowThatIsGoneWithoutRecursion() {
-        Strand(stackSize: isSanitized ? 1 << 20 : 128 << 10) {
+        TestThread(stackSize: isSanitized ? 1 << 20 : 128 << 10) {
             inLoop { _ in
                 let (promise, resolver) = Promise<Int>.pending()
                 promise.pipe { _ in }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Inline handlers of the sources and of the result, which run in the midst of a settlement.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Combinators whose loop has ended, and whose sources are settled by several threads at once. Under ThreadSanitizer.
@@ -26,18 +27,18 @@ import Testing
             let (first, one) = Promise<Int>.pending()
             let (second, other) = Promise<Int>.pending()
             let result = Shared<Promise<Int>?>(nil)
-            Strand.run {
+            TestThread.run {
                 let gathered = kind.gather(first, second)
                 gathered.ignoringErrors()
                 result.change { $0 = gathered }
             }
             let (gate, otherGate) = (Gate(), Gate())
             let threads = [
-                Strand {
+                TestThread {
                     gate.wait()
                     one.fulfill(1)
                 },
-                Strand {
+                TestThread {
                     otherGate.wait()
                     other.fulfill(2)
                 },

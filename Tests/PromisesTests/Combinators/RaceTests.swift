@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct RaceTests {
@@ -64,7 +65,7 @@ import Testing
             let winner = race(pairs.map(\.promise))
             let calls = Shared(0)
             winner.pipe { _ in calls.change { $0 += 1 } }
-            let strands = pairs.indices.map { index in Strand { pairs[index].resolver.fulfill(index) } }
+            let strands = pairs.indices.map { index in TestThread { pairs[index].resolver.fulfill(index) } }
             for strand in strands { strand.join() }
             #expect((0..<4).contains(try hang(winner, timeout: .seconds(10))))
             #expect(calls.value == 1)

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// `repeatWhile`.
@@ -98,7 +99,7 @@ import Testing
         let home = Shared<Int>(0)
         let box = Shared<[Resolver<Bool>]>([])
         let isOver = Shared(false)
-        let settler = Strand {
+        let settler = TestThread {
             while !isOver.value {
                 let resolvers = box.change { resolvers in
                     defer { resolvers = [] }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Iterators and closures that do to `when(…concurrently:)` what they like, and how it is cancelled.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// `when(fulfilled:concurrently:)` and `when(resolved:concurrently:)`.

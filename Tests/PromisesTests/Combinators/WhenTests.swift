@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct WhenTests {
@@ -104,7 +105,7 @@ import Testing
             let pairs = (0..<12).map { _ in Promise<Int>.pending() }
             let all = when(fulfilled: pairs.map(\.promise))
             let strands = (0..<4).map { part in
-                Strand {
+                TestThread {
                     for index in stride(from: part, to: 12, by: 4) { pairs[index].resolver.fulfill(index) }
                 }
             }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What is particular to connecting to a Unix socket: a full backlog is not waited for by the kernel.

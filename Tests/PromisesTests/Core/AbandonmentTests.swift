@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct AbandonmentTests {
@@ -157,7 +158,7 @@ import Testing
         let recorder = LogRecorder(where: { $0.description.contains("made at \(#fileID):\(line)") })
         let box = Shared<[Resolver<Int>]>([])
         let promise = Promise<Int> { resolver in box.change { $0 = [resolver] } }
-        Strand.run { box.change { $0 = [] } }
+        TestThread.run { box.change { $0 = [] } }
         recorder.stop()
         #expect(recorder.lines == report(line))
         #expect(promise.error as? PromiseError == .abandoned)

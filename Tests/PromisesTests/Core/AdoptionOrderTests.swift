@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A promise that follows another, `outer = source.then { inner }`: what can happen to the two happens in every order, on
@@ -251,7 +252,7 @@ final class OtherThread: Sendable {
     private let work = Shared<(@Sendable () -> Void)?>(nil)
     private let isAsked = Gate()
     private let isDone = Gate()
-    private let strand: Shared<Strand?> = Shared(nil)
+    private let strand: Shared<TestThread?> = Shared(nil)
     private let identity = Shared<pthread_t?>(nil)
 
     /// Which one it is.
@@ -259,7 +260,7 @@ final class OtherThread: Sendable {
 
     init() {
         let (work, isAsked, isDone, identity) = (work, isAsked, isDone, identity)
-        let strand = Strand {
+        let strand = TestThread {
             let here = pthread_self()
             identity.change { $0 = here }
             isDone.open()

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A promise that settles as another: whichever is held, settled or let go first.

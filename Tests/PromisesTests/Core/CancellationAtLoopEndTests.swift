@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What a loop lets go at its end cancels promises, while another thread settles what these wait for. Under
@@ -9,7 +10,7 @@ import Testing
         for _ in 0..<scaled(2000) {
             let (promise, resolver) = Promise<Int>.pending()
             let isReady = Gate()
-            let thread = Strand {
+            let thread = TestThread {
                 for _ in 0..<20 {
                     let canceller = Canceller(promise.map { $0 + 1 })
                     EventLoop.current.enqueue { withExtendedLifetime(canceller) {} }

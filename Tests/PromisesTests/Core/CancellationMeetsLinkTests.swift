@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 @testable import Promises
@@ -10,7 +11,7 @@ import Testing
     @Test func itIsTriedAgainAtTheRoot() {
         let box = Shared<Promise<Int>?>(nil)
         let (isLinked, isCancelled) = (Gate(), Gate())
-        let owner = Strand {
+        let owner = TestThread {
             let (source, resolver) = Promise<Int>.pending()
             let inner = source.map { $0 }
             let outer = Promise.value(0).then { _ in inner }
@@ -34,7 +35,7 @@ import Testing
     @Test func whatIsOnlyNotWantedGoesOnForTheHandler() {
         let box = Shared<Promise<Int>?>(nil)
         let (isLinked, isCancelled) = (Gate(), Gate())
-        let owner = Strand {
+        let owner = TestThread {
             let (source, resolver) = Promise<Int>.pending()
             let inner = source.map { $0 }
             let outer = Promise.value(0).then { _ in inner }
@@ -55,7 +56,7 @@ import Testing
         let box = Shared<Promise<Int>?>(nil)
         let (isThere, isCancelled) = (Gate(), Gate())
         let rounds = scaled(10_000)
-        let owner = Strand {
+        let owner = TestThread {
             for _ in 0..<rounds {
                 let (source, resolver) = Promise<Int>.pending()
                 let inner = source.map { $0 }

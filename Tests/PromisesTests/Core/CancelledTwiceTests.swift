@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Cancelling twice is cancelling once, also where the first cancellation still has to be carried through.

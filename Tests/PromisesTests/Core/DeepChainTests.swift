@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Chains of a million links on a stack of 8 MB or less: nothing may recurse along them.

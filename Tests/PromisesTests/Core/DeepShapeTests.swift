@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Long rows of promises of every shape end in every way without recursion along them.
@@ -136,5 +137,5 @@ private func touch<Value>(_ token: Tally.Token, _ value: Value) -> Value {
 
 /// Runs `body` on a thread whose stack has no room for a frame a promise.
 private func onASmallStack(_ body: @escaping @Sendable () -> Void) {
-    Strand(stackSize: isSanitized ? 1 << 20 : 128 << 10, body).join()
+    TestThread(stackSize: isSanitized ? 1 << 20 : 128 << 10, body).join()
 }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Objects that cancel a promise when they go, and hold one another by the closures of those promises.
@@ -24,7 +25,7 @@ import Testing
     }
 
     @Test func aLongRowIsCancelledWithoutRecursion() {
-        Strand.run {
+        TestThread.run {
             EventLoop.withLoop { _ in
                 let tally = Tally()
                 let (source, resolver) = Promise<Int>.pending()

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Loops that are written as recursion run for ever: ten million rounds take no more memory than ten thousand.

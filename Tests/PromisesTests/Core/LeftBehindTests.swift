@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What handlers captured that a loop of `withLoop` leaves behind, when another thread settles their promise.
@@ -16,7 +17,7 @@ import Testing
                     return number
                 }
             }
-            Strand.run { resolver.fulfill(1) }
+            TestThread.run { resolver.fulfill(1) }
             #expect(derived.error as? PromiseError == .loopEnded, "who waits for it is told at once")
             #expect(tally.alive == 1, "not on the thread that settles")
             try outer.turn(.poll)
@@ -35,7 +36,7 @@ import Testing
                     promise.done { _ in token.use() }.ignoringErrors()
                 }
             }
-            Strand.run { resolver.fulfill(1) }
+            TestThread.run { resolver.fulfill(1) }
             #expect(tally.alive == 1)
         }
         #expect(tally.enders.count == 1)
@@ -45,12 +46,12 @@ import Testing
     @Test func onAThreadWithoutAnotherLoopOneIsMade() {
         let tally = Tally(keepsEnders: true)
         let (promise, resolver) = Promise<Int>.pending()
-        Strand.run {
+        TestThread.run {
             EventLoop.withLoop { _ in
                 let token = tally.token()
                 promise.done { _ in token.use() }.ignoringErrors()
             }
-            Strand.run { resolver.fulfill(1) }
+            TestThread.run { resolver.fulfill(1) }
             #expect(tally.alive == 1)
         }
         #expect(tally.enders.count == 1)

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// When the closure of an operator is let go, and on which thread, whichever branch was taken.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A promise that a handler returns is linked to the one it settles, so recursion takes constant memory.

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// `conf.abandoned` is about promises whose last resolver went, and not about loops that end.
@@ -20,7 +21,7 @@ import Testing
     private enum Bodies {
         static func promiseOfAnEndedLoop() -> Promise<Int> {
             let promises = Shared<[Promise<Int>]>([])
-            Strand.run {
+            TestThread.run {
                 let mapped = after(.seconds(3600)).map { 1 }.asPromise()
                 promises.change { $0 = [mapped] }
             }
@@ -30,7 +31,7 @@ import Testing
         static func awaitedErrorOfALoopThatEnds() async -> (any Error)? {
             let promises = Shared<[Promise<Int>]>([])
             let (made, end) = (Gate(), Gate())
-            let strand = Strand {
+            let strand = TestThread {
                 let mapped = after(.seconds(3600)).map { 1 }.asPromise()
                 promises.change { $0 = [mapped] }
                 made.open()

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A promise that nobody ever settles keeps what waits for it, and nothing else; and is let go with it.

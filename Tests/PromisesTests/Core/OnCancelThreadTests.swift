@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// `onCancel` of a thread that ends before the promise has settled. Under AddressSanitizer.
@@ -9,7 +10,7 @@ import Testing
         let tally = Tally()
         for _ in 0..<10 {
             let box = Shared<(promise: Promise<Int>, resolver: Resolver<Int>)?>(nil)
-            Strand.run {
+            TestThread.run {
                 let pair = Promise<Int>.pending()
                 let token = tally.token()
                 pair.resolver.onCancel { token.use() }

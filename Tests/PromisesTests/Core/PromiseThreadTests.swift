@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 private final class Counter: Sendable {
@@ -18,7 +19,7 @@ private final class Counter: Sendable {
             var elsewhere = 0
             for _ in 0..<scaled(100) {
                 let (promise, resolver) = Promise<Int>.pending()
-                let strand = Strand { resolver.fulfill(1) }
+                let strand = TestThread { resolver.fulfill(1) }
                 let ended = promise.map { value in
                     if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 }
                     return value
@@ -36,7 +37,7 @@ private final class Counter: Sendable {
         let ready = Gate()
         let right = Shared(0)
         let strands = (0..<4).map { _ in
-            Strand {
+            TestThread {
                 let here = pthread_self()
                 let hold = EventLoop.current.hold()
                 var calls = 0
@@ -61,7 +62,7 @@ private final class Counter: Sendable {
             let calls = Shared(0)
             promise.pipe { _ in calls.change { $0 += 1 } }
             let strands = (0..<2).map { index in
-                Strand { (round + index) % 2 == 0 ? resolver.fulfill(index) : resolver.reject(Flaw(index)) }
+                TestThread { (round + index) % 2 == 0 ? resolver.fulfill(index) : resolver.reject(Flaw(index)) }
             }
             for strand in strands { strand.join() }
             #expect(calls.value == 1)
@@ -76,7 +77,7 @@ private final class Counter: Sendable {
                 let box = Shared<Promise<Int>?>(nil)
                 let made = Gate()
                 let adopted = Gate()
-                let strand = Strand {
+                let strand = TestThread {
                     let (promise, resolver) = Promise<Int>.pending()
                     box.change { $0 = promise.map { $0 + 1 } }
                     made.open()
@@ -103,7 +104,7 @@ private final class Counter: Sendable {
             let hold = loop.hold()
             for round in 0..<scaled(500) {
                 let (inner, resolver) = Promise<Int>.pending()
-                let strand = Strand { round % 3 == 0 ? resolver.reject(Flaw(round)) : resolver.fulfill(round) }
+                let strand = TestThread { round % 3 == 0 ? resolver.reject(Flaw(round)) : resolver.fulfill(round) }
                 // It links while the other thread settles.
                 let outer = Promise.value(()).then { inner }.then { Promise.value($0) }
                     .recover { _ in Promise.value(round) }
@@ -123,7 +124,7 @@ private final class Counter: Sendable {
         let wrong = Counter()
         let total = Counter()
         let strands = (0..<4).map { number in
-            Strand {
+            TestThread {
                 let here = pthread_self()
                 var left = 0
                 for (index, pair) in pairs.enumerated() {
@@ -165,7 +166,7 @@ private final class Counter: Sendable {
             return pthread_equal(pthread_self(), thread) != 0
         })
         defer { recorder.stop() }
-        Strand.run {
+        TestThread.run {
             let here = pthread_self()
             thread.change { $0 = here }
             body()
@@ -209,7 +210,7 @@ private final class Counter: Sendable {
         let lines = logOfThread {
             let token = tally.token()
             promise.done { _ in token.use() }.ignoringErrors()
-            Strand.run { resolver.fulfill(1) }
+            TestThread.run { resolver.fulfill(1) }
         }
         #expect(lines == ["an event loop ended with 2 undelivered handlers"])
         #expect(tally.alive == 0)
@@ -236,7 +237,7 @@ private final class Counter: Sendable {
         for _ in 0..<scaled(1000) {
             let (promise, resolver) = Promise<Int>.pending()
             let attached = Gate()
-            let strand = Strand {
+            let strand = TestThread {
                 for _ in 0..<3 {
                     let token = tally.token()
                     promise.done { _ in token.use() }.ignoringErrors()

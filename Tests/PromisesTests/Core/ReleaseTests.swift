@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What handlers hold is let go with them: once they have run or never will, and on the thread that attached them.
@@ -200,7 +201,7 @@ import Testing
                         return value
                     }
                 }()
-                let strand = Strand { resolver.fulfill(1) }
+                let strand = TestThread { resolver.fulfill(1) }
                 #expect(try hang(ended) == 1)
                 strand.join()
             }
@@ -228,7 +229,7 @@ import Testing
                 }
             }()
             promise = nil
-            Strand.run { box.change { $0 = [] } }
+            TestThread.run { box.change { $0 = [] } }
             expect(ended, failsWith: PromiseError.abandoned)
             hold.release()
         }

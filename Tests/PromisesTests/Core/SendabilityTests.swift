@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Handlers stay on the thread that attached them, so they may capture what is not Sendable. That this compiles is the
@@ -38,7 +39,7 @@ import Testing
         let (promise, resolver) = Promise<[String]>.pending()
         let (guarantee, resolve) = Guarantee<Int>.pending()
         let seen = Shared<[String]>([])
-        Strand.run {
+        TestThread.run {
             resolver.fulfill(["a"])
             seen.change { $0 = promise.settledValue ?? [] }
             _ = guarantee.isPending

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 @testable import Promises
@@ -68,7 +69,7 @@ import Testing
     @Test func aHangOnAPromiseWhoseOtherHalfGoesOn() throws {
         let box = Shared<Promise<Int>?>(nil)
         let isThere = Gate()
-        let owner = Strand {
+        let owner = TestThread {
             let (source, resolver) = Promise<Int>.pending()
             let shared = source.map { $0 + 1 }
             let alice = Promise.value(0).then { _ in shared }
@@ -105,7 +106,7 @@ import Testing
             box.change { $0 = resolver }
             return source.map { $0 }
         }()
-        let settler = Strand {
+        let settler = TestThread {
             let resolver = box.value
             box.change { $0 = nil }
             resolver?.fulfill(1)

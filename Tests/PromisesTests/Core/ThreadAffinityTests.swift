@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Where things run that are nobody's handler.
@@ -13,7 +14,7 @@ import Testing
         let both = when(fulfilled: Promise.value(Box()), promise)
         let isHome = Shared(false)
         both.pipe { _ in isHome.change { $0 = pthread_equal(home, pthread_self()) != 0 } }
-        let strand = Strand { resolver.fulfill(1) }
+        let strand = TestThread { resolver.fulfill(1) }
         strand.join()
         #expect(try hang(both.map { $0.1 }, timeout: .seconds(10)) == 1)
         #expect(isHome.value)
@@ -23,7 +24,7 @@ import Testing
     @Test func hangNamesAPromiseThatAnotherThreadFulfillsMeanwhile() throws {
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<String>.pending()
-            let strand = Strand { resolver.fulfill("a string that is longer than the small ones") }
+            let strand = TestThread { resolver.fulfill("a string that is longer than the small ones") }
             #expect(try hang(promise, timeout: .seconds(10)).count == 43)
             strand.join()
         }

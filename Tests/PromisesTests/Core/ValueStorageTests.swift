@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Values of every size and kind live in a promise and go with it: 24 bytes fit inside, more take a block.

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 @testable import Promises
@@ -26,7 +27,7 @@ import Testing
     @Test func theirPlacesDoNotPileUp() {
         let box = Shared<Promise<Int>?>(nil)
         let (isThere, isCancelled, isSwept, isCounted) = (Gate(), Gate(), Gate(), Gate())
-        let owner = Strand {
+        let owner = TestThread {
             let (promise, resolver) = Promise<Int>.pending()
             box.change { $0 = promise.map { $0 } }
             isThere.open()
@@ -52,11 +53,11 @@ import Testing
     }
 
     /// `body` joins the thread.
-    private func whileItSettles(_ body: (Promise<Int>, Strand) throws -> Void) throws {
+    private func whileItSettles(_ body: (Promise<Int>, TestThread) throws -> Void) throws {
         for _ in 0..<100 {
             let box = Shared<Promise<Int>?>(nil)
             let isThere = Gate()
-            let settler = Strand {
+            let settler = TestThread {
                 let (promise, resolver) = Promise<Int>.pending()
                 let mapped = promise.map { $0 + 1 }
                 box.change { $0 = mapped }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }

@@ -1,4 +1,5 @@
 import Promises
+import TestSupport
 import Testing
 
 /// The log handler is everybody's, so this has a process of its own.

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Events in numbers that a peer decides. In processes of their own, since handler and limit are the process's.

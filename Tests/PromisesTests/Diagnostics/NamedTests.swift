@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
@@ -108,7 +109,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         let promises = (0..<scaled(1000)).map { _ in Promise<Int>.pending() }
         let shared = promises.map(\.promise)
         let strands = (0..<3).map { strand in
-            Strand {
+            TestThread {
                 for promise in shared {
                     promise.named("by \(strand)")
                     _ = "\(promise)"
@@ -126,7 +127,7 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     @Test func whoeverIsTheLastToLetGo() {
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<Int>.pending()
-            let strand = Strand {
+            let strand = TestThread {
                 promise.named("theirs")
                 resolver.fulfill(1)
             }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
@@ -82,7 +83,7 @@ private enum Bodies {
                 #expect(EventLoop.pendingPromises.count == 1)
                 withExtendedLifetime(here) {}
             }
-            Strand.run {
+            TestThread.run {
                 #expect(EventLoop.pendingPromises.isEmpty)
                 let there = promise.map { $0 }
                 #expect(EventLoop.pendingPromises.count == 1)
@@ -100,7 +101,7 @@ private enum Bodies {
                 let all = when(
                     fulfilled: pairs.map { pair in pair.promise.then { Promise.value($0) }.map { $0 + 1 } })
                 let resolvers = Shared(pairs.map(\.resolver))
-                let strand = Strand {
+                let strand = TestThread {
                     for resolver in resolvers.change({ resolvers in
                         defer { resolvers = [] }
                         return resolvers

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Handlers on threads whose loop nobody drives are reported with their line.
@@ -17,7 +18,7 @@ import Testing
         let reports = recorder(of: line)
         defer { reports.stop() }
         let (promise, resolver) = Promise<Int>.pending()
-        Strand.run {
+        TestThread.run {
             for _ in 0..<3 {
                 promise
                     .done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
@@ -46,7 +47,7 @@ import Testing
 
     @Test func notIfTheThreadDrivesItAfterwards() throws {
         let places = Shared<[[CallSite]]>([])
-        Strand.run {
+        TestThread.run {
             let loop = EventLoop.current
             let value = Promise.value(1).map { $0 + 1 }
             let before = loop.undrivenPlaces
@@ -59,7 +60,7 @@ import Testing
 
     @Test func afterThatAThreadOfTheProgramNotesNothing() throws {
         let seen = Shared<[Bool]>([])
-        Strand.run {
+        TestThread.run {
             func look() { seen.change { $0.append(EventLoop.isNotingHandlers) } }
             look()
             let first = Promise.value(1).map { $0 + 1 }
@@ -78,7 +79,7 @@ import Testing
         EventLoop.withLoop { _ in
             let (promise, resolver) = Promise<Int>.pending()
             let (hasAttached, isLookedAt) = (Gate(), Gate())
-            let strand = Strand {
+            let strand = TestThread {
                 promise.done { _ in }.cauterize()
                 hasAttached.open()
                 isLookedAt.wait()
@@ -133,7 +134,7 @@ import Testing
 
     @Test func aLoopOfItsOwnInsideNotesNothing() {
         let seen = Shared<[Bool]>([])
-        Strand.run {
+        TestThread.run {
             func look() { seen.change { $0.append(EventLoop.isNotingHandlers) } }
             let outer = EventLoop.current
             look()
@@ -151,7 +152,7 @@ import Testing
     /// The lines below `line` that a thread notes which does `body` and drives nothing.
     private func notedLines(below line: UInt, _ body: @escaping @Sendable () -> Void) -> [UInt] {
         let lines = Shared<[UInt]>([])
-        Strand.run {
+        TestThread.run {
             let loop = EventLoop.current
             body()
             let places = loop.undrivenPlaces.filter { $0.file.hasSuffix("/UndrivenLoopTests.swift") }
@@ -210,7 +211,7 @@ import Testing
         let lines = logged {
             EventLoop.withLoop { _ in
                 let timer = after(.seconds(3600))
-                Strand.run { timer.cancel() }
+                TestThread.run { timer.cancel() }
             }
         }
         #expect(lines == [])
@@ -238,7 +239,7 @@ import Testing
         ) {
             // `conf` is not touched.
             let attached = Gate()
-            _ = Strand {
+            _ = TestThread {
                 let (promise, resolver) = Promise<Int>.pending()
                 let kept = promise.map { $0 + 1 }
                 after(.seconds(3600)).cancel()

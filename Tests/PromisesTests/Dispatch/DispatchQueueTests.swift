@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 extension DispatchQueue: Dispatcher {

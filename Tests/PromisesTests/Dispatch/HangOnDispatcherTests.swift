@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A `hang` knows that a dispatcher has a handler of its thread, and so does not say that nobody is there to settle it. Jobs of
@@ -105,7 +106,7 @@ import Testing
             for _ in 0..<scaled(2000) {
                 let (source, resolver) = Promise<Int>.pending()
                 let mapped = source.map(on: shelf) { $0 + 1 }
-                let strand = Strand { mapped.cancel() }
+                let strand = TestThread { mapped.cancel() }
                 resolver.fulfill(1)
                 strand.join()
                 shelf.run()

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// `on: nil`: inline, where the promise is settled.
@@ -29,7 +30,7 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let mapped = promise.map(on: nil) { _ in thisThread() }
         let settler = Shared<UInt>(0)
-        Strand.run {
+        TestThread.run {
             settler.change { $0 = thisThread() }
             resolver.fulfill(1)
         }

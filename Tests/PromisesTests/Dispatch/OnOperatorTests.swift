@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 private func half(_ number: Int) throws -> Int {
@@ -148,7 +149,7 @@ private func half(_ number: Int) throws -> Int {
                 there.change { $0 = thisThread() }
                 return value
             }.done { _ in next = thisThread() }.orFail()
-            Strand.run { resolver.fulfill(1) }
+            TestThread.run { resolver.fulfill(1) }
             try hang(promise)
             try loop.run()
             #expect(there.value != here && next == here)
@@ -158,7 +159,7 @@ private func half(_ number: Int) throws -> Int {
     @Test func anotherLoopsRemote() throws {
         let box = Shared<EventLoop.Remote?>(nil)
         let isThere = Gate()
-        let other = Strand {
+        let other = TestThread {
             let hold = EventLoop.current.hold()
             box.change { $0 = EventLoop.current.remote }
             isThere.open()

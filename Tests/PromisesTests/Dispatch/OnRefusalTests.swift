@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Dispatchers that do not take a job, let it go, or run it more than once.
@@ -49,7 +50,7 @@ import Testing
 
     @Test func aLoopThatEndsWithTheJobLetsItGo() {
         let box = Shared<Promise<Int>?>(nil)
-        Strand.run {
+        TestThread.run {
             let mapped = Promise.value(1).map(on: EventLoop.current.remote) { $0 }
             box.change { $0 = mapped }
         }

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A loop counts the jobs of a pool that its promises wait for.
@@ -63,7 +64,7 @@ import Testing
                 let outer = Promise.value(1).then(on: ThreadPool.shared) { value in
                     Promise { try await promise.value + value }
                 }
-                let opener = Strand { resolver.fulfill(2) }
+                let opener = TestThread { resolver.fulfill(2) }
                 try loop.run()
                 #expect(outer.settledValue == 3)
                 opener.join()
@@ -93,7 +94,7 @@ import Testing
                 return value
             }
             #expect(!loop.isAlive, "nothing has been dispatched as yet")
-            Strand.run {
+            TestThread.run {
                 resolver.fulfill(1)
                 #expect(!EventLoop.current.isAlive)
             }
@@ -204,7 +205,7 @@ import Testing
                 gate.wait()
                 return value
             }
-            let opener = Strand { gate.open() }
+            let opener = TestThread { gate.open() }
             #expect(try hang(job.timeout(.seconds(3600))) == 1)
             #expect(clock.now.nanoseconds == 0)
             opener.join()

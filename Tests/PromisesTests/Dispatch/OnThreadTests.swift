@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 /// Settling, running and cancelling against each other on several threads. Under ThreadSanitizer and AddressSanitizer.
@@ -15,7 +16,7 @@ import Testing
             line.add(1)
             while line.value < 2 { sched_yield() }
         }
-        let strand = Strand {
+        let strand = TestThread {
             begin()
             one()
         }
@@ -48,7 +49,7 @@ import Testing
             let (source, resolver) = Promise<Int>.pending()
             let box = Shared<Promise<Int>?>(nil)
             let isThere = Gate()
-            let owner = Strand {
+            let owner = TestThread {
                 // Belongs to this thread's loop, and is settled there.
                 let mapped = source.map { $0 + 1 }
                 box.change { $0 = mapped.map(on: nil) { $0 + 1 } }

@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 
 /// Lets a number of threads wait for one another, as often as they like. They spin: so they set off together.
 final class Barrier: Sendable {
@@ -101,7 +102,7 @@ final class Crew: @unchecked Sendable {
             return true
         })
         let strands = (0..<size).map { member in
-            Strand { [self] in
+            TestThread { [self] in
                 seats[member].thread.store(UInt(pthread_self()), ordering: .relaxed)
                 barrier.wait()
                 for seed in seeds where !isOver.load(ordering: .acquiring) {

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Random programs do on the library what they do on the reference model, to the last detail: which handlers run, in

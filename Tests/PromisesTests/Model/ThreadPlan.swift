@@ -1,3 +1,5 @@
+import TestSupport
+
 /// What the threads of one round do.
 ///
 /// Each makes some promises first, which all then know; after that all begin at once. A promise is known by

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct CancelWithErrorTests {
@@ -73,7 +74,7 @@ import Testing
     @Test func fromAnotherThreadKeepsTheError() throws {
         try inLoop { loop throws in
             let promise = after(.seconds(10)).asPromise().map { 1 }
-            Strand.run { promise.cancel(with: Flaw(9)) }
+            TestThread.run { promise.cancel(with: Flaw(9)) }
             #expect(promise.isPending)
             expect(promise, failsWith: Flaw(9))
             #expect(loop.now.nanoseconds == 0)

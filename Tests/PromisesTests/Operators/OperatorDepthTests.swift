@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Long rows of these operators end in every way on a stack that has no room for a frame each.
@@ -7,7 +8,7 @@ import Testing
     @Test(arguments: Shape.allCases, Ending.allCases) func ends(shape: Shape, ending: Ending) {
         let tally = Tally()
         let reports = Shared<[String]>([])
-        Strand(stackSize: isSanitized ? 1 << 20 : 128 << 10) {
+        TestThread(stackSize: isSanitized ? 1 << 20 : 128 << 10) {
             let lines = logged { ending.run(shape, tally) }
             reports.change { $0 = lines }
         }.join()

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What the closures of these operators hold is let go once they have run or never will.

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// What becomes of an error that no `catch(only:)` has handled.
@@ -115,7 +116,7 @@ import Testing
         let tally = Tally()
         let pair = Promise<Int>.pending()
         let reports = Shared<LogRecorder?>(nil)
-        Strand.run {
+        TestThread.run {
             let thread = pthread_self()
             reports.change {
                 $0 = LogRecorder(where: { event in

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Very many clients at once, and a table of descriptors that is full although nobody waits.

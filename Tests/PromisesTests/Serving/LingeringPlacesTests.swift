@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Connections that the server is done with, and whose peers are not: they hold no place of `maxConnections`.

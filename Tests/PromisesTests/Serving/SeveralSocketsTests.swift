@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Listeners with several sockets, errors of handlers, and descriptors that others have opened.

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Servers that take one Unix path at one moment: the first has it, the others are rejected.

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// The bytes that malloc(3) has given out and not got back, in all arenas; `nil` where the allocator does not tell. What a
 /// thread has freed and malloc keeps for it, some hundred KiB, is among them until the thread ends.

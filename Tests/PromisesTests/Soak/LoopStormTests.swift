@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 /// Four loops that attach to, settle, cancel, await and drop each other's promises by dice, hop between each other, and are

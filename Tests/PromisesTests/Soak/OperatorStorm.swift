@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 
 /// Random expressions over promises, several at a time on each of two loops, on a plain thread, on a pool's threads and on
 /// behalf of tasks, which settle, cancel and share each other's promises.
@@ -49,7 +50,7 @@ final class OperatorStorm: Sendable {
             for _ in 0..<6 { beginSite { loop.submit { self.goOn(onLoop: index) } } }
             loop.submit { self.noteThread() }
         }
-        beginSite { self.plainThread.keep(Strand { self.goOnHanging() }) }
+        beginSite { self.plainThread.keep(TestThread { self.goOnHanging() }) }
         for _ in 0..<2 { beginSite { self.dispatchToCrew() } }
         for index in 0..<3 { beginSite { self.startTask(index) } }
         let end = duration.map { ContinuousClock.now + $0 }

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Nearly every operator and combinator in random expressions on several threads at once: two loops, a plain thread, a pool and

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 
 /// Stands between a loop and the kernel, lets errors and short counts happen by dice, and knows whom they have hit.
 final class SoakFaults {

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 
 /// A client of a soak that knows nothing of promises: a bare socket, moved a step at a time by timers of the loop.
 final class SoakPeer {

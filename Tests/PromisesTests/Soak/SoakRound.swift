@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// One server and its clients on one loop, all that they do, and what was wrong with it.

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Servers and clients on real sockets, socket pairs and pipes, while system calls fail by dice and half of the clients
@@ -36,7 +37,7 @@ import Testing
     @Test(.enabled(if: seconds != nil && seed == nil), arguments: 0..<slices) func forAWhile(slice: Int) {
         Self.account.change { $0.beginSlice() }
         let end = ContinuousClock.now + .seconds(Self.seconds!) / Self.slices
-        Strand.run {
+        TestThread.run {
             while ContinuousClock.now < end && Self.account.value.sum.complaints.count < 10 {
                 let (seed, count) = Self.account.change { ($0.seed, $0.rounds) }
                 let outcome = SoakRound.outcome(seed: seed, isVirtual: count % 4 != 3)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// What a client of a soak says: bytes of which each shows where it belongs, or lines.
 struct SoakText {

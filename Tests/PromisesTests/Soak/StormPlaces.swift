@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import Synchronization
+import TestSupport
 
 /// What each handler of the operator storm holds: it is called once at most, where it belongs, and released.
 final class StormWitness: Sendable {
@@ -84,7 +85,7 @@ final class StormSettler: Sendable {
     init() {
         let (queue, hasWork) = (queue, hasWork)
         thread.keep(
-            Strand {
+            TestThread {
                 while true {
                     hasWork.wait()
                     let jobs = queue.change { queue in
@@ -111,9 +112,9 @@ final class StormSettler: Sendable {
 
 /// A thread that is started after what joins it has been made.
 final class StormThread: Sendable {
-    private let strand = Shared<Strand?>(nil)
+    private let strand = Shared<TestThread?>(nil)
 
-    func keep(_ thread: Strand) { strand.change { $0 = thread } }
+    func keep(_ thread: TestThread) { strand.change { $0 = thread } }
 
     func join() { strand.change { $0.take() }?.join() }
 }

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A random expression over promises: the operator storm builds it of the library's operators, and `possible` says how it
 /// may end.
 indirect enum StormPlan {

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A task that is cancelled on another thread ends its wait on the loop of the promise: what comes at that moment is neither lost
@@ -29,7 +30,7 @@ import Testing
                 let task = Task.detached(executorPreference: loop.remote) { try await reader.read() }
                 // Until it waits.
                 for _ in 0..<20 { try loop.turn(.poll) }
-                Strand.run {
+                TestThread.run {
                     task.cancel()
                     #expect(Glibc.write(theirs, "x", 1) == 1)
                 }

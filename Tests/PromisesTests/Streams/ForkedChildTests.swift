@@ -2,6 +2,7 @@ import Glibc
 import Promises
 import Reactor
 import XCTest
+import TestSupport
 
 /// A forked child has copies of all descriptors. What it closes there must go on in the parent.
 ///

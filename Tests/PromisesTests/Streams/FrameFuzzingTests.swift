@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Whatever comes, in whatever pieces: every form of reading brings what it would if all were there at once.

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// The last reference to what belongs to a loop may go on another thread, as that of an actor's or a task's does. It is put in
@@ -16,7 +17,7 @@ import Testing
     /// Nobody here may refer to what is made.
     private func letGoElsewhere<Content>(_ make: () throws -> Content) rethrows {
         let parcel = try Parcel(make)
-        Strand.run { parcel.content = nil }
+        TestThread.run { parcel.content = nil }
     }
 
     /// The socket of a connection, and no other that has its number after it.

@@ -1,6 +1,7 @@
 import Glibc
 import Reactor
 import Synchronization
+import TestSupport
 
 /// Keeps jobs until a test runs them, or lets them go.
 final class Shelf: Dispatcher {
@@ -44,10 +45,10 @@ struct Immediate: Dispatcher {
 
 /// Gives each job a thread of its own, which has ended when the test joins it.
 final class Spawner: Dispatcher {
-    private let strands = Mutex<[Strand]>([])
+    private let strands = Mutex<[TestThread]>([])
 
     func dispatch(_ job: @escaping @Sendable () -> Void) {
-        let strand = Strand(job)
+        let strand = TestThread(job)
         strands.withLock { $0.append(strand) }
     }
 

@@ -1,14 +1,15 @@
 import Reactor
+import TestSupport
 
 /// A thread that drives a loop of its own until it is told to stop.
 final class Driver: Sendable {
-    private let strand: Strand
+    private let strand: TestThread
     private let remote: EventLoop.Remote
 
     init() {
         let door = Shared<EventLoop.Remote?>(nil)
         let ready = Gate()
-        strand = Strand {
+        strand = TestThread {
             let loop = EventLoop.current
             let hold = loop.hold()
             let remote = loop.remote

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Gives `body` a loop to itself, and a group beside it, which has ended when this returns.
@@ -43,11 +44,6 @@ func reply(of client: Peer) throws -> String {
     client.end()
     let reply = elsewhere { try client.readToEnd() }
     return String(decoding: try hang(reply, timeout: patience), as: UTF8.self)
-}
-
-/// Waits, politely, until other threads have made `condition` true.
-func spin(until condition: () -> Bool) {
-    while !condition() { sched_yield() }
 }
 
 extension Peer {

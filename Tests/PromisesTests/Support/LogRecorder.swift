@@ -1,5 +1,6 @@
 import Glibc
 import Promises
+import TestSupport
 
 /// Takes down what the library reports while it is in use.
 ///

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Runs each test on a thread of its own instead of one of Swift's pool: for a test that blocks its thread until a task or an
@@ -22,7 +23,7 @@ extension Trait where Self == OwnThread {
 private final class ThreadPerJob: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let strand = Strand { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        let strand = TestThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
         strand.detach()
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 
 // Unix sockets in a folder of the test's own.
 

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Every kind of stream that a `Connection` can be, seen from each of its ends where they differ.

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Signals as guarantees. No other test of this process uses SIGURG.

@@ -1,12 +1,13 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Time-outs on threads that own a loop and drive it only now and then.
 @Suite struct TimeoutsOnPlainThreadsTests {
     @Test func aSettledPromiseLeavesNoTimer() {
         let hasTimer = Shared<Bool?>(nil)
-        Strand.run {
+        TestThread.run {
             expect(Promise.value(1).timeout(.seconds(3600)), gives: 1)
             let after = EventLoop.current.nextDeadline != nil
             hasTimer.change { $0 = after }
@@ -16,7 +17,7 @@ import Testing
 
     @Test func aCancellationOutsideATurnLeavesNoTimer() {
         let hasTimer = Shared<Bool?>(nil)
-        Strand.run {
+        TestThread.run {
             let limited = endless().timeout(.seconds(3600))
             limited.cancel()
             let after = EventLoop.current.nextDeadline != nil

@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and goes on while they wait for the loop.
@@ -76,7 +77,7 @@ import Testing
             remote.beginWaitingForLoop()
             try loop.turn(.poll)
             #expect(loop.keepAliveReasons.readyJobs == 0)
-            Strand { remote.endExternalWork() }.join()
+            TestThread { remote.endExternalWork() }.join()
             // The job that wakes the loop. What is left waits for the loop, so the clock may go on.
             #expect(loop.keepAliveReasons.readyJobs == 1)
             remote.endWaitingForLoop()

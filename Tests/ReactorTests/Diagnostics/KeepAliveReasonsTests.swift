@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 extension ProcessWide {
@@ -78,7 +79,7 @@ extension ProcessWide {
         @Test func itAgreesWithTheLoopInWhateverState() throws {
             try EventLoop.withLoop(clock: VirtualClock()) { loop in
                 let pipe = Ends.pipe()
-                var dice = Dice(seed: 11)
+                var dice = SplitMix64(11)
                 var ends: [() -> Void] = []
                 for _ in 0..<300 {
                     switch Int.random(in: 0..<7, using: &dice) {

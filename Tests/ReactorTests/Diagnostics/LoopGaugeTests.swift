@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// What a loop has before it, and how long it waits.
@@ -15,7 +16,7 @@ import Testing
             loop.remote.beginExternalWork()
             for _ in 0..<3 { loop.enqueue {} }
             let remote = loop.remote
-            _ = onAnotherThread { remote.submit {} }
+            _ = TestThread.run { remote.submit {} }
 
             let metrics = loop.metrics
             #expect(metrics.readyJobs == 4)

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// The order of jobs, and what they may not keep others from.
@@ -177,12 +178,12 @@ import Testing
 
     @Test func aJobIsReleasedAfterItHasRun() throws {
         try EventLoop.withLoop { loop in
-            let fate = Fate()
+            let tally = Tally()
             var living = 0
-            for _ in 0..<3 { loop.enqueue(fate.bound { living += fate.living }) }
+            for _ in 0..<3 { loop.enqueue(tally.bound { living += tally.alive }) }
             try loop.run()
             #expect(living == 3 + 2 + 1)
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
         }
     }
 

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// What submissions of another thread cost.
@@ -11,7 +12,7 @@ import Testing
             var received = 0
             // The loop's own count, which needs no lock.
             let count = Alone { received += 1 }
-            let helper = HelperThread {
+            let helper = TestThread {
                 for _ in 0..<bursts {
                     for _ in 0..<size { remote.submit { count.body() } }
                 }

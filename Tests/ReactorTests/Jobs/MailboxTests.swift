@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Jobs from other threads.
@@ -25,9 +26,9 @@ import Testing
     private static let threads = 8
     private static let jobs = 10_000
 
-    private func startThreads(_ remote: EventLoop.Remote, _ inbox: Inbox, _ refusals: Counter) -> [HelperThread] {
+    private func startThreads(_ remote: EventLoop.Remote, _ inbox: Inbox, _ refusals: Counter) -> [TestThread] {
         (0..<Self.threads).map { thread in
-            HelperThread {
+            TestThread {
                 for index in 0..<Self.jobs {
                     if !remote.submit({ inbox.accept(index, from: thread) }) { refusals.add() }
                 }
@@ -75,7 +76,7 @@ import Testing
         syscalls.epollWait = { epoll, events, count, timeout in
             if timeout < 0, let sender = remote {
                 remote = nil
-                onAnotherThread { for index in 0..<100 { sender.submit { inbox.accept(index, from: 0) } } }
+                TestThread.run { for index in 0..<100 { sender.submit { inbox.accept(index, from: 0) } } }
             }
             return wait(epoll, events, count, timeout)
         }
@@ -95,7 +96,7 @@ import Testing
         var syscalls = Syscalls()
         let set = syscalls.timerSet
         syscalls.timerSet = { fd, deadline in
-            if let sender = remote { onAnotherThread { _ = sender.submit { inbox.accept(0, from: 0) } } }
+            if let sender = remote { TestThread.run { _ = sender.submit { inbox.accept(0, from: 0) } } }
             remote = nil
             return set(fd, deadline)
         }
@@ -113,7 +114,7 @@ import Testing
         let isAbandoned = Counter()
         try EventLoop.withLoop { loop in
             let remote = loop.remote
-            let helper = HelperThread {
+            let helper = TestThread {
                 for round in 0..<rounds {
                     remote.submit { served.add() }
                     spin { served.value > round || isAbandoned.value > 0 }
@@ -147,7 +148,7 @@ import Testing
         try EventLoop.withLoop { loop in
             let here = loop.remote
             let there = Shared<EventLoop.Remote?>(nil)
-            let helper = HelperThread {
+            let helper = TestThread {
                 let loop = EventLoop.current
                 there.value = loop.remote
                 try! loop.drive { ends[1].value == 1 }

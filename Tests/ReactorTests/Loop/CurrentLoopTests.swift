@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Which loop is whose.
@@ -9,7 +10,7 @@ import Testing
             #expect(EventLoop.current === loop)
             #expect(EventLoop.current === loop)
             let mine = ObjectIdentifier(loop)
-            let (isOwn, isSame) = onAnotherThread {
+            let (isOwn, isSame) = TestThread.run {
                 (ObjectIdentifier(EventLoop.current) != mine, EventLoop.current === EventLoop.current)
             }
             #expect(isOwn && isSame)
@@ -30,19 +31,19 @@ import Testing
     }
 
     @Test func theLoopOfAThreadEndsWithIt() {
-        let fate = Fate()
-        let remote = onAnotherThread {
+        let tally = Tally()
+        let remote = TestThread.run {
             let loop = EventLoop.current
-            loop.schedule(after: .seconds(3600), fate.bound())
+            loop.schedule(after: .seconds(3600), tally.bound())
             return loop.remote
         }
-        #expect(fate.living == 0)
+        #expect(tally.alive == 0)
         #expect(!remote.submit {})
     }
 
     @Test func whatIsReleasedAtTheEndOfAThreadMayAskForTheCurrentLoop() {
         let isSame = Counter()
-        HelperThread {
+        TestThread {
             let loop = EventLoop.current
             let address = ObjectIdentifier(loop)
             let words = LastWords { if ObjectIdentifier(EventLoop.current) == address { isSame.add() } }
@@ -59,7 +60,7 @@ import Testing
         for _ in 0..<50 {
             let loops = SharedList<Ended>()
             let helpers = (0..<4).map { _ in
-                HelperThread {
+                TestThread {
                     let loop = EventLoop.current
                     _ = try! loop.fileDescriptor
                     loop.schedule(after: .seconds(3600)) {}

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Carrying a loop in another event loop by its descriptor.
@@ -51,7 +52,7 @@ import Testing
             for round in 1...3 {
                 try loop.turn(.poll)
                 #expect(!isReadable(fd))
-                _ = onAnotherThread { remote.submit { received.add() } }
+                _ = TestThread.run { remote.submit { received.add() } }
                 #expect(isReadable(fd))
                 try loop.turn(.poll)
                 #expect(received.value == round)
@@ -65,11 +66,11 @@ import Testing
             let received = Counter()
             let fd = try loop.fileDescriptor
             try loop.turn(.poll)
-            let helper = HelperThread { for _ in 0..<100 { remote.submit { received.add() } } }
+            let helper = TestThread { for _ in 0..<100 { remote.submit { received.add() } } }
             try loop.drive { received.value == 100 }
             helper.join()
             try loop.turn(.poll)
-            _ = onAnotherThread { remote.submit { received.add() } }
+            _ = TestThread.run { remote.submit { received.add() } }
             #expect(isReadable(fd))
             loop.enqueue { try! loop.turn(.poll) }
             try loop.turn(.poll)

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// Work of other threads that a loop counts.
@@ -20,7 +21,7 @@ import Testing
             try EventLoop.withLoop { loop in
                 let remote = loop.remote
                 remote.beginExternalWork()
-                let helper = HelperThread { remote.endExternalWork() }
+                let helper = TestThread { remote.endExternalWork() }
                 try loop.run()
                 helper.join()
                 #expect(!loop.isAlive || loop.isReady)
@@ -35,7 +36,7 @@ import Testing
                 let ran = Counter()
                 let remote = loop.remote
                 remote.beginExternalWork()
-                let helper = HelperThread {
+                let helper = TestThread {
                     remote.submit { ran.add() }
                     remote.endExternalWork()
                 }
@@ -50,12 +51,12 @@ import Testing
         let clock = VirtualClock()
         try EventLoop.withLoop(clock: clock) { loop in
             let remote = loop.remote
-            let latch = Latch()
+            let latch = Gate()
             let log = SharedList<String>()
             loop.schedule(after: .seconds(1)) { log.append("timer at \(clock.now)") }
             remote.beginExternalWork()
-            let helper = HelperThread {
-                latch.pass()
+            let helper = TestThread {
+                latch.wait()
                 remote.submit { log.append("work") }
                 remote.endExternalWork()
             }
@@ -88,7 +89,7 @@ import Testing
             let remote = loop.remote
             for _ in 0..<100 {
                 remote.beginExternalWork()
-                onAnotherThread { remote.endExternalWork() }
+                TestThread.run { remote.endExternalWork() }
             }
             #expect(loop.isReady)
             try loop.turn(.poll)
@@ -97,13 +98,13 @@ import Testing
     }
 
     @Test func theLoopMayHaveEndedBefore() throws {
-        let fate = Fate()
+        let tally = Tally()
         let remote = EventLoop.withLoop { loop in
-            loop.enqueue(fate.bound())
+            loop.enqueue(tally.bound())
             loop.remote.beginExternalWork()
             return loop.remote
         }
-        onAnotherThread { remote.endExternalWork() }
-        #expect(fate.living == 0)
+        TestThread.run { remote.endExternalWork() }
+        #expect(tally.alive == 0)
     }
 }

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Other event loops that carry ours, and descriptors of others in ours.
@@ -31,10 +32,10 @@ import Testing
 
         var isDone: Bool { ticks >= Self.rounds && bytes >= Self.rounds && mail.value == Self.rounds }
 
-        func sendMail() -> HelperThread {
+        func sendMail() -> TestThread {
             let remote = loop.remote
             let mail = mail
-            return HelperThread { for _ in 0..<Work.rounds { remote.submit { mail.add() } } }
+            return TestThread { for _ in 0..<Work.rounds { remote.submit { mail.add() } } }
         }
 
         func end() {

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Hooks before and after a wait.
@@ -50,7 +51,7 @@ import Testing
             let far = loop.schedule(after: .seconds(1000)) {}
             let remote = loop.remote
             let received = Counter()
-            let hook = loop.beforeWaiting { _ = onAnotherThread { remote.submit { received.add() } } }
+            let hook = loop.beforeWaiting { _ = TestThread.run { remote.submit { received.add() } } }
             try loop.turn(.wait)
             #expect(received.value == 1)
             hook.cancel()
@@ -105,21 +106,21 @@ import Testing
             var log: [String] = []
             var second: EventLoop.Hook?
             var first: EventLoop.Hook?
-            let fate = Fate()
+            let tally = Tally()
             first = loop.beforeWaiting(
-                fate.bound {
+                tally.bound {
                     log.append("first")
                     first?.cancel()
                     second?.cancel()
                 })
-            second = loop.beforeWaiting(fate.bound { log.append("second") })
+            second = loop.beforeWaiting(tally.bound { log.append("second") })
             loop.beforeWaiting { log.append("third") }
             for _ in 0..<2 {
                 loop.schedule(after: .seconds(1)) {}
                 try loop.run()
             }
             #expect(log == ["first", "third", "third"])
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             first?.cancel()
         }
     }
@@ -144,7 +145,7 @@ import Testing
 
     @Test func workThatAHookGivesOutTakesNoVirtualTime() throws {
         let clock = VirtualClock()
-        let latch = Latch()
+        let latch = Gate()
         let real = Syscalls()
         var calls = real
         // The work is done when the loop really waits for it; if it does not, when it has jumped.
@@ -155,7 +156,7 @@ import Testing
         try EventLoop.withLoop(clock: clock, syscalls: calls) { loop in
             let remote = loop.remote
             let log = SharedList<String>()
-            var helper: HelperThread?
+            var helper: TestThread?
             loop.schedule(after: .seconds(1)) {
                 log.append("timer at \(loop.now)")
                 latch.open()
@@ -165,8 +166,8 @@ import Testing
                 log.append("before")
                 guard helper == nil else { return }
                 remote.beginExternalWork()
-                helper = HelperThread {
-                    latch.pass()
+                helper = TestThread {
+                    latch.wait()
                     remote.submit {
                         log.append("work at \(EventLoop.current.now)")
                         remote.endExternalWork()
@@ -197,15 +198,15 @@ import Testing
     }
 
     @Test func aHookKeepsNoLoopAliveAndGoesWithIt() throws {
-        let fate = Fate()
+        let tally = Tally()
         try EventLoop.withLoop { loop in
-            loop.beforeWaiting(fate.bound())
-            loop.afterWaiting(fate.bound())
+            loop.beforeWaiting(tally.bound())
+            loop.afterWaiting(tally.bound())
             #expect(!loop.isAlive)
             try loop.run()
-            #expect(fate.living == 2)
+            #expect(tally.alive == 2)
         }
-        #expect(fate.living == 0)
+        #expect(tally.alive == 0)
     }
 
     @Test func aLoopWithoutHooksAsksTheKernelNoMoreThanBefore() throws {

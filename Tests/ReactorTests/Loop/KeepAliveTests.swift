@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// What keeps a loop alive, each thing counted once.
@@ -145,7 +146,7 @@ import Testing
         try EventLoop.withLoop { loop in
             let remote = loop.remote
             let received = Counter()
-            _ = onAnotherThread { remote.submit { received.add() } }
+            _ = TestThread.run { remote.submit { received.add() } }
             #expect(loop.isAlive && loop.isReady)
             try loop.run()
             #expect(received.value == 1)

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// What becomes of the things that a loop still has when it ends.
@@ -7,51 +8,51 @@ import Testing
     private let clock = VirtualClock()
 
     @Test func everythingItHoldsIsReleasedUnrun() throws {
-        let fate = Fate()
+        let tally = Tally()
         let pipe = Ends.pipe()
         try EventLoop.withLoop { loop in
-            loop.schedule(after: .seconds(1), fate.bound { Issue.record("timer") })
-            loop.schedule(every: .seconds(1), fate.bound { Issue.record("repeating timer") })
-            let handler = fate.bound { Issue.record("watch") }
+            loop.schedule(after: .seconds(1), tally.bound { Issue.record("timer") })
+            loop.schedule(every: .seconds(1), tally.bound { Issue.record("repeating timer") })
+            let handler = tally.bound { Issue.record("watch") }
             _ = try loop.watch(pipe.near, for: .reading) { _ in handler() }
             put(into: pipe.far)
-            #expect(fate.living == 3)
+            #expect(tally.alive == 3)
         }
-        #expect(fate.living == 0)
+        #expect(tally.alive == 0)
     }
 
     @Test func aWatchsHandlerGoesAlthoughItsHandleIsKept() throws {
-        let fate = Fate()
+        let tally = Tally()
         let pipe = Ends.pipe()
         let watch = try EventLoop.withLoop { loop in
-            let handler = fate.bound()
+            let handler = tally.bound()
             return try loop.watch(pipe.near, for: .reading) { _ in handler() }
         }
-        #expect(fate.living == 0)
+        #expect(tally.alive == 0)
         watch.cancel()
         watch.unref()
     }
 
     @Test func submissionsAreRefusedAndReleased() {
-        let fate = Fate()
+        let tally = Tally()
         let remote = EventLoop.withLoop { $0.remote }
-        #expect(!remote.submit(fate.boundForThreads()))
-        #expect(fate.living == 0)
-        #expect(onAnotherThread { !remote.submit(fate.boundForThreads()) })
-        #expect(fate.living == 0)
+        #expect(!remote.submit(tally.boundForThreads()))
+        #expect(tally.alive == 0)
+        #expect(TestThread.run { !remote.submit(tally.boundForThreads()) })
+        #expect(tally.alive == 0)
         #expect(!remote.stop())
     }
 
     @Test func whatTheReleaseOfAJobQueuesIsReleasedToo() {
-        let fate = Fate()
+        let tally = Tally()
         EventLoop.withLoop { loop in
             let words = LastWords {
-                loop.enqueue(fate.bound { Issue.record("the loop has ended") })
-                loop.schedule(after: .zero, fate.bound { Issue.record("the loop has ended") })
+                loop.enqueue(tally.bound { Issue.record("the loop has ended") })
+                loop.schedule(after: .zero, tally.bound { Issue.record("the loop has ended") })
             }
             loop.enqueue { withExtendedLifetime(words) {} }
         }
-        #expect(fate.living == 0)
+        #expect(tally.alive == 0)
     }
 
     @Test func allDescriptorsOfALoopAreClosed() throws {
@@ -59,7 +60,7 @@ import Testing
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             let remote = loop.remote
             let received = Counter()
-            let helper = HelperThread { remote.submit { received.add() } }
+            let helper = TestThread { remote.submit { received.add() } }
             try loop.drive { received.value == 1 }
             helper.join()
             loop.schedule(after: .milliseconds(1)) {}
@@ -88,21 +89,21 @@ import Testing
     }
 
     @Test func whatIsHandedToItAfterwardsIsReleasedAtOnce() {
-        let fate = Fate()
+        let tally = Tally()
         weak var ended: EventLoop?
         do {
             let loop = EventLoop.withLoop { $0 }
             ended = loop
             // Each would hold the loop that holds it.
-            loop.enqueue(fate.bound { withExtendedLifetime(loop) {} })
+            loop.enqueue(tally.bound { withExtendedLifetime(loop) {} })
             let timers = [
-                loop.schedule(after: .seconds(1), fate.bound { withExtendedLifetime(loop) {} }),
-                loop.schedule(at: .distantFuture, fate.bound { withExtendedLifetime(loop) {} }),
-                loop.schedule(every: .seconds(1), fate.bound { withExtendedLifetime(loop) {} }),
+                loop.schedule(after: .seconds(1), tally.bound { withExtendedLifetime(loop) {} }),
+                loop.schedule(at: .distantFuture, tally.bound { withExtendedLifetime(loop) {} }),
+                loop.schedule(every: .seconds(1), tally.bound { withExtendedLifetime(loop) {} }),
             ]
-            loop.beforeWaiting(fate.bound { withExtendedLifetime(loop) {} })
-            loop.afterWaiting(fate.bound { withExtendedLifetime(loop) {} }).cancel()
-            #expect(fate.living == 0)
+            loop.beforeWaiting(tally.bound { withExtendedLifetime(loop) {} })
+            loop.afterWaiting(tally.bound { withExtendedLifetime(loop) {} }).cancel()
+            #expect(tally.alive == 0)
             #expect(timers.allSatisfy { !$0.isPending })
             #expect(timers.allSatisfy { !$0.cancel() })
         }
@@ -129,14 +130,14 @@ import Testing
 
     @Test func jobsThatAThreadLeavesBehindAreReported() async {
         await #expect(processExitsWith: .success) {
-            let fate = Fate()
+            let tally = Tally()
             let reports = UndeliveredReportTests.reports {
-                HelperThread {
-                    for _ in 0..<7919 { EventLoop.current.enqueue(fate.bound()) }
+                TestThread {
+                    for _ in 0..<7919 { EventLoop.current.enqueue(tally.bound()) }
                 }.join()
             }
             #expect(reports == [7919])
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
         }
     }
 
@@ -162,14 +163,14 @@ import Testing
 
     @Test func submissionsRaceWithTheEndAndNoneIsForgotten() async {
         await #expect(processExitsWith: .success) {
-            let fate = Fate()
+            let tally = Tally()
             let reports = UndeliveredReportTests.reports {
                 for _ in 0..<200 {
                     let tries = Counter()
                     let helper = EventLoop.withLoop { loop in
                         let remote = loop.remote
-                        let helper = HelperThread {
-                            repeat { tries.add() } while remote.submit(fate.boundForThreads()) && tries.value < 1000
+                        let helper = TestThread {
+                            repeat { tries.add() } while remote.submit(tally.boundForThreads()) && tries.value < 1000
                         }
                         spin { tries.value > 3 }
                         try! loop.turn(.poll)
@@ -178,7 +179,7 @@ import Testing
                     helper.join()
                 }
             }
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             // On one processor the threads hardly meet.
             #expect(!reports.isEmpty || LoopGroup.defaultLoops == 1)
         }
@@ -186,18 +187,18 @@ import Testing
 
     @Test func submissionsRaceWithTheEndOfALoopThatSleepsNowAndThen() async {
         await #expect(processExitsWith: .success) {
-            let fate = Fate()
+            let tally = Tally()
             let refusals = Counter()
             _ = UndeliveredReportTests.reports {
                 for _ in 0..<100 {
                     let door = Shared<EventLoop.Remote?>(nil)
-                    let sender = HelperThread {
+                    let sender = TestThread {
                         spin { door.value != nil }
                         let remote = door.value!
-                        while remote.submit(fate.boundForThreads()) {}
+                        while remote.submit(tally.boundForThreads()) {}
                         refusals.add()
                     }
-                    HelperThread {
+                    TestThread {
                         let loop = EventLoop.current
                         door.value = loop.remote
                         for _ in 0..<5 { try! loop.turn(.wait) }
@@ -205,7 +206,7 @@ import Testing
                     sender.join()
                 }
             }
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             #expect(refusals.value == 100)
         }
     }

@@ -2,6 +2,7 @@ import Glibc
 import Reactor
 import Synchronization
 import XCTest
+import TestSupport
 
 /// What needs the process's real main thread: its own loop, signals that the kernel sends there, and fork(2), which
 /// leaves only the calling thread alive.
@@ -10,7 +11,7 @@ final class MainThreadTests: XCTestCase {
 
     func testTheMainLoopIsTheMainThreadsOwnAndTakesMailBeforeItIsFirstDriven() throws {
         let received = Counter()
-        XCTAssertTrue(onAnotherThread { EventLoop.main.submit { received.add() } })
+        XCTAssertTrue(TestThread.run { EventLoop.main.submit { received.add() } })
         XCTAssertEqual(received.value, 0)
         try EventLoop.current.run()
         XCTAssertEqual(received.value, 1)
@@ -19,7 +20,7 @@ final class MainThreadTests: XCTestCase {
         let address = ObjectIdentifier(EventLoop.current)
         let hold = EventLoop.current.hold()
         nonisolated(unsafe) let release = { hold.release() }
-        let helper = HelperThread {
+        let helper = TestThread {
             EventLoop.main.submit {
                 if ObjectIdentifier(EventLoop.current) == address { isSame.add() }
                 release()
@@ -33,7 +34,7 @@ final class MainThreadTests: XCTestCase {
     func testAnotherThreadStopsTheMainLoop() throws {
         let loop = EventLoop.current
         let watchdog = loop.schedule(after: .seconds(20)) { XCTFail("it was not stopped") }
-        let helper = HelperThread { EventLoop.main.stop() }
+        let helper = TestThread { EventLoop.main.stop() }
         try loop.run()
         helper.join()
         XCTAssertTrue(watchdog.cancel())
@@ -219,7 +220,7 @@ final class MainThreadTests: XCTestCase {
             _ = try loop.fileDescriptor
             try loop.turn(.poll)
             let remote = loop.remote
-            HelperThread { remote.submit {} }.join()
+            TestThread { remote.submit {} }.join()
             try loop.turn(.poll)
             XCTAssertGreaterThan(loop.metrics.wakeups, 0)
             let child = fork()
@@ -268,7 +269,7 @@ final class MainThreadTests: XCTestCase {
 
     func testAForkedChildHasNoneOfAPoolsThreads() throws {
         var pool: ThreadPool? = try ThreadPool(name: "parental", threads: 1)
-        let latch = Latch()
+        let latch = Gate()
         try pool?.block(by: latch)
         let child = fork()
         if child == 0 {
@@ -330,7 +331,7 @@ final class MainThreadTests: XCTestCase {
                 loop.schedule(after: .milliseconds(1)) { loop.stop() }
                 try loop.run()
             }
-            HelperThread {
+            TestThread {
                 _ = try! EventLoop.current.onSignal(SIGUSR2) {}
                 try! EventLoop.current.turn(.upTo(.microseconds(1)))
             }.join()

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// Turning the loop inside one of its own callbacks.
@@ -178,7 +179,7 @@ import Testing
             let received = Counter()
             var insideNested = 0
             loop.enqueue {
-                onAnotherThread { for _ in 0..<3 { remote.submit { received.add() } } }
+                TestThread.run { for _ in 0..<3 { remote.submit { received.add() } } }
                 try! loop.turn(.poll)
                 insideNested = received.value
             }

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// When `run()` ends.
@@ -82,7 +83,7 @@ import Testing
             let remote = loop.remote
             let watchdog = loop.schedule(after: .seconds(20)) { Issue.record("it slept on") }
             for round in 1...3 {
-                let helper = HelperThread {
+                let helper = TestThread {
                     spin { isAsleep.value == round }
                     #expect(remote.stop())
                 }
@@ -98,7 +99,7 @@ import Testing
         try EventLoop.withLoop { loop in
             loop.schedule(after: .seconds(3600)) {}
             let remote = loop.remote
-            #expect(onAnotherThread { remote.stop() })
+            #expect(TestThread.run { remote.stop() })
             try loop.run()
             #expect(loop.metrics.turns == 1)
         }

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// Whatever text comes: it is an address that can be written and read again, or it is refused with a reason.
@@ -16,7 +17,7 @@ import Testing
     ]
 
     @Test(arguments: 0..<8) func itParsesOrSaysWhyNot(seed: Int) throws {
-        var dice = Dice(seed: UInt64(seed))
+        var dice = SplitMix64(UInt64(seed))
         var parsed = 0
         for _ in 0..<3000 {
             let text = mutated(Self.corpus.randomElement(using: &dice)!, &dice)
@@ -42,7 +43,7 @@ import Testing
     }
 
     /// Up to four changes: a piece put in, characters taken out, doubled or exchanged, two texts crossed.
-    private func mutated(_ text: String, _ dice: inout Dice) -> String {
+    private func mutated(_ text: String, _ dice: inout SplitMix64) -> String {
         var characters = Array(text.unicodeScalars)
         for _ in 0..<Int.random(in: 0...4, using: &dice) {
             let place = Int.random(in: 0...characters.count, using: &dice)

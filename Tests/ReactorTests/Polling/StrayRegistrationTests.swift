@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Descriptors that are closed before their watches are cancelled, while a copy lives on: the kernel keeps the registration,
@@ -14,14 +15,14 @@ import Testing
             let (pipe, other) = (Ends.pipe(), Ends.pipe())
             let copy = dup(pipe.near)
             defer { close(copy) }
-            let fate = Fate()
+            let tally = Tally()
             var (calls, others) = (0, 0)
             let watch = try loop.watch(other.near, for: .reading) { _ in
                 others += 1
                 take(from: other.near)
             }
             do {
-                let body = fate.bound { calls += 1 }
+                let body = tally.bound { calls += 1 }
                 _ = try loop.watch(pipe.near, for: .reading) { _ in body() }
             }
             // As a wake-up by another thread needs it.
@@ -30,7 +31,7 @@ import Testing
             put(into: pipe.far)
             for _ in 0..<1100 { try loop.turn(.poll) }
             #expect(calls <= 1024)
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             let events = loop.metrics.events
             for _ in 0..<20 { try loop.turn(.poll) }
             #expect(loop.metrics.events <= events + 1, "the loop wakes up for nothing")
@@ -63,7 +64,7 @@ import Testing
             try loop.drive { fired }
             let received = Counter()
             let (remote, hold) = (loop.remote, loop.hold())
-            let helper = HelperThread { remote.submit { received.add() } }
+            let helper = TestThread { remote.submit { received.add() } }
             try loop.drive { received.value == 1 }
             helper.join()
             hold.release()

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Watching descriptors: what is refused, what is reported, and what two watches of one descriptor share.
@@ -12,12 +13,12 @@ import Testing
         try EventLoop.withLoop { loop in
             let fd = open(path, O_RDONLY | O_CLOEXEC)
             defer { close(fd) }
-            let fate = Fate()
+            let tally = Tally()
             #expect(throws: SystemError(.epollControl, EPERM)) {
-                let handler = fate.bound()
+                let handler = tally.bound()
                 _ = try loop.watch(fd, for: .reading) { _ in handler() }
             }
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             #expect(!loop.isAlive)
             try loop.run()
         }
@@ -184,29 +185,29 @@ import Testing
     @Test func cancellingReleasesTheHandlerAtOnceAndInsideItsOwnCallAfterIt() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             let pipe = Ends.pipe()
-            let fate = Fate()
+            let tally = Tally()
             var watch: EventLoop.Watch?
             var livingAfterCancel = -1
-            let body = { [fate] in
+            let body = { [tally] in
                 watch?.cancel()
-                livingAfterCancel = fate.living
+                livingAfterCancel = tally.alive
             }
             do {
-                let handler = fate.bound(body)
+                let handler = tally.bound(body)
                 watch = try loop.watch(pipe.near, for: .reading) { _ in handler() }
             }
             put(into: pipe.far)
             try loop.run()
             #expect(livingAfterCancel == 1)
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
 
             do {
-                let handler = fate.bound()
+                let handler = tally.bound()
                 watch = try loop.watch(pipe.near, for: .reading) { _ in handler() }
             }
-            #expect(fate.living == 1)
+            #expect(tally.alive == 1)
             watch?.cancel()
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
         }
     }
 

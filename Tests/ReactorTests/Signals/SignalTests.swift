@@ -1,6 +1,7 @@
 import Glibc
 import Reactor
 import Synchronization
+import TestSupport
 import Testing
 
 extension ProcessWide {
@@ -77,36 +78,36 @@ extension ProcessWide {
         @Test func theEndOfTheLoopPutsThePreviousActionBackAndReleasesTheHandlers() throws {
             try withOldAction(for: SIGUSR1) {
                 let old = handler(of: SIGUSR1)
-                let fate = Fate()
+                let tally = Tally()
                 try withLoop { loop in
-                    _ = try loop.onSignal(SIGUSR1, fate.bound())
-                    _ = try loop.onSignal(SIGUSR1, fate.bound())
-                    #expect(fate.living == 2)
+                    _ = try loop.onSignal(SIGUSR1, tally.bound())
+                    _ = try loop.onSignal(SIGUSR1, tally.bound())
+                    #expect(tally.alive == 2)
                 }
                 #expect(handler(of: SIGUSR1) == old)
-                #expect(fate.living == 0)
+                #expect(tally.alive == 0)
             }
         }
 
         @Test func whatTheReleaseOfAHandlerQueuesAtTheEndIsReleasedToo() throws {
-            let fate = Fate()
+            let tally = Tally()
             try withLoop { loop in
                 let words = LastWords {
-                    loop.enqueue(fate.bound())
-                    loop.schedule(after: .zero, fate.bound())
+                    loop.enqueue(tally.bound())
+                    loop.schedule(after: .zero, tally.bound())
                 }
                 _ = try loop.onSignal(SIGUSR1) { withExtendedLifetime(words) {} }
             }
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
         }
 
         @Test func aSignalOnItsWayWhenTheWatchIsCancelledIsForgotten() throws {
             try withLoop(clock: VirtualClock()) { loop in
-                let fate = Fate()
-                let watch = try loop.onSignal(SIGUSR2, fate.bound { Issue.record("cancelled") })
+                let tally = Tally()
+                let watch = try loop.onSignal(SIGUSR2, tally.bound { Issue.record("cancelled") })
                 raise(SIGUSR2)
                 watch.cancel()
-                #expect(fate.living == 0)
+                #expect(tally.alive == 0)
                 for _ in 0..<3 { try loop.turn(.poll) }
                 // Nor does it reach one that comes after.
                 let next = try loop.onSignal(SIGUSR2) { Issue.record("that was for the one before") }
@@ -138,7 +139,7 @@ extension ProcessWide {
                 let ready = Counter()
                 let heard = Counter()
                 let helpers = (0..<3).map { _ in
-                    HelperThread {
+                    TestThread {
                         let loop = EventLoop.current
                         var reports = 0
                         _ = try! loop.onSignal(SIGUSR1) {
@@ -173,7 +174,7 @@ extension ProcessWide {
             try withLoop { loop in
                 var reports = 0
                 let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
-                let helper = HelperThread { kill(getpid(), SIGUSR1) }
+                let helper = TestThread { kill(getpid(), SIGUSR1) }
                 try loop.drive { reports == 1 }
                 helper.join()
                 errno = 77
@@ -238,9 +239,9 @@ extension ProcessWide {
 
         @Test(arguments: [-1, 0, 65, CInt.max, SIGKILL, SIGSTOP]) func whatNobodyCanCatchIsRefused(signal: CInt) {
             withLoop { loop in
-                let fate = Fate()
-                #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, fate.bound()) }
-                #expect(fate.living == 0)
+                let tally = Tally()
+                #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, tally.bound()) }
+                #expect(tally.alive == 0)
                 #expect(!loop.isAlive)
             }
         }

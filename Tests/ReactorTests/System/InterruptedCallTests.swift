@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// System calls that a signal interrupts: nobody is told.
@@ -70,7 +71,7 @@ import Testing
         syscalls.epollWait = { epoll, events, count, timeout in
             guard timeout < 0, let sender = remote else { return real.epollWait(epoll, events, count, timeout) }
             remote = nil
-            _ = onAnotherThread { sender.submit { received.add() } }
+            _ = TestThread.run { sender.submit { received.add() } }
             return -Int(EINTR)
         }
         try EventLoop.withLoop(syscalls: syscalls) { loop in

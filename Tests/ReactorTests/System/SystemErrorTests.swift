@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Errors of the kernel: what they say, and what is left when one has come.
@@ -53,7 +54,7 @@ import Testing
 
             let remote = loop.remote
             let received = Counter()
-            let helper = HelperThread { remote.submit { received.add() } }
+            let helper = TestThread { remote.submit { received.add() } }
             try loop.drive { received.value == 1 }
             helper.join()
         }
@@ -96,14 +97,14 @@ import Testing
         }
         try EventLoop.withLoop(clock: VirtualClock(), syscalls: syscalls) { loop in
             let sockets = Ends.sockets()
-            let fate = Fate()
+            let tally = Tally()
             var reads = 0
             let reader = try loop.watch(sockets.near, for: .reading) { _ in reads += 1 }
             #expect(throws: SystemError(.epollControl, ENOMEM)) {
-                let handler = fate.bound()
+                let handler = tally.bound()
                 _ = try loop.watch(sockets.near, for: .writing) { _ in handler() }
             }
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             put(into: sockets.far)
             try loop.turn(.poll)
             #expect(reads == 1)

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Several loops as one, and how work is spread over them.
@@ -129,7 +130,7 @@ import Testing
         try with(2) { group in
             let all = SharedList<LoopGroup.Lease>()
             let threads = (0..<4).map { _ in
-                HelperThread { for _ in 0..<100 { all.append(group.lease(.roundRobin)) } }
+                TestThread { for _ in 0..<100 { all.append(group.lease(.roundRobin)) } }
             }
             for thread in threads { thread.join() }
             #expect(group.loads == [200, 200])

@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import Reactor
 import XCTest
+import TestSupport
 
 /// Code of the main actor beside the main thread's loop. (Here, since the main thread is wanted.)
 final class MainActorJobTests: XCTestCase {
@@ -123,7 +124,7 @@ final class MainActorJobTests: XCTestCase {
     }
 
     func testDrivingAnAsyncMainIsForTheMainThread() {
-        let worker = onAnotherThread { () -> String in
+        let worker = TestThread.run { () -> String in
             do {
                 try EventLoop.driveAsyncMain()
                 return ""

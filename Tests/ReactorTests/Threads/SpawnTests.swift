@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// Loops on threads that the library starts.
@@ -35,12 +36,12 @@ import Testing
     }
 
     @Test func whatItHeldIsReleasedBeforeJoinReturns() throws {
-        let fate = Fate()
+        let tally = Tally()
         let worker = try EventLoop.spawn()
         let pipe = Ends.pipe()
         let near = pipe.near
-        let timer = fate.boundForThreads()
-        let handler = fate.boundForThreads()
+        let timer = tally.boundForThreads()
+        let handler = tally.boundForThreads()
         worker.submit {
             EventLoop.current.schedule(after: .seconds(3600)) { timer() }
             let watch = Result { try EventLoop.current.watch(near, for: .reading) { _ in handler() } }
@@ -49,7 +50,7 @@ import Testing
             withExtendedLifetime(watch) {}
         }
         worker.join()
-        #expect(fate.living == 2, "the two that this test holds")
+        #expect(tally.alive == 2, "the two that this test holds")
         withExtendedLifetime((timer, handler)) {}
     }
 

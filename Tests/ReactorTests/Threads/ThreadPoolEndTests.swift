@@ -1,15 +1,16 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// How a pool ends: by `shutDown()`, or because nobody refers to it.
 @Suite struct ThreadPoolEndTests {
     @Test func shuttingDownRunsWhatWaitsAndTakesNoMore() throws {
         let pool = try ThreadPool(name: "ending", threads: 2)
-        let (latch, ran) = (Latch(), Counter())
+        let (latch, ran) = (Gate(), Counter())
         try pool.block(2, by: latch)
         for _ in 0..<100 { try pool.dispatch { ran.add() } }
-        let closer = HelperThread { pool.shutDown() }
+        let closer = TestThread { pool.shutDown() }
         spin { (try? pool.dispatch { ran.add(1000) }) == nil }
         let error = failure { try pool.dispatch {} }
         #expect(error as? DispatchError == DispatchError.poolIsShutDown(name: "ending"))
@@ -23,12 +24,12 @@ import Testing
     @Test func severalThreadsWaitForTheEnd() throws {
         for _ in 0..<50 {
             let pool = try ThreadPool(threads: 2)
-            let (latch, ran) = (Latch(), Counter())
+            let (latch, ran) = (Gate(), Counter())
             try pool.block(2, by: latch)
             try pool.dispatch { ran.add() }
             let seen = SharedList<Int>()
             let closers = (0..<3).map { _ in
-                HelperThread {
+                TestThread {
                     pool.shutDown()
                     seen.append(ran.value)
                 }
@@ -49,13 +50,13 @@ import Testing
 
     @Test func aJobShutsItsOwnPoolDown() throws {
         let pool = try ThreadPool(threads: 2)
-        let (isClosed, ran) = (Latch(), Counter())
+        let (isClosed, ran) = (Gate(), Counter())
         try pool.dispatch {
             try? pool.dispatch { ran.add() }
             pool.shutDown()
             isClosed.open()
         }
-        isClosed.pass()
+        isClosed.wait()
         let error = refusal { try pool.dispatch {} }
         #expect(error != nil)
         // Others still can wait for the end.
@@ -64,7 +65,7 @@ import Testing
     }
 
     @Test func theLastReferenceGoesElsewhere() throws {
-        let (latch, ran) = (Latch(), Counter())
+        let (latch, ran) = (Gate(), Counter())
         var pool: ThreadPool? = try ThreadPool(threads: 1)
         try pool?.block(by: latch)
         for _ in 0..<10 { try pool?.dispatch { ran.add() } }
@@ -76,12 +77,12 @@ import Testing
 
     @Test func theLastReferenceGoesOnAThreadOfItsOwn() throws {
         for _ in 0..<50 {
-            let (latch, ran) = (Latch(), Counter())
+            let (latch, ran) = (Gate(), Counter())
             do {
                 let pool = try ThreadPool(threads: 2)
                 for _ in 0..<2 {
                     try pool.dispatch {
-                        latch.pass()
+                        latch.wait()
                         withExtendedLifetime(pool) {}
                     }
                 }
@@ -94,15 +95,15 @@ import Testing
 
     @Test func theSharedOneDoesNotEnd() throws {
         ThreadPool.shared.shutDown()
-        let ran = Latch()
+        let ran = Gate()
         try ThreadPool.shared.dispatch { ran.open() }
-        ran.pass()
+        ran.wait()
     }
 
     /// What jobs are let go by is not under the lock: it may use the pool.
     @Test func aJobsEndMayUseThePool() throws {
         let pool = try ThreadPool(threads: 1, queueLimit: 1)
-        let (latch, ran) = (Latch(), Counter())
+        let (latch, ran) = (Gate(), Counter())
         try pool.block(by: latch)
         try pool.dispatch {}
         do {

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// What a pool does with jobs, and which it does not take.
@@ -17,7 +18,7 @@ import Testing
         let pool = try ThreadPool(threads: 4)
         let counters = (0..<2000).map { _ in Counter() }
         let feeders = (0..<4).map { feeder in
-            HelperThread {
+            TestThread {
                 for index in stride(from: feeder, to: counters.count, by: 4) {
                     do { try pool.dispatch { counters[index].add() } } catch { Issue.record(error) }
                 }
@@ -31,7 +32,7 @@ import Testing
     @Test func threadsAreStartedOneByOneAndUsedAgain() throws {
         let pool = try ThreadPool(threads: 3)
         #expect(pool.metrics.threads == 0)
-        let latch = Latch()
+        let latch = Gate()
         for number in 1...3 {
             try pool.block(by: latch)
             #expect(pool.metrics.threads == number && pool.metrics.busy == number)
@@ -57,18 +58,18 @@ import Testing
 
     @Test func aFullQueueRefuses() throws {
         let pool = try ThreadPool(name: "small", threads: 2, queueLimit: 3)
-        let (latch, fate) = (Latch(), Fate())
+        let (latch, tally) = (Gate(), Tally())
         try pool.block(2, by: latch)
-        for _ in 0..<3 { try pool.dispatch(fate.boundForThreads()) }
-        let error = failure { try pool.dispatch(fate.boundForThreads()) }
+        for _ in 0..<3 { try pool.dispatch(tally.boundForThreads()) }
+        let error = failure { try pool.dispatch(tally.boundForThreads()) }
         #expect(error as? DispatchError == DispatchError.queueIsFull(name: "small", limit: 3))
-        #expect(fate.living == 3, "what is refused is let go")
+        #expect(tally.alive == 3, "what is refused is let go")
         #expect(pool.metrics.queued == 3)
         latch.open(2)
         spin { pool.metrics.completed == 5 }
-        try pool.dispatch(fate.boundForThreads())
+        try pool.dispatch(tally.boundForThreads())
         pool.shutDown()
-        #expect(fate.living == 0)
+        #expect(tally.alive == 0)
     }
 
     /// The limit is of jobs that no thread is free for, so what the first jobs of a pool meet does not depend on how soon
@@ -76,8 +77,8 @@ import Testing
     @Test func jobsThatThreadsAreFreeForDoNotCount() throws {
         for _ in 0..<100 {
             let pool = try ThreadPool(threads: 2, queueLimit: 1)
-            let latch = Latch()
-            for _ in 0..<3 { try pool.dispatch { latch.pass() } }
+            let latch = Gate()
+            for _ in 0..<3 { try pool.dispatch { latch.wait() } }
             let error = refusal { try pool.dispatch {} }
             #expect(error != nil)
             latch.open(3)

@@ -1,41 +1,19 @@
 import CLinux
 import Glibc
 import Reactor
-
-/// Holds threads up until it is opened, and lets one pass for each time.
-final class Latch: @unchecked Sendable {
-    // The semaphore is made for any thread, and its address never changes.
-    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-
-    init() { sem_init(semaphore, 0, 0) }
-
-    deinit {
-        sem_destroy(semaphore)
-        semaphore.deallocate()
-    }
-
-    func open(_ times: Int = 1) {
-        for _ in 0..<times { sem_post(semaphore) }
-    }
-
-    func pass(_ times: Int = 1) {
-        for _ in 0..<times {
-            while sem_wait(semaphore) != 0 {}
-        }
-    }
-}
+import TestSupport
 
 extension ThreadPool {
     /// Puts `count` threads to work until the latch is opened as often; they are at it when this returns.
-    func block(_ count: Int = 1, by latch: Latch) throws {
-        let isAtIt = Latch()
+    func block(_ count: Int = 1, by latch: Gate) throws {
+        let isAtIt = Gate()
         for _ in 0..<count {
             try dispatch {
                 isAtIt.open()
-                latch.pass()
+                latch.wait()
             }
         }
-        isAtIt.pass(count)
+        isAtIt.wait(count)
     }
 }
 

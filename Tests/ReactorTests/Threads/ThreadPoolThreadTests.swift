@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// The threads of a pool: names, signals, trouble in starting them, and their loops.
@@ -12,11 +13,11 @@ import Testing
     func bearNameAndNumber(name: String, first: String, second: String) throws {
         let pool = try ThreadPool(name: name, threads: 2)
         let names = SharedList<String>()
-        let latch = Latch()
+        let latch = Gate()
         for count in 1...2 {
             try pool.dispatch {
                 names.append(nameOfThisThread())
-                latch.pass()
+                latch.wait()
             }
             spin { names.value.count == count }
         }
@@ -47,10 +48,10 @@ import Testing
 
     @Test func aFirstThreadThatCannotBeStarted() throws {
         let pool = try ThreadPool(name: "poor", threads: 2, queueLimit: 1) { _, _ in EAGAIN }
-        let fate = Fate()
-        let error = failure { try pool.dispatch(fate.boundForThreads()) }
+        let tally = Tally()
+        let error = failure { try pool.dispatch(tally.boundForThreads()) }
         #expect(error as? SystemError == SystemError(.threadCreate, EAGAIN))
-        #expect(fate.living == 0)
+        #expect(tally.alive == 0)
         #expect(pool.figures == [0, 0, 0, 0])
         pool.shutDown()
     }
@@ -61,7 +62,7 @@ import Testing
             tries.add()
             return tries.value == 2 ? EAGAIN : LibraryThread.create(handle, address)
         }
-        let (latch, ran) = (Latch(), Counter())
+        let (latch, ran) = (Gate(), Counter())
         try pool.block(by: latch)
         try pool.dispatch { ran.add() }
         #expect(pool.metrics.threads == 1 && pool.metrics.queued == 1)
@@ -79,7 +80,7 @@ import Testing
             tries.add()
             return tries.value > 1 ? EAGAIN : LibraryThread.create(handle, address)
         }
-        let latch = Latch()
+        let latch = Gate()
         try pool.block(by: latch)
         try pool.dispatch {}
         let error = failure { try pool.dispatch {} }
@@ -106,15 +107,15 @@ import Testing
 
     @Test func whatStillWaitsOnTheirLoopsIsLetGoAfterTheJob() throws {
         let pool = try ThreadPool(threads: 1)
-        let fate = Fate()
+        let tally = Tally()
         let (serials, livingThen) = (SharedList<Int>(), Shared(-1))
         try pool.dispatch {
             let loop = EventLoop.ofCurrentThread
-            loop.schedule(after: .seconds(3600), fate.bound())
+            loop.schedule(after: .seconds(3600), tally.bound())
             serials.append(loop.serial)
         }
         try pool.dispatch {
-            livingThen.value = fate.living
+            livingThen.value = tally.alive
             serials.append(EventLoop.ofCurrentThread.serial)
             EventLoop.ofCurrentThread.enqueue {}
         }

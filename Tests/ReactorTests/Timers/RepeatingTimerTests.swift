@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// Timers on a grid.
@@ -52,19 +53,19 @@ import Testing
 
     @Test func itsClosureStaysWholeWhileItCancelsItselfAndGoesAfterwards() throws {
         try EventLoop.withLoop(clock: clock) { loop in
-            let fate = Fate()
+            let tally = Tally()
             var timer: EventLoop.Timer?
             var living: [Int] = []
             timer = loop.schedule(
                 every: .seconds(1),
-                fate.bound {
-                    living.append(fate.living)
+                tally.bound {
+                    living.append(tally.alive)
                     timer?.cancel()
-                    living.append(fate.living)
+                    living.append(tally.alive)
                 })
             try loop.run()
             #expect(living == [1, 1])
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
         }
     }
 

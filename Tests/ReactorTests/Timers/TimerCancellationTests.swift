@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// What cancelling a timer ends, and when its closure goes.
@@ -65,20 +66,20 @@ import Testing
     @Test func aHundredThousandOutstandingTimersGoAtOnceWhenCancelled() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
-            let fate = Fate()
-            var dice = Dice(seed: 7)
+            let tally = Tally()
+            var dice = SplitMix64(7)
             var timers = (0..<100_000).map { _ in
-                loop.schedule(after: .seconds(Int.random(in: 10...1000, using: &dice)), fate.bound())
+                loop.schedule(after: .seconds(Int.random(in: 10...1000, using: &dice)), tally.bound())
             }
-            #expect(fate.living == 100_000)
+            #expect(tally.alive == 100_000)
             timers.shuffle(using: &dice)
             var released = 0
             for timer in timers {
                 timer.cancel()
                 released += 1
-                if released % 10_000 == 0 { #expect(fate.living == 100_000 - released) }
+                if released % 10_000 == 0 { #expect(tally.alive == 100_000 - released) }
             }
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             try loop.turn(.poll)
             #expect(loop.nextDeadline == nil)
             #expect(ledger.deadlines.isEmpty)
@@ -88,27 +89,27 @@ import Testing
     @Test func aHundredThousandRequestTimeoutsHardlyTouchTheTimerDescriptor() throws {
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
-            let fate = Fate()
+            let tally = Tally()
             _ = try loop.fileDescriptor
             for _ in 0..<1000 {
-                let timers = (0..<100).map { _ in loop.schedule(after: .seconds(30), fate.bound()) }
+                let timers = (0..<100).map { _ in loop.schedule(after: .seconds(30), tally.bound()) }
                 try loop.turn(.poll)
                 for timer in timers { timer.cancel() }
                 try loop.turn(.poll)
             }
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
             #expect((1...100).contains(ledger.deadlines.count))
         }
     }
 
     @Test func aFiredTimerLetsItsClosureGoAfterTheCall() throws {
         try EventLoop.withLoop(clock: clock) { loop in
-            let fate = Fate()
+            let tally = Tally()
             var livingDuringCall = 0
-            loop.schedule(after: .seconds(1), fate.bound { livingDuringCall = fate.living })
+            loop.schedule(after: .seconds(1), tally.bound { livingDuringCall = tally.alive })
             try loop.run()
             #expect(livingDuringCall == 1)
-            #expect(fate.living == 0)
+            #expect(tally.alive == 0)
         }
     }
 

@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// In which order timers fire, by a clock that stands still.
@@ -114,7 +115,7 @@ import Testing
     /// Starts, moves and cancels at random, beside a model that sorts.
     @Test(arguments: [1, 2, 3]) func theHeapAgreesWithASortedList(seed: UInt64) throws {
         try EventLoop.withLoop(clock: clock) { loop in
-            var dice = Dice(seed: seed)
+            var dice = SplitMix64(seed)
             var fired: [Int] = []
             var timers: [EventLoop.Timer] = []
             // What each live timer is due at, and how late in the sequence of starts and moves it was put there.

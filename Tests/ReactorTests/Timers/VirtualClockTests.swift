@@ -1,4 +1,5 @@
 import Reactor
+import TestSupport
 import Testing
 
 /// A loop whose time stands still while there is anything to do.
@@ -111,7 +112,7 @@ import Testing
                 hold.release()
             }
             let remote = loop.remote
-            let helper = HelperThread { remote.submit { work() } }
+            let helper = TestThread { remote.submit { work() } }
             try loop.run()
             helper.join()
             #expect(woken)

@@ -1,30 +1,9 @@
 import Glibc
 import Reactor
+import TestSupport
 
-/// A folder of one test, which goes with this object and all that is in it.
-final class Folder {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/echo-server-XXXXXX".utf8CString)
-        path = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
-    }
-
-    deinit {
-        for name in made { unlink(self[name]) }
-        rmdir(path)
-    }
-
-    private var made: Set<String> = []
-
-    subscript(name: String) -> String {
-        made.insert(name)
-        return "\(path)/\(name)"
-    }
-
-    func address(_ name: String) throws -> SocketAddress { try SocketAddress(unixPath: self[name]) }
-
-    func has(_ name: String) -> Bool { access(self[name], F_OK) == 0 }
+extension Folder {
+    func address(_ name: String) throws -> SocketAddress { try SocketAddress(unixPath: self / name) }
 }
 
 /// A socket of the test's own, bound to `address`, which listens if it is a stream.

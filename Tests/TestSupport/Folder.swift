@@ -1,10 +1,10 @@
 import Glibc
 
 /// A folder of one test, which goes with this object and the files in it.
-final class Folder {
-    let path: String
+package final class Folder {
+    package let path: String
 
-    init() {
+    package init() {
         // mkdtemp(3) puts letters of its own in the place of the last six.
         var template = Array("/tmp/reactor-tests-XXXXXX".utf8CString)
         path = template.withUnsafeMutableBufferPointer { buffer in
@@ -18,10 +18,14 @@ final class Folder {
         rmdir(path)
     }
 
-    static func / (folder: Folder, name: String) -> String { "\(folder.path)/\(name)" }
+    package static func / (folder: Folder, name: String) -> String { "\(folder.path)/\(name)" }
+
+    package subscript(name: String) -> String { self / name }
+
+    package func has(_ name: String) -> Bool { access(self / name, F_OK) == 0 }
 
     /// What is in it, sorted.
-    var names: [String] {
+    package var names: [String] {
         guard let folder = opendir(path) else { return [] }
         defer { closedir(folder) }
         var names: [String] = []

@@ -1,0 +1,22 @@
+/// Random numbers that are equal for equal seeds.
+package struct SplitMix64: RandomNumberGenerator {
+    private var state: UInt64
+
+    package init(_ seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        word = (word ^ (word >> 27)) &* 0x94d0_49bb_1331_11eb
+        return word ^ (word >> 31)
+    }
+
+    /// Below `limit`.
+    package mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
+
+    /// True once in so many times.
+    package mutating func once(in times: Int) -> Bool { below(times) == 0 }
+
+    package mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
+}
