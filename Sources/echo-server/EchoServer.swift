@@ -102,7 +102,7 @@ final class EchoServer {
         }
     }
 
-    private typealias Answer = (statistics: Statistics, loop: [(name: String, metrics: EventLoop.Metrics)])
+    private typealias Answer = (statistics: Statistics, loop: [(name: String, metrics: LoopMetrics)])
 
     private func ask(_ worker: Worker) -> Promise<Answer> {
         Promise.value

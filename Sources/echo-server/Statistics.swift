@@ -86,7 +86,7 @@ struct Report: Sendable {
     let statistics: Statistics
     let peak: Int
     /// The loops by the names of their threads, the main loop first.
-    let loops: [(name: String, metrics: EventLoop.Metrics)]
+    let loops: [(name: String, metrics: LoopMetrics)]
 
     /// The report as one line.
     func line(_ title: String) -> String {

@@ -11,13 +11,13 @@ import Reactor
 /// latest one, which is delivered immediately. A period of zero or less is one nanosecond. The sequence does not end:
 /// break out of the loop, or cancel the task.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
-public func ticks(every period: Duration) -> LoopSequence<EventLoop.Instant> {
+public func ticks(every period: Duration) -> LoopSequence<LoopInstant> {
     LoopSequence(TickSource(max(period.clampedNanoseconds, 1), on: EventLoop.ofCurrentThread))
 }
 
-private final class TickSource: LoopSource<EventLoop.Instant> {
+private final class TickSource: LoopSource<LoopInstant> {
     private let period: Int64
-    private var deadline: EventLoop.Instant
+    private var deadline: LoopInstant
 
     init(_ period: Int64, on loop: EventLoop) {
         self.period = period
@@ -25,7 +25,7 @@ private final class TickSource: LoopSource<EventLoop.Instant> {
         super.init("ticks(every:)", on: loop)
     }
 
-    override func next(isolation _: isolated (any Actor)?) async throws -> EventLoop.Instant? {
+    override func next(isolation _: isolated (any Actor)?) async throws -> LoopInstant? {
         let late = loop.now.nanoseconds - deadline.nanoseconds
         if late < 0 {
             try await firstly { after(deadline: deadline) }.asPromise().value

@@ -11,7 +11,7 @@ final class ConnectAttempt: ReadinessHandler {
     private var socket: Socket?
     private var retry: EventLoop.Timer?
     private var tries = 0
-    private let began: EventLoop.Instant
+    private let began: LoopInstant
 
     /// How long a Unix connect without a time limit is retried: as long as the kernel would try TCP.
     private static var patience: Duration { .seconds(120) }

@@ -1,3 +1,5 @@
+import Reactor
+
 /// The known facts about a reported promise: its name, and where it comes from.
 public struct Provenance: Hashable, Sendable {
     /// The name of the promise, if it has one; see `Promise.named`.
@@ -10,8 +12,7 @@ public struct Provenance: Hashable, Sendable {
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
     public let trace: Trace?
 
-    /// A provenance for reports of your own.
-    public init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
+    init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
         self.name = name
         self.type = type
         self.origin = origin

@@ -1,3 +1,5 @@
+import Reactor
+
 /// The reports that the library makes of a promise.
 @usableFromInline
 enum Reports {

@@ -1,3 +1,5 @@
+import Reactor
+
 /// The steps that led to a promise, oldest first: where the root was made, then each operator.
 ///
 /// Recorded while `conf.trace` is on. Of a chain longer than 64 steps, it keeps the first step and at least the newest

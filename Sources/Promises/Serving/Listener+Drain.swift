@@ -9,9 +9,6 @@ public struct DrainResult: Hashable, Sendable {
     public internal(set) var finished = 0
     /// Those that were aborted at the deadline, or ended with a loop that did not go on until then.
     public internal(set) var aborted = 0
-
-    /// Of a listener that had no connections.
-    public init() {}
 }
 
 extension Listener {

@@ -30,7 +30,7 @@ extension Connection {
     }
 
     /// The last activity of a connection for which it is not noted.
-    static var notWatched: EventLoop.Instant { EventLoop.Instant(nanoseconds: .min) }
+    static var notWatched: LoopInstant { LoopInstant(nanoseconds: .min) }
 
     @inline(__always)
     func noteActivity() {

@@ -21,7 +21,7 @@ extension Connection {
         var closing: PromiseCore?
         var closingTimer: EventLoop.Timer?
         /// When a close is over, whatever the peer does.
-        var closeDeadline: EventLoop.Instant?
+        var closeDeadline: LoopInstant?
         /// Whether a close is over when the peer makes no progress.
         var checksCloseProgress = true
         /// What `closeProgress` was at the last check.

@@ -17,9 +17,6 @@ import Reactor
 /// other code has started are never touched. A process that ignores SIGCHLD, or waits for "any child" itself, takes the
 /// status away: the exit status is then `unknown`.
 public final class ChildProcess {
-    /// How a child has ended.
-    public typealias ExitStatus = ChildExitStatus
-
     /// The other end of one of the child's three standard streams.
     public enum Stream: Sendable {
         /// A pipe, whose other end is a `Connection` of this process.
@@ -136,14 +133,14 @@ public final class ChildProcess {
 
     /// A guarantee of the child's exit status. Cancelling it, or a chain that waits for it, does not affect the child;
     /// see `waitOrKill()`.
-    public var exit: Guarantee<ExitStatus> { Guarantee(end.wait(kills: false)) }
+    public var exit: Guarantee<ChildExitStatus> { Guarantee(end.wait(kills: false)) }
 
     /// How the child has ended; `nil` while it runs. Makes no system call.
-    public var exitStatus: ExitStatus? { end.child.status }
+    public var exitStatus: ChildExitStatus? { end.child.status }
 
     /// A promise of the child's exit status that kills the child with SIGKILL when it is cancelled, for example by a
     /// `timeout`. If the child leads its own group, the whole group is killed.
-    public func waitOrKill() -> Promise<ExitStatus> { Promise(end.wait(kills: true)) }
+    public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
 
     /// Sends a signal to the child.
     /// - Parameters:

@@ -26,7 +26,7 @@ public func after(seconds: Double, file: StaticString = #fileID, line: UInt = #l
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(
-    deadline: EventLoop.Instant, file: StaticString = #fileID, line: UInt = #line
+    deadline: LoopInstant, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
     Guarantee(TimerCore(deadline: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
 }
@@ -53,7 +53,7 @@ final class TimerCore: PromiseCore, @unchecked Sendable {
     }
 
     @usableFromInline
-    init(deadline: EventLoop.Instant) {
+    init(deadline: LoopInstant) {
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
             PromiseCore.perform(Follow<Void>.self, $0, $1)
         }

@@ -33,7 +33,7 @@ extension Thenable {
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
-        deadline: EventLoop.Instant, error: any Error = PromiseError.timedOut, file: StaticString = #fileID,
+        deadline: LoopInstant, error: any Error = PromiseError.timedOut, file: StaticString = #fileID,
         line: UInt = #line
     ) -> Promise<T> { timeout(LoopDeadline(at: deadline), error, file, line) }
 
@@ -64,7 +64,7 @@ struct Timeout<T>: Operation {
 /// A timer that cancels a promise. It is removed from the loop when the last reference to this object is released.
 @usableFromInline
 final class LoopDeadline {
-    private let moment: EventLoop.Instant
+    private let moment: LoopInstant
     private let loop = EventLoop.ofCurrentThread
     private var timer: EventLoop.Timer?
 
@@ -72,7 +72,7 @@ final class LoopDeadline {
     init(after delay: Duration) { moment = loop.deadline(after: delay) }
 
     @usableFromInline
-    init(at moment: EventLoop.Instant) { self.moment = moment }
+    init(at moment: LoopInstant) { self.moment = moment }
 
     /// Starts the timer. The timer retains `core`, and the operation of `core` retains this object, until the timer
     /// fires or the core settles.

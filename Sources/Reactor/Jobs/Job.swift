@@ -1,8 +1,9 @@
 /// A piece of work that is itself an entry of the loop's ready queue, so that queueing it allocates nothing.
 ///
-/// For the library's own modules only: no other module can create a job, since queueing one twice would break the
-/// queue. Use closures instead.
-open class Job {
+/// For the modules of this package, which call it `Job`: no other module can create a job, since queueing one twice would
+/// break the queue. It is public because a class with `package` access cannot be subclassed in another module.
+@_documentation(visibility: internal)
+open class _Job {
     // The link of whichever list holds the job: one of the layer above, a mailbox, or a ready queue, one after the
     // other. Every list owns its members (+1).
     @exclusivity(unchecked)
@@ -76,6 +77,8 @@ open class Job {
     /// of that; an override must call this implementation.
     open func discardAndRelease() { Unmanaged.passUnretained(self).release() }
 }
+
+@usableFromInline package typealias Job = _Job
 
 /// A job that calls a closure.
 package final class ClosureJob: Job {

@@ -1,6 +1,6 @@
 extension EventLoop {
     /// The current counters and gauges.
-    public var metrics: Metrics {
+    public var metrics: LoopMetrics {
         var snapshot = meter.counters
         for call in SystemCall.allCases where kernel[call] > 0 { snapshot.systemCalls[call] = kernel[call] }
         snapshot.longestHandler = .nanoseconds(meter.handlers.longest)

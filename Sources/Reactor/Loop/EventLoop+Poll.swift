@@ -98,7 +98,7 @@ extension EventLoop {
         let deadline = nextMoment(limit)
         if deadline != .max && (!awaitsExternalWork || deadline <= virtual.now.nanoseconds) {
             let isJump = deadline > virtual.now.nanoseconds
-            virtual.advance(to: Instant(nanoseconds: deadline))
+            virtual.advance(to: LoopInstant(nanoseconds: deadline))
             return isJump
         }
         if !hasWaker { try openWaker() }

@@ -56,11 +56,6 @@ public final class EventLoop {
 
     // MARK: Driving
 
-    /// A moment on the loop's clock.
-    public typealias Instant = LoopInstant
-    /// The counters of a loop.
-    public typealias Metrics = LoopMetrics
-
     /// How long a turn may wait.
     public enum Wait: Equatable, Sendable {
         /// Waits until something happens, forever if necessary.
@@ -261,7 +256,7 @@ public final class EventLoop {
     package var shouldStop: Bool { lifecycle.isStopping }
 
     /// The current moment of the loop's clock. Each access reads the clock, about 25 ns.
-    public var now: Instant { clock.now }
+    public var now: LoopInstant { clock.now }
 
     // MARK: From other threads
 

@@ -14,7 +14,7 @@ extension EventLoop {
     /// turn.
     @discardableResult
     public func schedule(
-        at deadline: Instant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+        at deadline: LoopInstant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Timer {
         startTimer(at: deadline, job(body, file, line))
     }
@@ -32,7 +32,7 @@ extension EventLoop {
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms. The deadline is never set before now: a timer
     /// that was due long ago must not overtake the timers that its own batch is firing.
-    package func startTimer(at deadline: Instant, _ job: Job) -> Timer {
+    package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer {
         assertOwner()
         if isClosed { return timerOfEndedLoop(job) }
         return Timer(self, timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
@@ -48,15 +48,15 @@ extension EventLoop {
 
     /// The moment `delay` from now, for a timer. Only an endless delay means "never": any other sum that overflows is
     /// the last moment that a clock reaches.
-    package func deadline(after delay: Duration) -> Instant {
+    package func deadline(after delay: Duration) -> LoopInstant {
         let nanoseconds = delay.clampedNanoseconds
-        return Instant(nanoseconds: deadline(after: nanoseconds))
+        return LoopInstant(nanoseconds: deadline(after: nanoseconds))
     }
 
     @inline(__always)
     private func deadline(after nanoseconds: Int64) -> Int64 {
         let sum = now.nanoseconds.addingSaturating(nanoseconds)
-        return sum == .max && nanoseconds < .max ? Instant.last.nanoseconds : sum
+        return sum == .max && nanoseconds < .max ? LoopInstant.last.nanoseconds : sum
     }
 
     /// Releases the job of a timer that is started after the loop has ended, when nothing else would release it.
@@ -91,7 +91,7 @@ extension EventLoop {
         /// - Returns: whether the timer had still to fire; otherwise nothing changes.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult
-        public func reschedule(at deadline: Instant) -> Bool {
+        public func reschedule(at deadline: LoopInstant) -> Bool {
             loop.requireOwner()
             return loop.timers.heap.move(id, to: max(deadline, loop.now).nanoseconds)
         }
@@ -160,5 +160,5 @@ extension EventLoop {
 
     /// The earliest deadline of a timer, or `nil` without a timer. Another event loop that embeds this one waits no
     /// longer than that; see `fileDescriptor`.
-    public var nextDeadline: Instant? { timers.heap.nextDeadline.map(Instant.init(nanoseconds:)) }
+    public var nextDeadline: LoopInstant? { timers.heap.nextDeadline.map(LoopInstant.init(nanoseconds:)) }
 }

@@ -1,4 +1,4 @@
-/// The system calls of the library, by name. They are the keys of the counters in `EventLoop.Metrics`, and the origin
+/// The system calls of the library, by name. They are the keys of the counters in `LoopMetrics`, and the origin
 /// of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait

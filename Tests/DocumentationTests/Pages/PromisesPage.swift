@@ -23,7 +23,7 @@ extension Snippets {
         let sum = when(fulfilled: both).map { $0.reduce(0, +) }
         let value = try hang(sum)                     // one second, not two
         assert(value == 4)
-        assert(EventLoop.current.now == EventLoop.Instant(nanoseconds: 1_000_000_000))
+        assert(EventLoop.current.now == LoopInstant(nanoseconds: 1_000_000_000))
         _ = begun
         _ = both
         _ = sum
@@ -330,13 +330,13 @@ extension Snippets {
         let clock = EventLoop.current
 
         let together = try hang(words.thenMap { price(of: $0) })
-        assert(together == [4, 3, 5] && clock.now == EventLoop.Instant(nanoseconds: 1_000_000_000))
+        assert(together == [4, 3, 5] && clock.now == LoopInstant(nanoseconds: 1_000_000_000))
 
         let byTwos = try hang(words.thenMap(concurrently: 2) { price(of: $0) })
-        assert(byTwos == [4, 3, 5] && clock.now == EventLoop.Instant(nanoseconds: 3_000_000_000))
+        assert(byTwos == [4, 3, 5] && clock.now == LoopInstant(nanoseconds: 3_000_000_000))
 
         let sum = try hang(words.thenReduce(0) { total, word in price(of: word).map { total + $0 } })
-        assert(sum == 12 && clock.now == EventLoop.Instant(nanoseconds: 6_000_000_000))
+        assert(sum == 12 && clock.now == LoopInstant(nanoseconds: 6_000_000_000))
 
         let doubled = try hang(words.thenFlatMap { word in price(of: word).map { [$0, $0] } })
         assert(doubled == [4, 4, 3, 3, 5, 5])
@@ -472,10 +472,10 @@ extension Snippets {
         let clock = EventLoop.current
         hang(after(.milliseconds(1500)))
         hang(after(seconds: 1.5))
-        assert(clock.now == EventLoop.Instant(nanoseconds: 3_000_000_000))
+        assert(clock.now == LoopInstant(nanoseconds: 3_000_000_000))
 
         let late = try hang(Promise.value("late").delay(.seconds(2)))
-        assert(late == "late" && clock.now == EventLoop.Instant(nanoseconds: 5_000_000_000))
+        assert(late == "late" && clock.now == LoopInstant(nanoseconds: 5_000_000_000))
 
         let slow = after(.seconds(3600)).map { "slow" }.timeout(.seconds(1))
         assert((try? hang(slow)) == nil && slow.error as? PromiseError == .timedOut)
@@ -504,7 +504,7 @@ extension Snippets {
         }
         let text = try hang(answer)
         assert(text == "at last" && attempts == [1, 2, 3])
-        assert(EventLoop.current.now == EventLoop.Instant(nanoseconds: 20_000_000_000))
+        assert(EventLoop.current.now == LoopInstant(nanoseconds: 20_000_000_000))
 
         let hopeless = retry(maxAttempts: 9, while: { $0 is Busy }) { _ in
             Promise<Int>(error: PromiseError.badInput("for good"))
@@ -685,7 +685,7 @@ extension Snippets {
             try hang(Promise.value("an hour later").delay(.seconds(3600)), timeout: .seconds(7200))
             return clock.now
         }
-        assert(waited == EventLoop.Instant(nanoseconds: 3_600_000_000_000))
+        assert(waited == LoopInstant(nanoseconds: 3_600_000_000_000))
         _ = waited
     }
 }

@@ -49,7 +49,7 @@ extension Snippets {
         }
         try loop.run()
         assert(log == ["first", "second", "third", "fourth"])
-        assert(loop.now == EventLoop.Instant(nanoseconds: 30_000_000_000))
+        assert(loop.now == LoopInstant(nanoseconds: 30_000_000_000))
         _ = loop
         _ = log
         _ = early
@@ -250,7 +250,7 @@ extension Snippets {
         withVirtualTime {
             let loop = EventLoop.current
             hang(after(.seconds(3600)))
-            assert(loop.now == EventLoop.Instant(nanoseconds: 3_600_000_000_000))
+            assert(loop.now == LoopInstant(nanoseconds: 3_600_000_000_000))
         }
     }
 }

@@ -120,7 +120,7 @@ struct TestLookup: NameLookup {
             let attempt = connect(to: "example.com:80", lookup: lookup)
             let tick = after(.milliseconds(10))
             hang(tick)
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 10_000_000))
+            #expect(clock.now == LoopInstant(nanoseconds: 10_000_000))
             attempt.cancel()
             #expect(attempt.error?.isCancelled == true)
             net.settle(.seconds(5))
@@ -156,7 +156,7 @@ struct TestLookup: NameLookup {
             #expect(throws: PromiseError.timedOut) {
                 try hang(connect(to: "example.com:80", timeout: .milliseconds(50), lookup: lookup))
             }
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 50_000_000))
+            #expect(clock.now == LoopInstant(nanoseconds: 50_000_000))
             net.settle()
             #expect(isCancelled)
         }

@@ -78,7 +78,7 @@ import Testing
             let accepted = listener.accept()
             let client = try Peer(to: listener.localAddress)
             try hang(accepted)
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 300_000_000))
+            #expect(clock.now == LoopInstant(nanoseconds: 300_000_000))
             client.close()
         }
     }
@@ -145,7 +145,7 @@ import Testing
             #expect(net.calls(.accept) == 3)
             isExhausted = false
             try net.loop.run(until: { listener.activeConnections == 2 })
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 150_000_000))
+            #expect(clock.now == LoopInstant(nanoseconds: 150_000_000))
             for client in clients { client.close() }
             listener.close()
             try hang(served)
@@ -167,7 +167,7 @@ import Testing
             #expect(lines.count == 1)
             #expect(net.loop.nextDeadline == nil)
             try hang(served)
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+            #expect(clock.now == LoopInstant(nanoseconds: 0))
             client.close()
         }
     }
@@ -183,7 +183,7 @@ import Testing
             listener.close()
             #expect(code(accepted) == ECANCELED)
             try net.loop.run()
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+            #expect(clock.now == LoopInstant(nanoseconds: 0))
             client.close()
         }
     }

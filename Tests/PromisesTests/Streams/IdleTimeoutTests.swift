@@ -134,7 +134,7 @@ import Testing
             connection.idleTimeout = .milliseconds(100)
             connection.abort()
             try net.loop.run()
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+            #expect(clock.now == LoopInstant(nanoseconds: 0))
             #expect(peer.failureOfReading() == ECONNRESET)
         }
     }

@@ -42,7 +42,7 @@ struct PartitionTests {
 
     /// With what `promise` is rejected, and how long that takes.
     private func fate<T>(
-        of promise: Promise<T>, since began: EventLoop.Instant, _ net: Network
+        of promise: Promise<T>, since began: LoopInstant, _ net: Network
     ) throws -> (error: (any Error)?, time: Duration) {
         try hang(promise.asVoid().recover(policy: .allErrors) { _ in }, timeout: patience)
         return (promise.error, began.duration(to: net.loop.now))

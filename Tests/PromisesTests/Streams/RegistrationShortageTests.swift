@@ -60,7 +60,7 @@ import Testing
             listener.close()
             #expect(code(accepted) == ECANCELED)
             try net.loop.run()
-            #expect(clock.now == EventLoop.Instant(nanoseconds: 0))
+            #expect(clock.now == LoopInstant(nanoseconds: 0))
         }
     }
 

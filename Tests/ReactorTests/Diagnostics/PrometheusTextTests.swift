@@ -3,14 +3,14 @@ import Testing
 
 /// Metrics in the text format of Prometheus.
 @Suite struct PrometheusTextTests {
-    private func metrics(_ body: (EventLoop) throws -> Void) rethrows -> Reactor.LoopMetrics {
+    private func metrics(_ body: (EventLoop) throws -> Void) rethrows -> LoopMetrics {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             try body(loop)
             return loop.metrics
         }
     }
 
-    private var fresh: Reactor.LoopMetrics { metrics { _ in } }
+    private var fresh: LoopMetrics { metrics { _ in } }
 
     @Test func everyFamilyHasItsHelpAndItsTypeOnceBeforeItsSamples() throws {
         let text = try metrics { loop in
@@ -71,9 +71,9 @@ import Testing
             (false, true, false, ["waiting_seconds_total", "longest_handler_seconds"], [.waits, .handlers]),
             (false, false, true, ["longest_handler_seconds", "slow_handlers_total"], [.handlers, .slowHandlers]),
             (true, true, true, timed + ["slow_handlers_total"], [.waits, .turns, .handlers, .slowHandlers]),
-        ] as [(Bool, Bool, Bool, [String], Reactor.LoopMetrics.Measurements)])
+        ] as [(Bool, Bool, Bool, [String], LoopMetrics.Measurements)])
     func whatIsNotMeasuredIsLeftOut(
-        turns: Bool, handlers: Bool, slowOnes: Bool, there: [String], measured: Reactor.LoopMetrics.Measurements
+        turns: Bool, handlers: Bool, slowOnes: Bool, there: [String], measured: LoopMetrics.Measurements
     ) throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop in
             loop.measuresTurns = turns
@@ -121,14 +121,14 @@ import Testing
     }
 
     @Test func severalLoopsAreOneText() throws {
-        var loops: [(name: String, metrics: EventLoop.Metrics)] = []
+        var loops: [(name: String, metrics: LoopMetrics)] = []
         for name in ["a", "b"] {
             EventLoop.withLoop { loop in
                 loop.measuresTurns = name == "b"
                 loops.append((name, loop.metrics))
             }
         }
-        let lines = EventLoop.Metrics.prometheusText(of: loops, labels: ["host": "x"]).split(separator: "\n")
+        let lines = LoopMetrics.prometheusText(of: loops, labels: ["host": "x"]).split(separator: "\n")
         let index = try #require(lines.firstIndex(of: "# TYPE reactor_turns_total counter"))
         #expect(
             lines[(index + 1)...].prefix(2) == [
@@ -138,7 +138,7 @@ import Testing
         #expect(Set(heads).count == heads.count, "nothing is said twice")
         let waits = lines.filter { $0.hasPrefix("reactor_waiting_seconds_total") }
         #expect(waits == ["reactor_waiting_seconds_total{host=\"x\",loop=\"b\"} 0.0"])
-        #expect(EventLoop.Metrics.prometheusText(of: []) == "")
+        #expect(LoopMetrics.prometheusText(of: []) == "")
     }
 
     @Test func aPoolHasOneToo() throws {

@@ -106,7 +106,7 @@ import Testing
             var done = 0
             var lateness: [Duration] = []
             for time in stride(from: 1, to: 2_000, by: 100) {
-                let due = EventLoop.Instant(nanoseconds: Int64(time) * 1_000_000)
+                let due = LoopInstant(nanoseconds: Int64(time) * 1_000_000)
                 loop.schedule(at: due) { lateness.append(due.duration(to: loop.now)) }
             }
             for _ in 0..<1000 {

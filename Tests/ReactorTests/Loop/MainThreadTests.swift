@@ -80,7 +80,7 @@ final class MainThreadTests: XCTestCase {
                 put(into: sockets.near)
             }
             let deadline = loop.now.advanced(by: .milliseconds(300))
-            var firedAt: EventLoop.Instant?
+            var firedAt: LoopInstant?
             loop.schedule(at: deadline) {
                 firedAt = loop.now
                 pinger.cancel()

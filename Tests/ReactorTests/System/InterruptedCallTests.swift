@@ -54,7 +54,7 @@ import Testing
         }
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             let deadline = loop.now.advanced(by: .milliseconds(2))
-            var firedAt: EventLoop.Instant?
+            var firedAt: LoopInstant?
             loop.schedule(at: deadline) { firedAt = loop.now }
             try loop.run()
             #expect(firedAt! >= deadline)

@@ -4,7 +4,7 @@ import Testing
 
 /// Arithmetic of moments.
 @Suite struct LoopInstantTests {
-    private func at(_ nanoseconds: Int64) -> EventLoop.Instant { EventLoop.Instant(nanoseconds: nanoseconds) }
+    private func at(_ nanoseconds: Int64) -> LoopInstant { LoopInstant(nanoseconds: nanoseconds) }
 
     @Test func advancingSaturates() {
         #expect(at(5).advanced(by: .nanoseconds(7)) == at(12))

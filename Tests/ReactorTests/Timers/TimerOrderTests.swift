@@ -8,7 +8,7 @@ import Testing
 
     @Test func earlierDeadlinesFireFirst() throws {
         try EventLoop.withLoop(clock: clock) { loop in
-            var fired: [(Int, EventLoop.Instant)] = []
+            var fired: [(Int, LoopInstant)] = []
             for delay in [30, 10, 20] {
                 loop.schedule(after: .milliseconds(delay)) { fired.append((delay, loop.now)) }
             }
@@ -47,7 +47,7 @@ import Testing
             loop.schedule(at: loop.now) { fired.append("now") }
             loop.schedule(after: .seconds(-1)) { fired.append("negative") }
             loop.schedule(after: .seconds(Int64.min)) { fired.append("most negative") }
-            loop.schedule(at: EventLoop.Instant(nanoseconds: .min)) { fired.append("the beginning of time") }
+            loop.schedule(at: LoopInstant(nanoseconds: .min)) { fired.append("the beginning of time") }
             loop.schedule(after: .zero) { fired.append("zero") }
             #expect(fired == [])
             try loop.turn(.poll)
@@ -60,7 +60,7 @@ import Testing
             var fired: [String] = []
             loop.schedule(after: .milliseconds(1)) {
                 fired.append("first")
-                loop.schedule(at: EventLoop.Instant(nanoseconds: 0)) { fired.append("started late") }
+                loop.schedule(at: LoopInstant(nanoseconds: 0)) { fired.append("started late") }
             }
             loop.schedule(after: .milliseconds(2)) { fired.append("second") }
             clock.advance(by: .milliseconds(5))
@@ -103,7 +103,7 @@ import Testing
             loop.schedule(after: .seconds(2)) { fired.append("middle") }
             let late = loop.schedule(after: .seconds(3)) { fired.append("late") }
             #expect(early.reschedule(at: loop.now.advanced(by: .seconds(4))))
-            #expect(late.reschedule(at: EventLoop.Instant(nanoseconds: -1)))
+            #expect(late.reschedule(at: LoopInstant(nanoseconds: -1)))
             try loop.run()
             #expect(fired == ["late", "middle", "early"])
             #expect(clock.now.nanoseconds == 4_000_000_000)
@@ -127,14 +127,14 @@ import Testing
                 case 0 where !timers.isEmpty:
                     #expect(timers[index].cancel() == (model.removeValue(forKey: index) != nil))
                 case 1 where !timers.isEmpty:
-                    let moved = timers[index].reschedule(at: EventLoop.Instant(nanoseconds: deadline))
+                    let moved = timers[index].reschedule(at: LoopInstant(nanoseconds: deadline))
                     #expect(moved == (model[index] != nil))
                     if moved { model[index] = (deadline, step) }
                 default:
                     let id = timers.count
                     model[id] = (deadline, step)
                     timers.append(
-                        loop.schedule(at: EventLoop.Instant(nanoseconds: deadline)) { fired.append(id) })
+                        loop.schedule(at: LoopInstant(nanoseconds: deadline)) { fired.append(id) })
                 }
             }
             try loop.run()

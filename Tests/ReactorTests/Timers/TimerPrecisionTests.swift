@@ -51,7 +51,7 @@ import Testing
             #expect(ledger.waits == [0] && ledger.deadlines.isEmpty)
 
             // One nanosecond less is the farthest moment for which the timerfd is armed.
-            loop.schedule(at: EventLoop.Instant(nanoseconds: .max - 1)) { fires += 1 }
+            loop.schedule(at: LoopInstant(nanoseconds: .max - 1)) { fires += 1 }
             try loop.turn(.poll)
             try loop.turn(.upTo(.milliseconds(1)))
             #expect(ledger.deadlines.count == 2)
@@ -64,7 +64,7 @@ import Testing
         let ledger = Ledger()
         try EventLoop.withLoop(syscalls: ledger.table) { loop in
             var fires = 0
-            let deadlines = [EventLoop.Instant(nanoseconds: .min), EventLoop.Instant(nanoseconds: 0), loop.now]
+            let deadlines = [LoopInstant(nanoseconds: .min), LoopInstant(nanoseconds: 0), loop.now]
             for deadline in deadlines {
                 loop.schedule(at: deadline) { fires += 1 }
                 try loop.turn(.wait)

@@ -88,15 +88,15 @@ import Testing
     @Test func timeNeverGoesBack() {
         clock.advance(by: .seconds(2))
         clock.advance(by: .seconds(-1))
-        clock.advance(to: EventLoop.Instant(nanoseconds: 1))
+        clock.advance(to: LoopInstant(nanoseconds: 1))
         #expect(clock.now.nanoseconds == 2_000_000_000)
     }
 
     @Test func aClockMayStartAnywhere() throws {
-        let clock = VirtualClock(start: EventLoop.Instant(nanoseconds: -500))
+        let clock = VirtualClock(start: LoopInstant(nanoseconds: -500))
         try EventLoop.withLoop(clock: clock) { loop in
             var fired: [Int64] = []
-            loop.schedule(at: EventLoop.Instant(nanoseconds: -100)) { fired.append(loop.now.nanoseconds) }
+            loop.schedule(at: LoopInstant(nanoseconds: -100)) { fired.append(loop.now.nanoseconds) }
             loop.schedule(after: .nanoseconds(700)) { fired.append(loop.now.nanoseconds) }
             try loop.run()
             #expect(fired == [-100, 200])

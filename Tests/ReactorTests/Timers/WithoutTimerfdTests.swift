@@ -10,7 +10,7 @@ import Testing
         syscalls.timerCreate = { -Int(code) }
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             let due = loop.now.advanced(by: .milliseconds(5))
-            var fired: EventLoop.Instant?
+            var fired: LoopInstant?
             loop.schedule(at: due) { fired = loop.now }
             try loop.run()
             #expect(try #require(fired) >= due)
@@ -34,7 +34,7 @@ import Testing
         }
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             let due = loop.now.advanced(by: .milliseconds(5))
-            var fired: EventLoop.Instant?
+            var fired: LoopInstant?
             loop.schedule(at: due) { fired = loop.now }
             try loop.run()
             #expect(try #require(fired) >= due)
@@ -48,7 +48,7 @@ import Testing
         syscalls.timerSet = { _, _ in -Int(ENOMEM) }
         try EventLoop.withLoop(syscalls: syscalls) { loop in
             let due = loop.now.advanced(by: .milliseconds(5))
-            var fired: EventLoop.Instant?
+            var fired: LoopInstant?
             loop.schedule(at: due) { fired = loop.now }
             try loop.run()
             #expect(try #require(fired) >= due)
