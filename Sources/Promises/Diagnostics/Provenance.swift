@@ -12,7 +12,7 @@ public struct Provenance: Hashable, Sendable {
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
     public let trace: Trace?
 
-    init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
+    package init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
         self.name = name
         self.type = type
         self.origin = origin

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 
 /// A conversation of a round, by what both of its ends know.
 enum SoakConversation: Hashable {
