@@ -115,9 +115,7 @@ extension LogEvent: CustomStringConvertible {
         case .watchPaused(let error): LoopEvent.describe(watchPaused: error)
         case .staleWatch(let descriptor, let origin): LoopEvent.staleWatch(descriptor, origin).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
-        case .undrivenLoop(let origin):
-            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
-                + "with on:, await the promise, or drive this loop by run() or hang(), in an async main by driveAsyncMain()"
+        case .undrivenLoop(let origin): LoopEvent.undriven(origin).description
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise), and never goes on: \(error)"
         case .loopFailed(let name, let error):

@@ -72,8 +72,8 @@ extension LoopEvent: CustomStringConvertible {
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .undriven(let origin):
-            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, or drive "
-                + "this loop by run(), in an async main by driveAsyncMain()"
+            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
+                + "with on:, await the result, or drive this loop, in an async main by driveAsyncMain()"
         case .watchPaused(let error): Self.describe(watchPaused: error)
         case .staleWatch(let descriptor, let origin):
             "descriptor \(descriptor) was closed while it was watched\(origin.map { " at \($0)" } ?? ""); cancel the watch first"
