@@ -67,3 +67,15 @@ func expect<Failure: Error & Equatable>(
 ) {
     #expect(throws: error, sourceLocation: location) { try thenable.wait() }
 }
+
+/// All orders of the numbers below `count`.
+func orders(of count: Int) -> [[Int]] {
+    guard count > 0 else { return [[]] }
+    return orders(of: count - 1).flatMap { order in
+        (0...order.count).map { place in
+            var longer = order
+            longer.insert(count - 1, at: place)
+            return longer
+        }
+    }
+}
