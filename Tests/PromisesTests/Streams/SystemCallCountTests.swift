@@ -29,7 +29,7 @@ import Testing
     @Test(arguments: [false, true]) func idleTimeoutsCostNothingWhileThereIsTraffic(chunkwise: Bool) throws {
         try withNetwork(turns: 2500) { net in
             let (connection, peer) = try net.pair()
-            connection.idleTimeout = .seconds(60)
+            connection.idleTimeout = .seconds(3600)
             let served = chunkwise ? echoChunks(connection) : echo(connection)
             // The first message registers the socket and sets the timer.
             try peer.send("x")
@@ -58,7 +58,7 @@ import Testing
     @Test(arguments: [false, true]) func underLoadAMessageCostsTwo(chunkwise: Bool) throws {
         try withNetwork(turns: 2500) { net in
             let pairs = try (0..<50).map { _ in try net.pair() }
-            for (connection, _) in pairs { connection.idleTimeout = .seconds(60) }
+            for (connection, _) in pairs { connection.idleTimeout = .seconds(3600) }
             let served = pairs.map { chunkwise ? echoChunks($0.0) : echo($0.0) }
             try net.loop.turn(.poll)
             let rounds = 20
