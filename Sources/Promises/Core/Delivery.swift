@@ -1,18 +1,18 @@
 import Reactor
 import Synchronization
 
-/// The rest of a settlement in two phases, from the first waiter on that runs inline.
+/// The rest of a settlement in two phases, beginning with the first waiter that runs inline.
 ///
-/// It lives on the stack of the thread that settles. The handler of an inline waiter runs in the middle of it, and may turn
-/// the loop, by a `hang` for instance. What that waits for may be derived from the very promise that is being settled, and
-/// so stand further down in the list. Therefore the turn completes the delivery first, through the pointer that the loop has
-/// meanwhile, and the frame that began it finds nothing left to do.
+/// It lives on the stack of the settling thread. The handler of an inline waiter runs in the middle of it, and may turn
+/// the loop, by a `hang` for instance. The promise that such a `hang` waits for may be derived from the very promise
+/// that is being settled, and its node may therefore be further down in the list. So the turn completes the delivery
+/// first, through the pointer that the loop has meanwhile, and the frame that began it finds nothing left to do.
 struct Delivery {
     // The settling frame holds the core.
     private let core: Unmanaged<PromiseCore>
-    /// The waiters that are still to be sent, the oldest first. Owned.
+    /// The waiters that are still to be notified, oldest first. Owned.
     private var rest: Unmanaged<Job>?
-    /// What the state is to be in the end.
+    /// The state word once the delivery is complete.
     private var outcome: UInt
     private var isComplete = false
 
@@ -22,14 +22,14 @@ struct Delivery {
         rest = oldest
     }
 
-    /// Sends these waiters on their way, and those that come meanwhile, and ends the settlement.
+    /// Notifies these waiters and those that are attached meanwhile, and ends the settlement.
     @inline(never)
     static func complete(_ outcome: UInt, of core: PromiseCore, to oldest: Unmanaged<Job>) {
         var delivery = Delivery(outcome, of: core, to: oldest)
         withUnsafeMutablePointer(to: &delivery) { complete($0) }
     }
 
-    /// By pointer, since it may be called again, inside a waiter that it runs.
+    /// By pointer, since a waiter that it runs may call it again.
     private static func complete(_ delivery: UnsafeMutablePointer<Delivery>) {
         let core = delivery.pointee.core
         let here = EventLoop.unmanagedOfThisThread
@@ -38,7 +38,7 @@ struct Delivery {
                 delivery.pointee.rest = node._withUnsafeGuaranteedRef { $0.next }
                 core._withUnsafeGuaranteedRef { $0.send(node, in: delivery, here) }
             }
-            // Or it has been completed inside the waiter that was sent last.
+            // The waiter that ran last may have completed it.
             guard !delivery.pointee.isComplete else { return }
             let late = core._withUnsafeGuaranteedRef { $0.takeLateWaiters(&delivery.pointee.outcome) }
             delivery.pointee.rest = late
@@ -46,12 +46,12 @@ struct Delivery {
         }
     }
 
-    /// For the loop, before a turn inside a waiter that runs.
+    /// The loop calls it before a turn inside a running waiter.
     fileprivate static let completion: EventLoop.Completion = { context in
         complete(context.assumingMemoryBound(to: Delivery.self))
     }
 
-    /// Notes that a waiter is told of a rejection.
+    /// Notes that a waiter receives the rejection.
     fileprivate mutating func noteHeard() { outcome = State.handled(outcome) }
 
     fileprivate var kind: UInt { outcome & State.kindMask }
@@ -71,7 +71,8 @@ extension PromiseCore {
             if send(node, outcome) { delivery.pointee.noteHeard() }
             return
         }
-        // Another thread may be withdrawing it; or takes it over at once, with the reference to us.
+        // Another thread may be withdrawing the waiter. Or this exchange hands it over at once, with the reference to
+        // this core.
         retain()
         let isStillThere = node._withUnsafeGuaranteedRef {
             unsafeDowncast($0, to: PromiseCore.self).upstream

@@ -2,15 +2,22 @@ import Reactor
 
 /// A promise that cannot be rejected: its handlers take no `throws`, and it has no `catch`.
 ///
-/// `after` makes one, and `Connection.read`, whose failures are part of its value. Any operator with a closure that
-/// throws turns it into a `Promise`. Threads and order are as for `Promise`.
+/// ```swift
+/// after(.seconds(1))                   // Guarantee<Void>
+///     .map { "one second later" }      // Guarantee<String>
+///     .done { print($0) }              // no error can reach the end of this chain
+/// ```
+///
+/// `after` makes one, and so does `Connection.read`, whose failures are part of its value. Any operator with a throwing
+/// closure turns it into a `Promise`. Threads and order are as for `Promise`.
 public struct Guarantee<T> {
     @usableFromInline let core: PromiseCore
 
     @inlinable
     init(_ core: PromiseCore) { self.core = core }
 
-    /// A guarantee that `body` is to fulfill, now or later, by calling `seal`. `body` runs at once, on this thread.
+    /// A guarantee that `body` fulfills, now or later, by calling the closure that it receives. `body` runs at once, on
+    /// this thread.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -18,7 +25,7 @@ public struct Guarantee<T> {
         body { resolver.fulfill($0) }
     }
 
-    /// A pending guarantee and what fulfills it.
+    /// A pending guarantee and the closure that fulfills it.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -34,7 +41,8 @@ public struct Guarantee<T> {
 }
 
 extension Guarantee where T: Sendable {
-    /// A guarantee that `body` is to fulfill by calling `seal`, from whatever thread. `body` runs at once, on this one.
+    /// A guarantee that `body` fulfills by calling, on any thread, the closure that it receives. `body` runs at once,
+    /// on this thread.
     @inlinable
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
@@ -44,7 +52,7 @@ extension Guarantee where T: Sendable {
         body { resolver.fulfill($0) }
     }
 
-    /// A pending guarantee and what fulfills it, from whatever thread.
+    /// A pending guarantee and the closure that fulfills it, which may be called on any thread.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -69,8 +77,8 @@ extension Guarantee where T == Void {
 extension Guarantee: Sendable where T: Sendable {}
 
 extension Guarantee: Thenable {
-    /// As `Promise.pipe`. If the guarantee is abandoned, nobody is left to fulfill it, the handler learns so by
-    /// `PromiseError.abandoned`.
+    /// As `Promise.pipe`. If the guarantee is abandoned (the closure that would have fulfilled it was released), the
+    /// handler receives `PromiseError.abandoned`.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
         core.attach(PromiseCore(inline: Pipe(handler)))
@@ -83,7 +91,7 @@ extension Guarantee: Thenable {
         return .success(core._withUnsafeGuaranteedRef { $0.value(as: T.self) })
     }
 
-    /// The same as a promise, which allocates nothing.
+    /// This guarantee as a promise. Allocates nothing.
     @inlinable
     public func asPromise() -> Promise<T> { Promise(core) }
 }

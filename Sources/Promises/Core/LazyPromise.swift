@@ -1,12 +1,12 @@
-/// A promise whose work begins when it is first asked for.
+/// A promise whose work begins when it is used for the first time.
 ///
 /// ```swift
 /// let config = LazyPromise { resolver in load { resolver.resolve($0, $1) } }
-/// config.done { use($0) }.cauterize()      // loads; whoever comes later gets the same promise
+/// config.done { use($0) }.cauterize()      // loads; every later use gets this same promise
 /// ```
 ///
-/// Operators, combinators, `pipe` and `asPromise` ask for it; `result` and what is made of it do not. As the body may capture
-/// anything, it runs on the thread of whoever asks first, and the object is not `Sendable`.
+/// Operators, combinators, `pipe` and `asPromise` start the work; `result` and the properties made of it do not. As the
+/// body may capture anything, it runs on the thread of the first use, and the object is not `Sendable`.
 public final class LazyPromise<T>: Catchable {
     private enum State {
         case idle((Resolver<T>) throws -> Void)
@@ -17,8 +17,8 @@ public final class LazyPromise<T>: Catchable {
     private let file: StaticString
     private let line: UInt
 
-    /// A promise that `body` is to settle through the resolver, once somebody asks for it. `body` is called once at most, as
-    /// that of `Promise.init` is, and released when it has returned.
+    /// A promise that `body` settles through the resolver, once the promise is first used. `body` is called at most
+    /// once, as the body of `Promise.init` is, and released when it has returned.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: @escaping (Resolver<T>) throws -> Void
     ) {
@@ -27,12 +27,12 @@ public final class LazyPromise<T>: Catchable {
         self.line = line
     }
 
-    /// Whether the body has been called, or is running.
+    /// Whether the body has been called. True while it runs.
     public var isStarted: Bool {
         if case .started = state { true } else { false }
     }
 
-    /// The promise. The first time, the body is called before this returns; it may itself ask for the promise.
+    /// The promise. The first call runs the body before it returns; the body may itself call this.
     public func asPromise() -> Promise<T> {
         switch state {
         case .started(let promise): return promise
@@ -47,15 +47,15 @@ public final class LazyPromise<T>: Catchable {
     /// As `Promise.pipe`; starts the work.
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) { asPromise().pipe(to: handler) }
 
-    /// The outcome, or `nil` while the work has not been started or goes on. Starts nothing. Counts as being told of the
-    /// error, as `Promise.result` does.
+    /// The outcome, or `nil` while the work has not been started or has not ended. Starts nothing. Reading an error
+    /// counts as handling it, as with `Promise.result`.
     public var result: Result<T, any Error>? {
         if case .started(let promise) = state { promise.result } else { nil }
     }
 }
 
 extension LazyPromise: CustomStringConvertible {
-    /// As of the promise; `LazyPromise(…Int)` before that is started.
+    /// The description of the promise; `LazyPromise(…Int)` before the work is started.
     public var description: String {
         if case .started(let promise) = state { promise.description } else { "LazyPromise(…\(T.self))" }
     }

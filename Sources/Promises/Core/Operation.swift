@@ -3,9 +3,9 @@ import Synchronization
 
 /// What a waiting core does once its source has settled: the type behind `map`, `then`, `catch`, …
 ///
-/// An operation is stored in its core, in three words, which is room for a closure and one more; a larger one gets a
-/// block of its own. It is a struct with the closure as a field and not the closure itself, because a function that is stored
-/// as a bare generic value is wrapped in another one first.
+/// An operation is stored in its core, in three words: enough for a closure and one more word. A larger operation gets
+/// a block of its own. It is a struct with the closure as a field, not the closure itself, because a function that is
+/// stored as a bare generic value is first wrapped in another function.
 @usableFromInline
 protocol Operation<Input, Output> {
     /// The value of the source.
@@ -20,7 +20,7 @@ protocol Operation<Input, Output> {
 /// A core that has settled, as an operation sees it.
 @usableFromInline
 struct Source<Value> {
-    // Unmanaged: whoever runs the operation holds the core meanwhile.
+    // Unmanaged: the code that runs the operation holds the core meanwhile.
     @usableFromInline let reference: Unmanaged<PromiseCore>
     @usableFromInline let isFulfilled: Bool
 
@@ -45,8 +45,8 @@ struct Source<Value> {
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
 }
 
-/// The source of an operation that does not ask for the value, and so need not know its type. Such an operation has `Never`
-/// for its `Input`: there is no value that it could ask for.
+/// The source of an operation that does not read the value, and therefore need not know its type. The `Input` of such
+/// an operation is `Never`: there is no value that it could read.
 @usableFromInline typealias AnySource = Source<Never>
 
 extension PromiseCore {
@@ -57,7 +57,7 @@ extension PromiseCore {
         store(operation)
     }
 
-    /// The same for a node with a role of its own.
+    /// A pending core with this role, whose operation runs on this thread's loop.
     @inlinable @inline(__always)
     convenience init<Op: Operation>(_ operation: Op, role: Role) {
         self.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: role) {
@@ -73,7 +73,7 @@ extension PromiseCore {
         store(operation)
     }
 
-    /// A pending core that whoever holds it settles, on this thread.
+    /// A pending core that its holder settles, on this thread.
     @inlinable @inline(__always)
     convenience init<Value>(root type: Value.Type) {
         self.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
@@ -81,7 +81,7 @@ extension PromiseCore {
         }
     }
 
-    /// A core that is born fulfilled. It never waits, and so belongs to no loop.
+    /// A core that is fulfilled from the start. It never waits, and therefore belongs to no loop.
     @inlinable @inline(__always)
     convenience init<Value>(value: consuming Value) {
         let flags = State.fulfilled | Self.flags(Value.self)
@@ -89,14 +89,14 @@ extension PromiseCore {
         store(value)
     }
 
-    /// A core that is born rejected.
+    /// A core that is rejected from the start.
     @inlinable
     convenience init(error: any Error, origin: CallSite?) {
         self.init(state: State.rejected, loop: nil) { _, _ in }
         storeError(error, origin)
     }
 
-    /// Makes a core that waits for this one.
+    /// Makes a core whose operation runs once this core has settled.
     @inlinable
     func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
         let child = PromiseCore(operation)
@@ -104,7 +104,7 @@ extension PromiseCore {
         return child
     }
 
-    /// Makes a core with a role that waits for this one.
+    /// Makes a core with this role whose operation runs once this core has settled.
     @inlinable
     func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> PromiseCore {
         let child = PromiseCore(operation, role: role)
@@ -136,7 +136,7 @@ extension PromiseCore {
 
     // MARK: How an operation ends. Each consumes the running reference to the core.
 
-    /// Whether what an operation brings still counts: its promise may have been cancelled while it ran.
+    /// Whether the outcome of an operation still counts: its promise may have been cancelled while it ran.
     @inlinable @inline(__always)
     var isOpen: Bool {
         let seen = state.load(ordering: .relaxed)
@@ -158,7 +158,7 @@ extension PromiseCore {
         settle(State.rejected)
     }
 
-    /// The source's rejection, passed on with its origin.
+    /// Rejects this core with the source's error and origin.
     @usableFromInline
     func finish(rejectedAs source: Unmanaged<PromiseCore>) {
         guard isOpen else { return Unmanaged.passUnretained(self).release() }
@@ -171,17 +171,17 @@ extension PromiseCore {
         if source.isFulfilled { finish(source.value) } else { finish(rejectedAs: source.reference) }
     }
 
-    /// As `inner` will settle.
+    /// Settles this core as `inner` settles.
     @inlinable @inline(__always)
     func finish<Value>(following inner: PromiseCore, as type: Value.Type) {
-        // Nothing to follow. Copying the value here, where its type is known, saves three indirect calls.
+        // Nothing to wait for. Copying the value here, where its type is known, saves three indirect calls.
         if inner.state.load(ordering: .acquiring) & State.kindMask == State.fulfilled {
             return finish(inner.value(as: Value.self))
         }
         follow(inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }
 
-    /// The same where there is no error to report a circle with.
+    /// Settles this core as `inner` settles. For a guarantee, which has no error to report a cycle with.
     @inlinable @inline(__always)
     func finish<Value>(followingGuarantee inner: PromiseCore, as type: Value.Type) {
         precondition(inner.root !== root, "a guarantee's handler returned that guarantee, which would wait for itself")
@@ -189,7 +189,8 @@ extension PromiseCore {
     }
 }
 
-/// Settles as its source did. Also what a core without an operation has: it is empty, and knows the value's type.
+/// Settles as its source did. It is also the operation of a core without one: it is empty, and knows the type of the
+/// value.
 @usableFromInline
 struct Follow<Value>: Operation {
     @usableFromInline typealias Input = Value

@@ -1,6 +1,6 @@
 import Reactor
 
-/// A value that is there now, later, or never: fulfilled or rejected once, and constant from then on.
+/// A value that is available now, later, or never. A promise is fulfilled or rejected once, and constant from then on.
 ///
 /// ```swift
 /// connect(to: address)
@@ -9,20 +9,26 @@ import Reactor
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// Handlers run on the thread that attached them, as jobs of its `EventLoop`, never inside the call that attaches or
-/// settles, and in the order in which they were attached. So they may capture anything. A promise of a `Sendable` value
-/// may be settled, observed and asked from any thread.
+/// Handlers run on the thread that attached them, as jobs of its `EventLoop`, in the order in which they were attached.
+/// They never run inside the call that attaches them or that settles the promise. So they may capture anything. A
+/// promise of a `Sendable` value may be settled, observed and read on any thread.
 ///
-/// A promise is already running: making one starts its work. It is a value that refers to shared state; its
-/// copies are the same promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
+/// A promise is already running: making one starts its work. It is a value that refers to shared state; its copies are
+/// the same promise. Semantics follow Promises/A+ 2.1 to 2.3 where Swift's types leave a choice.
 public struct Promise<T> {
     @usableFromInline let core: PromiseCore
 
     @inlinable
     init(_ core: PromiseCore) { self.core = core }
 
-    /// A promise that `body` is to settle, now or later, through the resolver. `body` runs at once, on this
-    /// thread. If it throws, the promise is rejected, unless it has been settled already.
+    /// A promise that `body` settles, now or later, through the resolver. `body` runs at once, on this thread. If it
+    /// throws, the promise is rejected, unless it has been settled already.
+    ///
+    /// ```swift
+    /// let answer = Promise<Answer> { resolver in
+    ///     database.query("…") { result in resolver.resolve(result) }     // a Result, or (value, error)
+    /// }
+    /// ```
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -30,7 +36,7 @@ public struct Promise<T> {
         do { try body(resolver) } catch { resolver.reject(error) }
     }
 
-    /// A pending promise and what settles it.
+    /// A pending promise and its resolver.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -49,17 +55,17 @@ public struct Promise<T> {
         core = PromiseCore(error: error, origin: CallSite(file, line)).traced(Self.self, file, line)
     }
 
-    /// A promise that settles as `other` does: a guarantee, or a thenable of your own.
+    /// A promise that settles as `other` does, which is a guarantee, or a thenable of your own.
     @inlinable
     public init<Other: Thenable>(_ other: Other) where Other.T == T { self = other.asPromise() }
 }
 
 extension Promise where T == Void {
-    /// A promise that is fulfilled. (In other libraries `Promise()` is pending; for that there is `pending()`.)
+    /// A fulfilled promise. (In other libraries `Promise()` is pending; here `pending()` makes such a promise.)
     @inlinable
     public init() { self = .value }
 
-    /// A promise that is fulfilled. Always the same one: it costs no allocation.
+    /// A fulfilled promise. Every use returns the same one, without an allocation.
     @inlinable
     public static var value: Promise<Void> { Promise(PromiseCore.void) }
 }
@@ -68,19 +74,20 @@ extension PromiseCore {
     @usableFromInline static let void = PromiseCore(value: ())
 }
 
-// Sound by PromiseCore's own rules: all it shares are values of T, which may cross threads.
+// Sound by PromiseCore's own rules: the shared state consists of values of T, which may cross threads.
 extension Promise: Sendable where T: Sendable {}
 
 extension Promise: Catchable {
-    /// Calls `handler` once the promise settles, inline: on the thread that settles it, inside that call; or at once, if it
-    /// has settled. The primitive of which combinators are made; everywhere else use `done`, `catch` or `tap`.
+    /// Calls `handler` once the promise settles, inline: on the settling thread, inside the call that settles. If the
+    /// promise has settled already, `handler` runs at once. Combinators are built on this; everywhere else use `done`,
+    /// `catch` or `tap`.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
         core.attach(PromiseCore(inline: Pipe(handler)))
     }
 
-    /// The outcome, or `nil` while pending. Any thread. Whoever has asked for the error has been told of it: it is not
-    /// reported as unhandled. The same holds for `error`.
+    /// The outcome, or `nil` while pending. Any thread. Reading an error here, or through `error`, counts as handling
+    /// it: it is not reported as unhandled.
     @inlinable
     public var result: Result<T, any Error>? {
         let outcome = outcome
@@ -88,7 +95,7 @@ extension Promise: Catchable {
         return outcome
     }
 
-    /// The same for a look that does not count as being told of the error.
+    /// The outcome, for callers whose reading does not count as handling the error.
     @inlinable
     var outcome: Result<T, any Error>? {
         guard let (core, kind) = core.settled else { return nil }
@@ -113,7 +120,7 @@ extension Promise: Catchable {
     @inlinable
     public var isRejected: Bool { core.settled?.kind == State.rejected }
 
-    /// Itself.
+    /// This promise.
     @inlinable
     public func asPromise() -> Promise<T> { self }
 }
@@ -128,8 +135,9 @@ extension Promise: CustomStringConvertible, CustomDebugStringConvertible {
         }
     }
 
-    /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`, and what `named` and
-    /// `conf.trace` have to add: `Promise<Int>.pending "login" (made at App/Login.swift:12 → map at App/Login.swift:14)`.
+    /// `Promise<Int>.pending`, `Promise<Int>.fulfilled(3)`, `Promise<Int>.rejected(theError)`, followed by the name and
+    /// the trace, where `named` and `conf.trace` supply them: `Promise<Int>.pending "login" (made at App/Login.swift:12
+    /// → map at App/Login.swift:14)`.
     public var debugDescription: String {
         let outcome =
             switch outcome {

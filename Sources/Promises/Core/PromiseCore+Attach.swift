@@ -1,15 +1,16 @@
 import Reactor
 import Synchronization
 
-// How a waiter gets into the list of a core, or past it if that has settled; see PromiseCore+Settle.swift for who may do what.
+// How a waiter is added to the list of a core, or scheduled at once if the core has settled. PromiseCore+Settle.swift
+// says which thread may do what.
 
 extension PromiseCore {
-    /// Lets `waiter` run once this core has settled: on its own loop, which must be this thread's, in the order of
-    /// attaching; or inline, if it has none.
+    /// Makes `waiter` run once this core has settled. If the waiter has a loop, which must be this thread's, it runs
+    /// there, in the order of attaching; otherwise it runs inline.
     @usableFromInline
     func attach(_ waiter: PromiseCore) { attach(waiter, .passRetained(waiter)) }
 
-    /// The same with a reference of the caller's to the waiter, which the list takes over.
+    /// Attaches `waiter`. The list takes over `node`, the caller's reference to the waiter.
     @inline(__always)
     func attach(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
         if let loop = waiter.loop, !waiter.role.contains(.onlyWatching) {
@@ -22,7 +23,7 @@ extension PromiseCore {
         attachSlow(waiter, node)
     }
 
-    /// One try to make `waiter` the newest in a list whose state was `seen`.
+    /// Tries once to make `waiter` the newest in a list whose state was `seen`.
     @inline(__always)
     private func push(_ waiter: PromiseCore, _ node: Unmanaged<Job>, _ seen: UInt) -> (done: Bool, now: UInt) {
         waiter.next = Self.waiters(seen)
@@ -32,7 +33,7 @@ extension PromiseCore {
         return (done, now)
     }
 
-    /// The cases beside the common one: a core that has settled, or is doing so, or is linked; another thread's push.
+    /// The uncommon cases: the core has settled, is settling, or is linked; another thread has pushed at the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
         let here = EventLoop.unmanagedOfThisThread
@@ -53,7 +54,7 @@ extension PromiseCore {
             return here._withUnsafeGuaranteedRef { $0.runInline(node) }
         }
         here._withUnsafeGuaranteedRef {
-            // What another thread has posted to us was settled before: it must not be overtaken.
+            // Other threads may have posted outcomes that were settled before: this node must not overtake them.
             $0.takeMail()
             $0.enqueueOwned(node)
         }
@@ -63,13 +64,13 @@ extension PromiseCore {
         let root = root
         waiter.cameByLink = true
         guard root === PromiseCore.never else { return root.attachSlow(waiter, node) }
-        // Nobody will ever settle it: the handler is let go at once.
+        // The root will never be settled: the handler is released at once.
         let never = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | Upstream.abandoned
         waiter.upstream.store(never, ordering: .relaxed)
         here._withUnsafeGuaranteedRef { $0.runInline(node) }
     }
 
-    /// A rejection that somebody has been told of is not reported when it dies.
+    /// Marks a rejection as handled: it is not reported when this core is released.
     @usableFromInline
     func markHandled() {
         let seen = state.load(ordering: .relaxed)

@@ -2,26 +2,28 @@ import Glibc
 import Reactor
 import Synchronization
 
-// How a promise is cancelled, and how that climbs to what it waits for.
+// How a promise is cancelled, and how the cancellation climbs to the promise that it waits for.
 //
-// An operation belongs to one thread, and is cancelled there; a promise made by hand is cancelled wherever it could be
-// settled. A waiter that is withdrawn leaves its operation at once, but its place in the list it stands in only when
-// that is swept or delivered: other threads may be pushing onto it.
+// An operation belongs to one thread and is cancelled there; an externally settled promise is cancelled on any thread
+// that could settle it. A waiter that is withdrawn loses its operation at once, but its node stays in the source's list
+// until that is swept or delivered: other threads may be pushing onto it.
 
 extension PromiseCore {
-    /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it; what it
-    /// waits for is cancelled, if nobody else waits there. If it has settled, nothing happens.
+    /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it.
+    /// The promise that it waits for is cancelled too, if it has no other waiters. If the core has settled, nothing
+    /// happens.
     ///
-    /// Any thread; what belongs to another thread is cancelled there, later.
+    /// Any thread; a core that belongs to another thread is cancelled there, later.
     func cancel(with error: (any Error)? = nil) { root.cancel(root === self ? .itself(error) : .byLink(error)) }
 
-    /// Who asks for a root's cancellation, and what it means. With the error, if that is not `PromiseError.cancelled`.
+    /// The origin of a cancellation, which determines its effect on a root. With the error, if that is not
+    /// `PromiseError.cancelled`.
     enum Request {
-        /// The user, of the promise that this is.
+        /// The user cancelled this very promise.
         case itself((any Error)?)
-        /// The user, of a promise that has been linked to this one.
+        /// The user cancelled a promise that has been linked to this one.
         case byLink((any Error)?)
-        /// Who has waited for it, and does not any more.
+        /// A waiter of this promise has withdrawn.
         case unobserved
 
         var isUnwanted: Bool {
@@ -41,22 +43,23 @@ extension PromiseCore {
     }
 
     func cancel(_ request: Request) {
-        // A loop and not a recursion: a chain may be a million long.
+        // A loop instead of a recursion: a chain may be a million long.
         var step = cancelThisCore(request)
         while let (core, request) = step { step = core.cancelThisCore(request) }
     }
 
-    /// Cancels a promise that its holder has given up, if no other handler waits for it. Any thread.
+    /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
     func cancelIfUnobserved() { cancel(.unobserved) }
 
-    /// The same for one of several that are not wanted any more: on this thread one after the other, never one inside the
-    /// other, since combinators nest.
+    /// Cancels one of several promises that are no longer needed, unless another handler waits for it. On this thread
+    /// one cancellation runs after the other, never inside the other, since combinators nest.
     func enqueueCancel() {
         EventLoop.ofCurrentThread.runInline(.passRetained(CancelJob(self, .unobserved)))
     }
 
-    /// Returns the core to be cancelled next, with the request for it: the root, if this core has been linked; the source
-    /// that this core was waiting for.
+    /// Cancels this core alone.
+    /// - Returns: the core to cancel next, with the request for it: the root, if this core has been linked; the source
+    ///   that this core was waiting for.
     private func cancelThisCore(_ request: Request) -> (PromiseCore, Request)? {
         let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed)
         if seen & State.kindMask == State.link {
@@ -76,12 +79,13 @@ extension PromiseCore {
         }
         guard seen == State.pending, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
-            // While it ends, other threads discard what it would have run, and are the ones to settle that.
+            // While the loop ends, other threads discard the jobs that it would have run, and these threads settle the
+            // cores.
             if EventLoop.ofCurrentThread.hasEnded { return nil }
             return cancelOnOwnThread(request).map { ($0, .unobserved) }
         }
-        // While it is pending, the loop that it belongs to is still there. The thread of that loop may link it between our
-        // looks at it; its root, which may be any thread's, is then tried in its place.
+        // While it is pending, its loop still exists. The thread of that loop may link it between the two times that
+        // this thread reads its state. The root, which may belong to any thread, is then tried instead.
         var isLinked = false
         EventLoop.post(CancelJob(self, request), toLoopAt: loop) {
             let seen = state.load(ordering: .acquiring)
@@ -91,14 +95,14 @@ extension PromiseCore {
         return isLinked ? (self, request) : nil
     }
 
-    /// An unhandled cancellation is not reported. That it is one need not be found out when it dies.
+    /// An unhandled cancellation is not reported. The mark saves the core's deinit from examining the error.
     private static func rejection(by request: Request) -> UInt {
         request.error == nil ? State.rejected | State.isHandled : State.rejected
     }
 
     private func cancelOnOwnThread(_ request: Request) -> PromiseCore? {
         guard !request.isUnwanted || !isWanted else { return nil }
-        // What a handler has returned settles this core in its place.
+        // The promise that a handler has returned settles this core.
         let word = upstream.load(ordering: .relaxed)
         let hasAdopted = word & Upstream.mark == Upstream.adopted
         if hasAdopted && request.isOfItself && rejectOwnWaiters(request.error) { return nil }
@@ -107,9 +111,9 @@ extension PromiseCore {
         case .refused: return nil
         case .willEnd(let source): return source
         case .stopped(let source):
-            // It may be running just now, and end later.
+            // The producer may be running right now, and end later.
             if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
-            // What the operation's end has run may have been faster.
+            // Code that ran when the operation was dropped may have settled this core first.
             if isOpen && settled == nil {
                 storeError(request.error ?? Self.cancellationError, nil)
                 retain()
@@ -119,10 +123,11 @@ extension PromiseCore {
         }
     }
 
-    /// For a promise whose handler returned another, which others wait for too: those who wait for this one are told that it
-    /// was cancelled, and the other goes on, for the rest. False if there are no others, and nothing has been done.
+    /// For a promise whose handler returned another promise that has further waiters: the waiters of this promise
+    /// receive the cancellation, and the other promise continues, for its further waiters.
     ///
     /// The two are one core, so this promise stays pending and will show the outcome of the other one.
+    /// - Returns: false if there are no further waiters; then nothing has been done.
     private func rejectOwnWaiters(_ error: (any Error)?) -> Bool {
         guard let first = lockWaiters() else { return false }
         let isShared = Self.nodes(from: first).contains { node in
@@ -133,35 +138,35 @@ extension PromiseCore {
             unlockWaiters()
             return false
         }
-        // A `hang` goes on: this promise stays pending, and is to wake it in the end.
+        // A `hang` keeps waiting: this promise stays pending, and wakes it in the end.
         var oldest = takeOutAndUnlock(first) { !$0.cameByLink && !$0.role.contains(.onlyWatching) }
         while let node = oldest {
             oldest = node._withUnsafeGuaranteedRef { $0.next }
             let word = PromiseCore.cancellation(error)
             guard !Self.deliver(node, from: address, word) else { continue }
-            // Withdrawn meanwhile, or before.
+            // Withdrawn before, or meanwhile.
             PromiseCore.release(upstream: word)
             node.release()
         }
         return true
     }
 
-    /// Ends what would settle this core, on its own thread.
+    /// Ends the producer of this core, on the core's own thread.
     func stop(with error: (any Error)? = nil) -> Stopping {
         if isEndingCancelled { return .willEnd(nil) }
         let word = upstream.load(ordering: .acquiring)
         if word == 0 { return cancelProducer() ? .stopped(nil) : .refused }
         if word == Upstream.taken { return .stopped(nil) }
-        // What must run in any case, unless it has already.
+        // The operation must run in any case, unless it already has.
         let willRun = role.contains(.runsWhenCancelled) && !isAdopting
-        // Held before we withdraw: from then on nobody keeps it for our sake.
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
         let source = word & Upstream.mark == Upstream.waiting ? Self.core(word) : nil
         guard
             let source,
             upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
                 .exchanged
         else {
-            // It has settled, on another thread perhaps, and we are on our way to run.
+            // The source has settled, perhaps on another thread, and this node is scheduled to run.
             if willRun {
                 isEndingCancelled = true
                 let told = upstream.load(ordering: .acquiring)
@@ -177,7 +182,8 @@ extension PromiseCore {
             waitsNoMore()
             return .stopped(nil)
         }
-        // Who came by a link waits for a promise that another one has adopted, and which so is still wanted.
+        // A waiter that was attached through a link waits for a promise that another promise has adopted. That promise
+        // is still wanted.
         let next = role.contains(.shielding) || cameByLink ? nil : source
         defer { source.noteWithdrawal() }
         if willRun {
@@ -196,13 +202,14 @@ extension PromiseCore {
         EventLoop.ofCurrentThread.handlerDidDetach()
     }
 
-    /// The word of a node whose source has been cancelled.
+    /// The `Upstream` word of a node whose source has been cancelled.
     static func cancellation(_ error: (any Error)?, _ mark: UInt = Upstream.rejected) -> UInt {
         let source = error.map(cancelled(with:)) ?? cancelled
         return UInt(bitPattern: Unmanaged.passRetained(source).toOpaque()) | mark
     }
 
-    /// One for all, since each `any Error` of an enumeration is a box of its own, and a race cancels all but one.
+    /// Shared by all cancellations: each conversion of an enumeration to `any Error` makes a box, and a race cancels
+    /// all promises but one.
     static let cancellationError: any Error = PromiseError.cancelled
 
     private static let cancelled = cancelled(with: cancellationError)
@@ -213,9 +220,9 @@ extension PromiseCore {
         return core
     }
 
-    /// Takes this waiter of this thread back. If its source has settled, nothing happens: it has run, or is about to.
-    /// The caller must hold the core that the waiter was attached to.
-    /// - Returns: whether it was taken back.
+    /// Withdraws this waiter, which belongs to this thread. If its source has settled, nothing happens: it has run, or
+    /// is about to. The caller must hold the core that the waiter was attached to.
+    /// - Returns: whether it was withdrawn.
     @discardableResult
     func withdraw() -> Bool {
         let word = upstream.load(ordering: .acquiring)
@@ -243,12 +250,12 @@ private final class CancelJob: Job {
 
     override func run() { core.cancel(request) }
 
-    // It is no handler; those that it would have cancelled are reported themselves.
+    // Not a handler: the handlers that it would have cancelled are reported themselves.
     override var isReportedUndelivered: Bool { false }
 }
 
-/// Runs an operation that must run in any case, with a cancellation as its source's outcome. The node itself still has
-/// its place in the list of the source.
+/// Runs an operation that must run in any case, with a cancellation as its source's outcome. The node itself is still
+/// in the list of the source.
 private final class CancelledRun: Job {
     private let core: PromiseCore
     private let error: (any Error)?

@@ -2,7 +2,7 @@ import Glibc
 import Reactor
 import Synchronization
 
-// How a core ends: when its last reference goes, and when nobody is left who could settle it.
+// How a core ends: when its last reference is released, and when its producer ends without settling it.
 
 extension PromiseCore {
     func end(_ record: TraceRecord? = nil) {
@@ -22,7 +22,7 @@ extension PromiseCore {
         }
     }
 
-    /// A chain of links can be a million long; it is taken apart in a loop, not by one deinit inside another.
+    /// A chain of links can be a million long; a loop releases it, because nested deinits would overflow the stack.
     private static func releaseLinks(_ first: UInt) {
         var word = first
         while word & State.kindMask == State.link {
@@ -30,15 +30,16 @@ extension PromiseCore {
                 .takeRetainedValue()
             guard isKnownUniquelyReferenced(&core) else { return }
             word = core.state.load(ordering: .acquiring)
-            // Nobody else has it, so its link is ours to take; it dies here as pending, without waiters.
+            // This thread has the only reference, so it may take the link. The core is released as pending, without
+            // waiters.
             if word & State.kindMask == State.link { core.state.store(State.pending, ordering: .relaxed) }
         }
     }
 
     // MARK: Without a producer
 
-    /// What would have settled this core has gone, or is about to: those who wait are told so, each on its own loop.
-    /// Called by the producer, while it still holds the core.
+    /// The producer of this core has ended, or is about to: the waiters are notified, each on its own loop. The
+    /// producer calls this while it still holds the core.
     func producerDidEnd(_ error: @autoclosure () -> PromiseError = .ofNobody) {
         guard isOpen else { return }
         let error = error()
@@ -48,8 +49,8 @@ extension PromiseCore {
         settle(State.rejected)
     }
 
-    /// Lets those who wait go without running them, each on its own loop; this core and they stay pending for ever. For the
-    /// holder of the right to settle.
+    /// Drops the waiters without running them, each on its own loop; this core and its waiters stay pending forever.
+    /// Call it only with the right to settle.
     func abandon() {
         while true {
             let seen = state.load(ordering: .acquiring)
@@ -67,6 +68,6 @@ extension PromiseCore {
         }
     }
 
-    /// Where promises end that nobody will settle: pending, and nobody waits here.
+    /// The root of all promises that will never settle: always pending, and without waiters.
     static let never = PromiseCore(state: State.pending, loop: nil) { _, _ in }
 }

@@ -2,11 +2,11 @@ import CLinux
 import Reactor
 import Synchronization
 
-// How an operation ends that does not run. With it goes the user's closure, and what that has captured: a `deinit` there may
-// cancel the next promise, and so on for as long as such objects hold one another.
+// How an operation that does not run is destroyed. This releases the user's closure and its captures. A `deinit` there
+// may cancel the next promise, and so on for as long as such objects hold one another.
 
 extension PromiseCore {
-    /// Destroys the operation, if it has not been taken out, and releases the source, if it came.
+    /// Destroys the operation, if it has not been taken out, and releases the source, if that has settled.
     func dropOperation() {
         let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
         let mark = word & Upstream.mark
@@ -15,17 +15,17 @@ extension PromiseCore {
         if mark != Upstream.waiting { Self.release(upstream: word) }
     }
 
-    /// Destroys what stands in the payload of a core that waits, or was about to run: its operation or, of one that has run
-    /// and forwards, the `AdoptingWaiter` in its place. Not for one that has been made to forward by what is linked to it: that has
-    /// adopted.
+    /// Destroys the payload of a core that waits or was about to run: its operation or, if it has run and is adopting
+    /// another promise, the `AdoptingWaiter` in place of the operation. Must not be called if a promise linked to the
+    /// core has made it an adopting one: the mark is then `adopted`.
     @inline(never)
     func dropWhatWaits() {
         if isAdopting { return dropFollower() }
-        // A thread without a loop, which may be ending, is not given one for this.
+        // A thread without a loop may be ending, and gets no loop for this.
         guard dropsOnlyPayload, let loop = clinux_get_current_loop() else { return code(self, .drop) }
         Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { loop in
             if loop.isDiscarding {
-                // In a `deinit` of what another core has dropped: after that and not inside it.
+                // Inside a `deinit` that another dropped payload runs: do it afterwards, not nested.
                 loop.discard(.passRetained(DroppedPayload(self)))
             } else {
                 loop.discarding { code(self, .drop) }
@@ -33,13 +33,13 @@ extension PromiseCore {
         }
     }
 
-    /// Releases a source that has come.
+    /// Releases the source in a word that owns it.
     static func release(upstream word: UInt) {
         Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!).release()
     }
 }
 
-/// An operation that is still to be destroyed, out of a core that goes on without it.
+/// An operation that is still to be destroyed, moved out of a core that continues without it.
 // @unchecked Sendable: as PromiseCore; used on one thread only.
 private final class DroppedPayload: PromiseCore, @unchecked Sendable {
     init(_ core: PromiseCore) {

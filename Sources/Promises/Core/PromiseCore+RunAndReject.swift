@@ -1,13 +1,14 @@
 import Reactor
 import Synchronization
 
-// Cancelled on the way to an operation that runs in any case.
+// Cancellation of a core that is scheduled to run an operation which must run in any case.
 
 extension PromiseCore {
-    /// For a core that has been told how its source has settled: lets its operation be told so too, and rejects the core
-    /// once the operation has ended, whatever that comes to.
+    /// For a core whose source has settled: its operation still runs with that outcome, and the core is rejected once
+    /// the operation has ended, whatever its result.
     func runAndReject(with error: (any Error)?) {
-        // The operation goes to a core of its own, which nothing else knows of; what happens here stands in its place.
+        // The operation moves to a core of its own, which no other code refers to. The closure below takes its place
+        // here.
         let operation = PromiseCore(operationOf: self)
         store(
             AdoptingWaiter { core, _ in
@@ -37,7 +38,7 @@ extension PromiseCore {
         Unmanaged.passUnretained(self).release()
     }
 
-    /// A core that the operation of another moves to, which is to be stored anew there.
+    /// A core that takes over the operation of another core, whose payload must then be stored anew.
     convenience init(operationOf other: PromiseCore) {
         self.init(state: State.pending, loop: other.loop, code: other.code)
         movePayload(from: other)

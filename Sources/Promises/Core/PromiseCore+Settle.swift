@@ -2,20 +2,23 @@ import Glibc
 import Reactor
 import Synchronization
 
-// How a core settles and tells those who wait. That, and what is in the files beside it on attaching, following, cancelling,
-// ending and the list of waiters, is the whole of it, and none of it is generic: values are words that the operations
-// have stored.
+// How a core settles and notifies its waiters. This file and its neighbours, on attaching, adopting, cancelling, the
+// deinit and the list of waiters, are all of it. None of it is generic: values are words that the operations have
+// stored.
 //
-// Who may do what:
+// Which thread may do what:
 // - Any thread may push a waiter onto a pending core's list, by CAS.
-// - One party holds the right to settle: the operation of a child, the winner of `claim` among resolvers. Only it
-//   takes the list of waiters, and so it may look at the list before it takes it. (Who thins the list out is of the
-//   same thread; or the core is made by hand, and who has not claimed it keeps the claimer waiting: see `State.isBusy`.)
-// - It holds the core by a reference, and does not give that up before it has sent all waiters on their way.
+// - One party holds the right to settle: the operation of a child, or the resolver that has won `claim`. Only that
+//   party takes the list of waiters, so it may read the list before it takes it. (A list is thinned out on the thread
+//   of that party. For an externally settled core, a thread that has not claimed it may do so too, and then keeps the
+//   claiming party waiting: see `State.isBusy`.)
+// - That party holds the core by a reference, and keeps the reference until it has notified all waiters.
 // - A reference is published by compare-and-swap or exchange, never by an atomic store: Swift 6.3.1 may move a
-//   `swift_retain` below a store with releasing order, and another thread release the reference before it is counted.
-// - A link is made, and what stands behind it is settled, on one thread only, that of both cores' loop. So two
-//   threads cannot build a circle of links, and a promise made by hand, which any thread may settle, is never linked.
+//   `swift_retain` below a store with releasing order, and another thread may then release the reference before it is
+//   counted.
+// - A link is made, and the core that it leads to is settled, on one thread only, that of both cores' loop. So two
+//   threads cannot build a cycle of links, and an externally settled promise, which any thread may settle, is never
+//   linked.
 
 extension PromiseCore {
     @inline(__always)
@@ -36,8 +39,8 @@ extension PromiseCore {
     @inline(__always)
     var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
 
-    /// The core at the end of the links, which holds state and value for all that lead to it. It lives as long as this
-    /// one: a link owns what it leads to, and is never changed.
+    /// The core at the end of the links, which holds state and value for all cores linked to it. It lives as long as
+    /// this core: a link owns its root, and never changes.
     @usableFromInline
     var unmanagedRoot: Unmanaged<PromiseCore> {
         var core = Unmanaged.passUnretained(self)
@@ -60,21 +63,22 @@ extension PromiseCore {
         return kind == State.pending ? nil : settledRoot
     }
 
-    // Few have been linked.
+    // Few cores have been linked.
     @usableFromInline @inline(never)
     var settledRoot: (core: Unmanaged<PromiseCore>, kind: UInt)? {
         while true {
             let root = unmanagedRoot
             switch root._withUnsafeGuaranteedRef({ $0.state.load(ordering: .acquiring) }) & State.kindMask {
             case State.pending: return nil
-            // Linked between the two looks.
+            // Linked between the two loads.
             case State.link: continue
             case let kind: return (root, kind)
             }
         }
     }
 
-    /// Wins the right to settle a core that several resolvers share; false if another was first.
+    /// Claims the right to settle a core that several resolvers share.
+    /// - Returns: false if another one has claimed it before.
     @usableFromInline
     func claim() -> Bool {
         var seen = state.load(ordering: .relaxed)
@@ -87,7 +91,7 @@ extension PromiseCore {
         }
     }
 
-    // How a core that nothing but its holder settles is settled, by whoever holds the right to.
+    // How a core that only its holder may settle is settled, by the party with the right to.
 
     @inlinable
     func fulfill<Value>(_ value: consuming Value) {
@@ -101,7 +105,7 @@ extension PromiseCore {
         settleRetaining(State.rejected)
     }
 
-    /// Makes the payload, which is in place, this core's outcome, and hands the waiters on.
+    /// Makes the payload, which is already stored, this core's outcome, and notifies the waiters.
     ///
     /// Consumes a reference to the core: a single waiter on this loop, the common case, receives it as its source, so
     /// that a hop retains nothing.
@@ -126,7 +130,7 @@ extension PromiseCore {
         Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.enqueueOwned(node) }
     }
 
-    /// The same, and the caller keeps its reference: only what goes along with a waiter is retained.
+    /// As `settle`, but the caller keeps its reference: the core is retained only for waiters that receive it.
     @usableFromInline
     func settleRetaining(_ outcome: UInt) {
         let seen = state.load(ordering: .acquiring)
@@ -144,7 +148,8 @@ extension PromiseCore {
         settle(outcome)
     }
 
-    /// As the newest of a list, the only waiter: of this thread, is queued, is told, and has not been withdrawn.
+    /// Called on the newest waiter of a list: whether it is the only one, belongs to this thread, is queued and not run
+    /// inline, receives the outcome, and has not been withdrawn.
     @inline(__always)
     private func isFastPath(from source: UInt, _ here: UnsafeMutableRawPointer) -> Bool {
         next == nil && loop == here && upstream.load(ordering: .relaxed) == source && role.isDisjoint(with: .unusual)
@@ -156,15 +161,15 @@ extension PromiseCore {
         Unmanaged.passUnretained(self).release()
     }
 
-    /// The cases beside the common one: no waiter, several, another thread's, an inline one, a link. The caller holds the
-    /// core.
+    /// The uncommon cases: no waiter, several, a waiter of another thread, an inline waiter, a link. The caller holds
+    /// the core.
     private func settleSlow(_ outcome: UInt) {
         while true {
             let seen = state.load(ordering: .acquiring)
             if seen & State.kindMask == State.link {
-                // Linked since: the right to settle is the root's now. The links between may be a million.
+                // Linked meanwhile: the root is to be settled instead. There may be a million links on the way.
                 let root = self.root
-                // A combinator has other sources, which must find that they come too late.
+                // A combinator has further sources, which must find that they come too late.
                 state.bitwiseOr(State.isClaimed, ordering: .relaxed)
                 root.movePayload(from: self)
                 root.retain()
@@ -183,13 +188,13 @@ extension PromiseCore {
                 if exchange(seen, outcome) { return wake(waiter) }
                 continue
             }
-            // A late comer must not overtake these on its own loop, so it goes on queueing here until all of them are on
-            // their way.
+            // A later waiter must not overtake these on its own loop, so it keeps queueing here until all of them have
+            // been notified.
             if exchange(seen, outcome | State.isSettling) { return deliverAll(waiter, outcome) }
         }
     }
 
-    /// Whether the only waiter is a `hang`: others need not queue behind it.
+    /// Whether the only waiter is a `hang`, behind which no other waiter needs to queue.
     @inline(__always)
     private static func isLoneWakeUp(_ newest: Unmanaged<Job>) -> Bool {
         newest._withUnsafeGuaranteedRef {
@@ -197,12 +202,12 @@ extension PromiseCore {
         }
     }
 
-    /// Sends it on its way, with nothing: it looks for itself.
+    /// Wakes a `hang`. It receives no outcome, since it checks the promise itself.
     private func wake(_ hang: Unmanaged<Job>) {
         if !Self.deliver(hang, from: address, Upstream.taken) { hang.release() }
     }
 
-    /// For a core that has just been marked as settling: sends these on their way, and those that come meanwhile.
+    /// For a core that has just been marked as settling: notifies these waiters, and those that are attached meanwhile.
     private func deliverAll(_ first: Unmanaged<Job>, _ outcome: UInt) {
         let here = EventLoop.addressOfThisThread
         var outcome = outcome
@@ -218,14 +223,15 @@ extension PromiseCore {
         } while oldest != nil
     }
 
-    /// Whether a waiter that is sent on its way from that thread runs at once.
+    /// Whether a waiter runs at once when that thread notifies it.
     @inline(__always)
     func runsInline(at here: UnsafeMutableRawPointer) -> Bool {
         loop == nil || loop == here && role.contains(.inlineAtHome)
     }
 
-    /// Sends one waiter on its way, with a reference to this core. Returns whether it was told, and does not only watch: one
-    /// that has been withdrawn, and only had its place there still, was not.
+    /// Notifies one waiter, and passes it a reference to this core.
+    /// - Returns: whether the waiter receives the outcome and does not only watch. False for a waiter that has been
+    ///   withdrawn, and whose node only remained in the list.
     func send(_ node: Unmanaged<Job>, _ outcome: UInt) -> Bool {
         let isWatching = Self.core(node).role.contains(.onlyWatching)
         retain()
@@ -235,7 +241,8 @@ extension PromiseCore {
         return false
     }
 
-    /// The waiters that have come since the list was taken, the oldest first; if there are none, the settlement has ended.
+    /// The waiters that were attached since the list was taken, oldest first. If there are none, the settlement has
+    /// ended.
     func takeLateWaiters(_ outcome: inout UInt) -> Unmanaged<Job>? {
         while true {
             let seen = state.load(ordering: .acquiring)
@@ -251,7 +258,7 @@ extension PromiseCore {
         state.compareExchange(expected: seen, desired: desired, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Sends these on their way, oldest first, each with a reference to this core.
+    /// Notifies these waiters, oldest first, each with a reference to this core.
     func deliverList(_ first: Unmanaged<Job>?, _ mark: UInt) {
         var oldest = Job.reversed(first)
         while let node = oldest {
@@ -264,15 +271,15 @@ extension PromiseCore {
     private func deliver(_ node: Unmanaged<Job>, _ mark: UInt) {
         retain()
         if Self.deliver(node, from: address, address | mark) { return }
-        // It was withdrawn, and only its place was still taken.
+        // It was withdrawn, and only its node remained in the list.
         node.release()
         Unmanaged.passUnretained(self).release()
     }
 
-    /// Sends a waiter on its way that waits for the core at `source`, with `word` as what it is told; a reference comes
-    /// with that. False if it has been withdrawn.
+    /// Notifies a waiter of the core at `source`: `word` becomes its `upstream`, with the reference that it contains.
+    /// - Returns: false if the waiter has been withdrawn.
     static func deliver(_ node: Unmanaged<Job>, from source: UInt, _ word: UInt) -> Bool {
-        // No reference of our own: the waiter's end must come where it is discarded, not one inside the other here.
+        // No reference is taken here: the waiter must be released where it is discarded, not nested inside this call.
         let (loop, isInlineAtHome) = node._withUnsafeGuaranteedRef {
             let waiter = unsafeDowncast($0, to: PromiseCore.self)
             return (waiter.loop, waiter.role.contains(.inlineAtHome))
@@ -293,7 +300,7 @@ extension PromiseCore {
             if isInlineAtHome { $0.runInline(node) } else { $0.enqueueOwned(node) }
             return true
         }
-        // That loop has ended, and its thread too: the handler never runs, and is released on this one.
+        // That loop has ended, and its thread too: the handler never runs, and is released on this thread.
         if !isDelivered { EventLoop.ofCurrentThread.discard(node) }
         return true
     }

@@ -2,15 +2,15 @@ import Glibc
 import Reactor
 import Synchronization
 
-// The list of a core's waiters, as others see it than who takes it to settle: whether anybody waits, and how places are
-// cleared that have become void.
+// The list of a core's waiters, as used by threads that do not take it to settle: whether the core has waiters, and how
+// the tombstones of withdrawn waiters are removed.
 
 extension PromiseCore {
-    /// Whether a handler, or a `hang`, waits here. While somebody settles the core, it counts as wanted.
+    /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
     var isWanted: Bool {
         guard let first = lockWaiters() else { return true }
-        // Who withdraws one after the other asks this each time, and would go past all that went before: so void places that
-        // are newer than all others are cleared once there are some.
+        // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
+        // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.
         var newest = first
         var voids = 0
         while let node = newest, isWithdrawn(Self.core(node)) {
@@ -28,7 +28,7 @@ extension PromiseCore {
         return isWanted
     }
 
-    /// Releases nodes that have been taken out of a list, up to the one that stays.
+    /// Releases nodes that have been taken out of a list, up to `end`, which stays.
     private static func letGo(from first: Unmanaged<Job>?, upTo end: Unmanaged<Job>? = nil) {
         var gone = first
         while let node = gone, node.toOpaque() != end?.toOpaque() {
@@ -37,17 +37,17 @@ extension PromiseCore {
         }
     }
 
-    /// Whether a node of our list is a reason to go on.
+    /// Whether a node of this core's list is a reason to keep the producer working.
     func isListening(_ node: PromiseCore) -> Bool { !isWithdrawn(node) && !node.role.contains(.notListening) }
 
-    /// Whether a node of our list does not wait for us any more, and is only there for its place. It may have run since,
-    /// and wait for something else.
+    /// Whether a node of this core's list no longer waits for this core, and is a tombstone. It may have run since, and
+    /// may now wait for another core.
     private func isWithdrawn(_ node: PromiseCore) -> Bool {
         node.upstream.load(ordering: .relaxed) != address | Upstream.waiting
     }
 
-    /// A waiter's place in the list has become void. Places are cleared when they outnumber the others, so that
-    /// withdrawing costs the same however long the list is.
+    /// Counts a waiter of the list that has become a tombstone. Tombstones are removed when they outnumber the other
+    /// nodes, so that the cost of a withdrawal does not depend on the length of the list.
     func noteWithdrawal() {
         let withdrawals = withdrawals.add(1, ordering: .relaxed).newValue
         guard Withdrawal.isSweepDue(withdrawals) else { return }
@@ -56,28 +56,29 @@ extension PromiseCore {
         EventLoop.post(SweepJob(self), toLoopAt: loop) { self.settled == nil && self.root === self }
     }
 
-    /// Whether this thread may look at the list, which must not be thinned out while the holder of the right to settle
-    /// looks at it. For a promise made by hand that one has claimed it before, and `lockWaiters` finds that out; any
-    /// other settles on its loop's thread without claiming, so that only this thread is shut out.
-    /// Nor is it let in once the loop is ending, when other threads discard, and settle, what the loop would have run.
+    /// Whether this thread may lock the list, which must not be thinned out while the holder of the right to settle
+    /// reads it. The holder for an externally settled promise has claimed it first, and `lockWaiters` detects that. Any
+    /// other holder settles on the thread of the core's loop without claiming, so that only this thread may lock the
+    /// list. And not even this thread may once the loop is ending, when other threads discard, and settle, what the
+    /// loop would have run.
     var mayLockWaiters: Bool {
         role.contains(.externallySettled)
             || loop == EventLoop.addressOfThisThread && !EventLoop.ofCurrentThread.hasEnded
     }
 
-    /// Clears the void places away. Only who `mayLockWaiters`.
+    /// Removes the tombstones. Requires `mayLockWaiters`.
     func sweep() {
         guard let first = lockWaiters() else { return }
         sweepAndUnlock(first)
     }
 
-    /// Takes the withdrawn waiters out of a locked list.
+    /// Removes the withdrawn waiters from a locked list.
     private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
         Self.letGo(from: takeOutAndUnlock(first, isWithdrawn))
     }
 
-    /// Takes waiters out of a locked list, which it unlocks; they are answered, the oldest first, with the references that
-    /// the list held.
+    /// Removes waiters from a locked list and unlocks it.
+    /// - Returns: the removed waiters, oldest first, with the references that the list held.
     func takeOutAndUnlock(
         _ first: Unmanaged<Job>?, _ isToGo: (PromiseCore) -> Bool
     ) -> Unmanaged<Job>? {
@@ -97,7 +98,7 @@ extension PromiseCore {
                 if let last { last._withUnsafeGuaranteedRef { $0.next = node } } else { kept = node }
                 last = node
                 left += 1
-                // What it leads to may be gone.
+                // The node that the shortcut leads to may have been removed.
                 Self.watcher(node)?._withUnsafeGuaranteedRef { $0.shortcut = .none }
             }
         }
@@ -108,8 +109,8 @@ extension PromiseCore {
         return gone
     }
 
-    /// Keeps whoever would take the list waiting, and gives its newest node; later ones may be pushed all the same.
-    /// `nil` if the core is not pending, or is being settled. Only who `mayLockWaiters`.
+    /// Locks the list against threads that would take it; nodes can still be pushed. Requires `mayLockWaiters`.
+    /// - Returns: the newest node; `nil` if the core is not pending, or is being settled.
     func lockWaiters() -> Unmanaged<Job>?? {
         var seen = state.load(ordering: .acquiring)
         while seen & (State.kindMask | State.isClaimed) == State.pending {
@@ -128,7 +129,7 @@ extension PromiseCore {
 
     func unlockWaiters() { state.bitwiseAnd(~State.isBusy, ordering: .releasing) }
 
-    /// The same, with `kept` in the place of `first` and all below it.
+    /// Unlocks the list, with `kept` in the place of `first` and all older nodes.
     private func unlockWaiters(replacing first: Unmanaged<Job>?, by kept: Unmanaged<Job>?) {
         var seen = state.load(ordering: .acquiring)
         if Self.waiters(seen)?.toOpaque() == first?.toOpaque() {
@@ -137,8 +138,8 @@ extension PromiseCore {
             if done { return }
             seen = now
         }
-        // Newer nodes have come on top, or somebody has claimed the core. The former stay; below the oldest of them comes
-        // what we have kept.
+        // Newer nodes have been pushed, or a party has claimed the core. The newer nodes stay; the oldest of them is
+        // linked to the kept ones.
         guard Self.waiters(seen)?.toOpaque() != first?.toOpaque() else {
             return unlockWaiters(replacing: first, by: kept)
         }
@@ -159,22 +160,22 @@ extension PromiseCore {
     }
 }
 
-/// How `PromiseCore.withdrawals` counts: places that are void in the low 24 bits, and above them the power of two, times 16,
-/// at which they are cleared away.
+/// The format of `PromiseCore.withdrawals`: the number of tombstones in the low 24 bits, and above them the power of
+/// two that, times 16, is the number at which they are removed.
 enum Withdrawal {
     static func isSweepDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF >= 16 << (word >> 24) }
 
-    /// The first time, so that it is asked for once.
+    /// True only when the number is reached, so that one sweep is requested.
     static func isSweepJustDue(_ word: UInt32) -> Bool { word & 0xFF_FFFF == 16 << (word >> 24) }
 
-    /// As many as are left may become void before the next sweep, and 16 at least.
+    /// The list is swept again after as many withdrawals as there are nodes left, and after 16 at least.
     static func afterSweep(_ left: Int) -> UInt32 {
         let power = max(0, Int.bitWidth - (left >> 4).leadingZeroBitCount)
         return UInt32(min(power, 19)) << 24
     }
 }
 
-/// Clears void places from a list on the thread whose they are.
+/// Removes the tombstones of a list on the thread that owns it.
 private final class SweepJob: Job {
     private let core: PromiseCore
 
@@ -185,6 +186,6 @@ private final class SweepJob: Job {
 
     override func run() { core.sweep() }
 
-    // The list goes with its core.
+    // The list is released with its core.
     override var isReportedUndelivered: Bool { false }
 }

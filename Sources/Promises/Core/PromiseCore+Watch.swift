@@ -1,17 +1,17 @@
 import Reactor
 
-/// A waiter whose waiting is no reason to go on with what it waits for, such as `onCancel`, and that is not told of a
-/// rejection either.
+/// A waiter that is no reason to keep its source's producer working, such as `onCancel`, and that does not make a
+/// rejection a handled one.
 ///
-/// A promise may have many of them, and each cancellation below the promise asks whether another waiter listens. So that
-/// not every one of these questions walks past all watchers, each watcher remembers where the walk has led from it.
+/// A promise may have many of them, and each cancellation below the promise asks whether another waiter listens. So
+/// that these questions do not walk past all watchers each time, each watcher remembers where the walk has led from it.
 // @unchecked Sendable: as PromiseCore. `shortcut` is accessed only with the list's `isBusy` bit set, which one thread has at a time.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
     enum Shortcut {
-        /// Unknown, the next node is to be looked at.
+        /// Unknown: visit the next node.
         case none
-        /// No node before this one listens. The node stands in the same list and is older than the watcher: those that are
-        /// removed without resetting the shortcuts are newer than all watchers. Not owned.
+        /// No node between the watcher and this node listens. The node is in the same list and is older than the
+        /// watcher: nodes that are removed without resetting the shortcuts are newer than all watchers. Not owned.
         case to(Unmanaged<Job>)
         /// No older node listens.
         case end
@@ -28,19 +28,20 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
 }
 
 extension PromiseCore {
-    /// Runs `operation` on this thread's loop once this core has settled, without being a reason to go on until then.
+    /// Runs `operation` on this thread's loop once this core has settled, without being a reason to keep the producer
+    /// working until then.
     func watch<Op: Operation>(_ operation: Op) { attach(WatchingCore(watching: operation)) }
 
-    /// The node, if it is one that only watches. (`onlyWatching` alone is said of others too.)
+    /// The node, if it is a `WatchingCore`. (Other nodes have the role `onlyWatching` too.)
     static func watcher(_ node: Unmanaged<Job>) -> Unmanaged<WatchingCore>? {
         core(node).role.contains(.notListening) ? .fromOpaque(node.toOpaque()) : nil
     }
 
-    /// Whether a node of the locked list listens that is not newer than `first`.
+    /// Whether any node of the locked list, from `first` to the oldest, listens.
     ///
-    /// A void place or a watcher never listens again, so what a walk has passed can be skipped by the next one: each
-    /// watcher on the way is led to where this walk ends, as union-find compresses its paths. However many watchers and
-    /// cancellations there are, a walk then costs a logarithm, taken over all of them.
+    /// A tombstone or a watcher never listens again, so what a walk has passed can be skipped by the next one: each
+    /// watcher on the way gets a shortcut to where this walk ends, as union-find compresses its paths. However many
+    /// watchers and cancellations there are, the amortized cost of a walk is logarithmic.
     func hasListener(from first: Unmanaged<Job>?) -> Bool {
         var visited = 0
         var found = first
@@ -58,7 +59,7 @@ extension PromiseCore {
         return found != nil
     }
 
-    /// Where a walk goes on from a node that does not listen.
+    /// The next node of a walk, after a node that does not listen.
     private static func following(_ node: Unmanaged<Job>) -> Unmanaged<Job>? {
         switch watcher(node)?._withUnsafeGuaranteedRef({ $0.shortcut }) ?? .none {
         case .none: node._withUnsafeGuaranteedRef { $0.next }

@@ -1,105 +1,106 @@
 import Reactor
 import Synchronization
 
-/// The one object behind a promise: its state, its value, its place in every queue, and the operation that will
-/// settle it.
+/// The one object behind a promise: its state, its value, its place in every queue, and the operation that will settle
+/// it.
 ///
 /// `map` makes one of these and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in
-/// the loop's ready queue, *is* the mail to another thread. So a hop costs two allocations, of which the user's
-/// closure is one.
+/// the loop's ready queue, *is* the mail to another thread. So a hop costs two allocations, of which the user's closure
+/// is one.
 ///
-/// The class is not generic. A generic class's methods run unspecialised when they are reached through its vtable, so
-/// its `deinit` would look up metadata for every value; here the specialised code is a closure without captures,
-/// made in `@inlinable` code where the types are known.
+/// The class is not generic. A generic class's methods run unspecialised when they are called through its vtable, so
+/// its `deinit` would look up metadata for every value; here the specialised code is a closure without captures, made
+/// in `@inlinable` code where the types are known.
 ///
-/// The life of the `payload`, three words:
+/// The contents of the `payload`, three words:
 ///
-///     waiting for a source    the operation: one closure and one more word
-///     pending, made by hand   -
-///     fulfilled               the value, or a pointer to it if it takes more than 24 bytes
-///     rejected                the error | file and line of the promise that was rejected first
-// @unchecked Sendable: `state` decides who may touch the rest. While pending, `payload` belongs to the one holder of
-// the right to settle, and `next` to the list that the node stands in; once settled, `payload` is constant until
-// deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a type
-// that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
+///     waiting for a source           the operation: one closure and one more word
+///     pending, externally settled    -
+///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
+///     rejected                       the error | file and line of the promise that was rejected first
+// @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
+// holder of the right to settle, and `next` to the list that contains the node; once settled, `payload` is constant
+// until deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a
+// type that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
 @usableFromInline
 class PromiseCore: Job, @unchecked Sendable {
     /// Tag and pointer: see `State`.
     @usableFromInline final let state: Atomic<UInt>
-    /// The loop whose thread runs this node's operation, by its address: the loop object lives as long as a handler
+    /// The address of the loop whose thread runs this node's operation: the loop object lives as long as a handler
     /// waits on it. `nil`: the operation runs inline, on the thread that settles the source.
     @usableFromInline final let loop: UnsafeMutableRawPointer?
-    /// What the node does; specialised. A constant, so that calling it retains nothing.
+    /// The node's specialised code for each `Phase`. A constant, so that calling it retains nothing.
     @usableFromInline final let code: (PromiseCore, Phase) -> Void
     @exclusivity(unchecked)
     private final var payload: (UInt, UInt, UInt) = (0, 0, 0)
-    /// What the node waits for, and how far that has come: see `Upstream`.
+    /// What the node waits for, and the progress of that: see `Upstream`.
     @usableFromInline final let upstream = Atomic<UInt>(0)
     final let role: Role
-    // Two flags in one byte: a further field would be one more store in the making of every promise. Accessed only on the
+    // Two flags in one byte: another field would be one more store in the making of every promise. Accessed only on the
     // loop's thread.
     @exclusivity(unchecked) private final var ownMarks: UInt8 = 0
-    /// Whether it, or a core that is linked to it, waits to become as its source, without a link.
+    /// Whether it, or a core that is linked to it, waits to adopt another core's outcome, without a link.
     final var isAdopting: Bool {
         get { ownMarks & 1 != 0 }
         set { ownMarks = newValue ? ownMarks | 1 : ownMarks & ~1 }
     }
-    /// Whether a cancellation has reached it that its operation is told of: it settles when the operation has ended, and
-    /// another cancellation adds nothing.
+    /// Whether its operation receives a cancellation: the core settles when the operation has ended, and another
+    /// cancellation has no effect.
     @usableFromInline final var isEndingCancelled: Bool {
         get { ownMarks & 2 != 0 }
         set { ownMarks = newValue ? ownMarks | 2 : ownMarks & ~2 }
     }
-    /// Whether the loop counts it among the handlers that wait on it. Of the loop's thread.
+    /// Whether the loop counts it among its waiting handlers. Accessed only on the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
-    /// Which tables beside the cores know it: `isRecorded`, `isNoted`. Atomic since any thread may set it, and another be the
-    /// last.
+    /// Which tables have an entry for it: `isRecorded`, `isNoted`. Atomic since any thread may set it, and another
+    /// thread may release the core.
     final let annotations = Atomic<UInt8>(0)
-    /// `TraceRegistry` knows it. Set under the lock there.
+    /// `TraceRegistry` has an entry for it. Set under the lock there.
     static var isRecorded: UInt8 { 1 }
-    /// Its thread may never drive its loop, so the place is noted; see `EventLoop.note`.
+    /// Its thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: UInt8 { 2 }
-    /// Whether it waits here by way of a promise that was linked to the one whose list it stands in. Written before it is
-    /// pushed there.
+    /// Whether it was attached through a promise that was linked to its source. Written before the node is pushed.
     @exclusivity(unchecked) final var cameByLink = false
-    /// How many waiters have been withdrawn and still stand in the list, and when to sweep it: see `Withdrawal`.
+    /// How many withdrawn waiters are still in the list, and when to sweep it: see `Withdrawal`.
     final let withdrawals = Atomic<UInt32>(0)
 
-    /// What `code` is asked for.
+    /// The argument of `code`.
     @usableFromInline
     enum Phase {
-        /// The source has settled: take the operation out and carry it through. The caller's reference to the node goes to
-        /// the operation.
+        /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to
+        /// the node.
         case run
         /// The operation will not run: destroy it.
         case drop
-        /// The node dies fulfilled: destroy the value.
+        /// The node is released and fulfilled: destroy the value.
         case destroy
     }
 
-    /// What kind of node it is, for life.
+    /// The constant properties of a node.
     @usableFromInline
     struct Role: OptionSet {
         @usableFromInline let rawValue: UInt8
         @usableFromInline init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// Although it belongs to a loop, its operation runs inline where the source is settled on that loop's thread.
+        /// Although the node belongs to a loop, its operation runs inline if the source is settled on that loop's
+        /// thread.
         @usableFromInline static var inlineAtHome: Role { Role(rawValue: 1) }
-        /// It waits without being told: it does not make a rejection a handled one.
+        /// The node does not make a rejection a handled one.
         static var onlyWatching: Role { Role(rawValue: 2) }
-        /// Its waiting is no reason to go on with what it waits for. Only a `WatchingCore` has this.
+        /// The node is no reason to keep its source's producer working. Only a `WatchingCore` has this role.
         static var notListening: Role { Role(rawValue: 4) }
-        /// It is a `hang`'s, runs nothing, and so has no place in the order of the others.
+        /// The node belongs to a `hang`. It runs nothing, and therefore has no place in the order of the others.
         static var onlyWaking: Role { Role(rawValue: 64) }
-        /// A timer cancels it if its source takes too long.
+        /// A timer cancels the node if its source takes too long.
         @usableFromInline static var hasDeadline: Role { Role(rawValue: 128) }
-        /// What a promise that is settled with it as the only waiter must look at.
+        /// The roles that exclude a node from the fast path of a settlement.
         static var unusual: Role { [.inlineAtHome, .onlyWatching] }
-        /// Its operation is told of a cancellation and not destroyed by it: it cleans up.
+        /// The operation cleans up: a cancellation does not destroy it but runs it, with the cancellation as its
+        /// source's outcome.
         @usableFromInline static var runsWhenCancelled: Role { Role(rawValue: 16) }
-        /// A cancellation does not go on from here to what it waits for.
+        /// A cancellation of the node does not continue to its source.
         @usableFromInline static var shielding: Role { Role(rawValue: 32) }
-        /// Who claims it settles it, from any thread: a resolver, or a job of a dispatcher.
+        /// Any thread may settle the core, once it has claimed it: a resolver, or a job of a dispatcher.
         @usableFromInline static var externallySettled: Role { Role(rawValue: 8) }
     }
 
@@ -114,9 +115,9 @@ class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: Payload
 
-    // Object header, Job.next, state, loop, code. The payload is reached by address and never by name: the
-    // optimiser must see that a closure stored there escapes. A typed pointer from withUnsafeMutablePointer hid that,
-    // and `var done = false; p.done { done = true }; while !done { … }` became an endless loop in client code.
+    // Object header, Job.next, state, loop, code. The payload is accessed by address and never by name: the optimiser
+    // must see that a closure stored there escapes. A typed pointer from withUnsafeMutablePointer hid that, and `var
+    // done = false; p.done { done = true }; while !done { … }` became an endless loop in client code.
     @usableFromInline static var payloadOffset: Int { 16 + 8 + 8 + 8 + 16 }
 
     @usableFromInline @inline(__always)
@@ -125,13 +126,13 @@ class PromiseCore: Job, @unchecked Sendable {
         Unmanaged.passUnretained(self).toOpaque() + Self.payloadOffset
     }
 
-    /// Whether the payload has room for a `Value`, or for the pointer to a block of its own.
+    /// Whether a `Value` fits into the payload; otherwise the payload holds a pointer to a block of its own.
     @inlinable @inline(__always)
     static func isInline<Value>(_ type: Value.Type) -> Bool {
         MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
     }
 
-    /// Stores the value of a promise that is about to be fulfilled, or the operation of one that waits.
+    /// Stores the value of a promise that is about to be fulfilled, or the operation of a waiting one.
     @inlinable @inline(__always)
     final func store<Value>(_ value: consuming Value) {
         if Self.isInline(Value.self) {
@@ -176,34 +177,36 @@ class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline
     final func storeOrigin(_ origin: CallSite?) { (payloadAddress + 8).storeBytes(of: origin, as: CallSite?.self) }
 
-    /// Where a rejected promise was made, or the one that was rejected first, if that was made by hand.
+    /// The call site of the promise that was rejected first; nil if an operator made that promise.
     @usableFromInline
     final var origin: CallSite? { (payloadAddress + 8).load(as: CallSite?.self) }
 
-    /// The words of a payload as they are: to move a settlement from a linked promise to its root.
+    /// Copies the words of a payload: to move an outcome from a linked promise to its root.
     final func movePayload(from other: PromiseCore) {
         payloadAddress.copyMemory(from: other.payloadAddress, byteCount: 24)
     }
 
-    /// Where the promise was made, if that was by hand.
+    /// Where the promise was made, if it is externally settled.
     @usableFromInline
     var creationSite: CallSite? { nil }
 
-    /// Ends the work that would settle this promise, which has no source. On its loop's thread; any thread for a promise
-    /// made by hand. False if that cannot be done, or somebody was faster; if true, the right to settle is the caller's.
+    /// Ends the work that would settle this promise, which has no source. Called on its loop's thread; for an
+    /// externally settled promise, on any thread.
+    /// - Returns: true if the work has ended; then the caller has the right to settle. False if the work cannot be
+    ///   ended, or another thread has settled the promise.
     func cancelProducer() -> Bool { false }
 
-    /// Whether what settles this promise, which has no source, waits for handlers that run further down this thread's stack;
-    /// see `isHeldUp`.
+    /// Whether the producer of this promise, which has no source, waits for handlers that run further down this
+    /// thread's stack; see `isHeldUp`.
     func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool { false }
 
-    /// What becomes of a producer that is to stop; with the source that it was waiting for, if that is to be told next.
+    /// The result of stopping a producer, with the source that it was waiting for, if that is to be cancelled next.
     enum Stopping {
         /// It cannot be stopped.
         case refused
-        /// It has ended, without settling anything.
+        /// It has ended, without settling its promise.
         case stopped(PromiseCore?)
-        /// It is told of the cancellation like of any rejection, by a job, and settles then.
+        /// A job runs it with the cancellation as its source's rejection, and it settles then.
         case willEnd(PromiseCore?)
 
         var source: PromiseCore? {
@@ -214,15 +217,16 @@ class PromiseCore: Job, @unchecked Sendable {
         }
     }
 
-    /// `cancelProducer` for a promise made by hand that may wait for something, on any thread; see `Stopping`.
+    /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
     func cancelExternally(with error: (any Error)?) -> Stopping { cancelProducer() ? .stopped(nil) : .refused }
 
-    /// `cancelExternally` has stopped it, and it has settled.
+    /// Called after `cancelExternally` has stopped the producer and the promise has settled.
     func didCancel() {}
 
     // MARK: Running
 
-    /// Whether a drop only destroys the payload, which another core may do in its place. If not, `code` needs this very core.
+    /// Whether a drop only destroys the payload, which another core may do in its place. If false, `code` needs this
+    /// very core.
     var dropsOnlyPayload: Bool { true }
 
     /// The node as a job: its source has settled.
@@ -233,7 +237,7 @@ class PromiseCore: Job, @unchecked Sendable {
         }
         let word = upstream.load(ordering: .relaxed)
         if word & Upstream.hasNoOutcome == 0 { return isAdopting ? completeAdoption() : code(self, .run) }
-        // Cancelled after it was queued; or nobody will ever settle the source.
+        // Cancelled after it was queued; or the source will never settle.
         if word & Upstream.mark == Upstream.abandoned {
             dropOperation()
             abandon()
@@ -244,21 +248,21 @@ class PromiseCore: Job, @unchecked Sendable {
     override var isReportedUndelivered: Bool { !role.contains(.onlyWatching) }
     override var isCountedAsWaiting: Bool { countsAsWaiting }
 
-    /// It is pending, and is not one of those that stay so forever. Under a lock that its end would need, since it may be
-    /// about to end: so it is not retained.
+    /// Whether it is pending, and not pending forever. Called under a lock that its deinit would need, since it may be
+    /// about to be released: so it is not retained.
     override var isStillWaiting: Bool {
         isPendingAtRoot && unmanagedRoot.toOpaque() != Unmanaged.passUnretained(PromiseCore.never).toOpaque()
     }
 
-    /// Whether it is pending, for who does not own it; see `isStillWaiting`.
+    /// Whether it is pending, for callers that do not own it; see `isStillWaiting`.
     final var isPendingAtRoot: Bool {
         let root = unmanagedRoot
         let kind = root._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
-        // A link: made since.
+        // A link that was made since.
         return kind == State.pending || kind == State.link
     }
 
-    // Asked only while handlers are measured.
+    // Called only while handlers are measured.
     override var kind: HandlerKind { .promiseHandler }
     override var startedAt: CallSite? {
         record?.step.flatMap { $0.origin.isKnown ? $0.origin : nil }
@@ -275,8 +279,8 @@ class PromiseCore: Job, @unchecked Sendable {
         if let loop { Self.handlerIsGone(fromLoopAt: loop) }
     }
 
-    /// Hands the operation, and what its closure has captured, to the loop's thread to release, if this is another one and
-    /// that one goes on after the loop. Those who wait for this core's result are told here, at once.
+    /// Hands the operation, with its closure's captures, to the loop's thread, which releases it, if that is another
+    /// thread and continues after the loop. The waiters of this core are notified here, at once.
     private func leaveOperation(toThreadOf loop: UnsafeMutableRawPointer) {
         // The loop object is there: it outlives every handler that waits on it.
         let eventLoop = Unmanaged<EventLoop>.fromOpaque(loop)
@@ -284,7 +288,7 @@ class PromiseCore: Job, @unchecked Sendable {
         let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
         let mark = word & Upstream.mark
         guard mark != Upstream.taken && mark != Upstream.adopted else { return }
-        // It stands in no list, waits for nothing, and drops its operation when it goes.
+        // It is in no list, waits for no source, and drops its operation in its deinit.
         let carrier = PromiseCore(state: State.pending, loop: nil, code: code)
         carrier.movePayload(from: self)
         if mark != Upstream.waiting { Self.release(upstream: word) }
@@ -301,13 +305,13 @@ class PromiseCore: Job, @unchecked Sendable {
         }
     }
 
-    /// One more reference, for whoever consumes one.
+    /// Adds a reference, which a callee consumes.
     @usableFromInline @inline(__always)
     final func retain() { _ = Unmanaged.passUnretained(self).retain() }
 
     deinit {
         let isAnnotated = annotations.load(ordering: .relaxed) != 0
-        // A plain value leaves nothing to do; not even a call.
+        // A plain value leaves nothing to do, not even a call.
         let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isTrivial)
         if seen == State.fulfilled | State.isTrivial && !isAnnotated { return }
         if isAnnotated { endAnnotated() } else { end() }

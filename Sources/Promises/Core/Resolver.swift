@@ -1,10 +1,11 @@
 import Synchronization
 
-/// What settles a promise that was made by hand. The first settlement counts; later ones are ignored.
+/// Settles a promise: fulfills it with a value, or rejects it with an error. The first settlement counts; later ones
+/// are ignored.
 ///
-/// Any thread may settle, if the value is `Sendable`. Copies share one right. When the last of them is gone and
-/// nothing was settled, the promise is *abandoned*: that is logged with the line that made it, and it is rejected with
-/// `PromiseError.abandoned`, so that nobody waits for ever.
+/// Any thread may settle, if the value is `Sendable`. Copies share one right. When the last copy is released and none
+/// has settled the promise, the promise is *abandoned*: it is logged with the line that made it, and it is rejected
+/// with `PromiseError.abandoned`, so that its waiters do not wait forever.
 public struct Resolver<T> {
     @usableFromInline let token: ResolverToken
 
@@ -21,9 +22,9 @@ public struct Resolver<T> {
     /// Settles with an error.
     public func reject(_ error: any Error) { token.reject(error) }
 
-    /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for it: the
-    /// moment to stop the work that would have settled it. At most once, as a job of this thread's loop, like a
-    /// handler of the promise; otherwise it is released when the promise settles.
+    /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for
+    /// it: the moment to stop the work that would have settled it. `body` runs at most once, as a job of this thread's
+    /// loop, like a handler of the promise; otherwise it is released when the promise settles.
     ///
     /// ```swift
     /// Promise<Answer> { resolver in
@@ -32,26 +33,27 @@ public struct Resolver<T> {
     /// }
     /// ```
     ///
-    /// `body` is held by the promise: if it holds what holds the resolver, as a query holds its callback, then nobody
-    /// notices when all others have let go of it.
+    /// The promise retains `body`. If `body` retains the resolver, even indirectly (as a query retains its callback),
+    /// the promise can never be detected as abandoned.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it where the loop is")
     public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body)) }
 
-    /// Settles with a result, of whatever error type.
+    /// Settles with a result, of any error type.
     ///
-    /// The forms of `resolve` are there to be handed to callbacks of the usual shapes: `Promise { fetch($0.resolve) }`.
+    /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise { fetch($0.resolve) }`.
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
         case .success(let value): fulfill(value)
         case .failure(let error):
-            // Converting an `E` to `any Error` makes a box for it. Where `E` is `any Error`, that box would contain the box that
-            // there is, one level deeper with each relay: casting the error, and releasing it, would take as long as it has relays.
+            // Converting an `E` to `any Error` makes a box for it. Where `E` is `any Error`, that box would contain the
+            // existing box, one level deeper with each relay: casting the error, and releasing it, would take time in
+            // proportion to the relays.
             if case .failure(let error)? = result as? Result<T, any Error> { reject(error) } else { reject(error) }
         }
     }
 
-    /// For callbacks of the form `(value?, error?)`: the error wins; neither is
+    /// For callbacks of the form `(value?, error?)`. An error takes precedence. If both are nil, rejects with
     /// `PromiseError.invalidCallingConvention`.
     @inlinable
     public func resolve(_ value: T?, _ error: (any Error)?) {
@@ -64,21 +66,21 @@ public struct Resolver<T> {
         }
     }
 
-    /// For callbacks of the form `(value, error?)`: the error wins. A value that may itself be nil is one: a
-    /// `Resolver<Int?>` that is given `(nil, nil)` by an `(Int?, error?)` fulfills with nil.
+    /// For callbacks of the form `(value, error?)`. An error takes precedence. An optional value may be nil: a
+    /// `Resolver<Int?>` that receives `(nil, nil)` from an `(Int?, error?)` fulfills with nil.
     @inlinable
     public func resolve(_ value: T, _ error: (any Error)?) {
         if let error { reject(error) } else { fulfill(value) }
     }
 
-    // Where both orders fit, because the value is an error itself, the first is meant.
+    // Where both orders fit, because the value is itself an error, the first one applies.
 
-    /// For callbacks of the form `(error?, value?)`: as in the other order.
+    /// For callbacks of the form `(error?, value?)`; see the form with the other order.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T?) { resolve(value, error) }
 
-    /// For callbacks of the form `(error?, value)`: as in the other order.
+    /// For callbacks of the form `(error?, value)`; see the form with the other order.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T) { resolve(value, error) }
@@ -100,10 +102,10 @@ extension Resolver where T == Void {
     public func resolve() { fulfill(()) }
 }
 
-// As for Promise: what crosses threads through it are values of T.
+// As for Promise: only values of T cross threads through it.
 extension Resolver: Sendable where T: Sendable {}
 
-/// Shared by the copies of a resolver; its end is theirs.
+/// Shared by the copies of a resolver; its deinit is the end of the last one.
 @usableFromInline
 final class ResolverToken: Sendable {
     @usableFromInline let core: PromiseCore
@@ -115,7 +117,7 @@ final class ResolverToken: Sendable {
     }
 
     deinit {
-        // Mostly it has settled; finding that out retains nothing.
+        // Usually it has settled; checking that retains nothing.
         guard Unmanaged.passUnretained(core)._withUnsafeGuaranteedRef({ $0.claim() }) else { return }
         Reports.abandoned(core.provenance(origin: core.creationSite))
         let error = PromiseError.ofNobody

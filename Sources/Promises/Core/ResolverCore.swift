@@ -1,11 +1,12 @@
 import Reactor
 import Synchronization
 
-/// A promise that was made by hand, and knows where. Any thread may ask it at any time.
+/// An externally settled promise, with its call site. Any thread may read that at any time.
 @usableFromInline
 final class ResolverCore: PromiseCore, @unchecked Sendable {
     private let place: CallSite
-    /// It was cancelled, and not only rejected with an error that says so. Before it settles, of who has claimed it.
+    /// Set if the promise was cancelled, as opposed to rejected with a cancellation error. Before the promise settles,
+    /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) final var isCancelled = false
 
     override func cancelProducer() -> Bool {
@@ -33,7 +34,7 @@ struct OnCancel: Operation {
     typealias Input = Never
     typealias Output = Void
     let body: () -> Void
-    // It is not counted among the handlers that wait, which keep the loop object for who settles the promise.
+    // It is not counted among the waiting handlers, which keep the loop object alive for the settling thread.
     private let loop = EventLoop.ofCurrentThread
 
     init(_ body: @escaping () -> Void) { self.body = body }

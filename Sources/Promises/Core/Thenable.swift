@@ -1,33 +1,33 @@
-/// Whatever settles once: `Promise`, `Guarantee`, and types of your own, which get the whole vocabulary by writing
+/// Anything that settles once: `Promise`, `Guarantee`, and types of your own, which get all operators by implementing
 /// `pipe` and `result`.
 public protocol Thenable<T> {
     /// The type of the value.
     associatedtype T
 
-    /// Calls `handler` exactly once, inline at settlement, or at once if that has been; see `Promise.pipe`.
+    /// Calls `handler` exactly once: inline at settlement, or at once if this has settled already; see `Promise.pipe`.
     func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void)
 
     /// The outcome, or `nil` while pending.
     var result: Result<T, any Error>? { get }
 
-    /// A promise that settles likewise. Has a default made of `pipe`.
+    /// A promise with the same outcome. The default implementation uses `pipe`.
     func asPromise() -> Promise<T>
 }
 
-/// A thenable that may be rejected, and so has `catch` and its kin.
+/// A thenable that may be rejected, and therefore has `catch` and the other operators on errors.
 public protocol Catchable<T>: Thenable {}
 
 extension Thenable {
-    /// Made of `pipe`.
+    /// The default implementation, by `pipe`.
     public func asPromise() -> Promise<T> {
         let (promise, resolver) = Promise<T>.pending()
-        // Values of T cross no thread that the thenable itself does not make them cross.
+        // Values of T cross threads only where the thenable itself makes them do so.
         nonisolated(unsafe) let unsafeResolver = resolver
         pipe { unsafeResolver.resolve($0) }
         return promise
     }
 
-    /// The value, or `nil` while pending or if rejected. (A value that is itself `nil` shows as `.some(nil)`.)
+    /// The value, or `nil` while pending or if rejected. (A value that is itself `nil` is returned as `.some(nil)`.)
     @inlinable
     public var settledValue: T? {
         guard case .success(let value) = result else { return nil }
