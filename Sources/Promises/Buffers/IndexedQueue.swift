@@ -1,0 +1,34 @@
+/// A queue whose elements keep the number that they got when they came.
+struct IndexedQueue<Element> {
+    private var elements: ContiguousArray<Element?> = []
+    private var head = 0
+    /// The number of the first element, and the one that the next to come will get.
+    private(set) var start = 0
+    var end: Int { start + elements.count - head }
+
+    var isEmpty: Bool { head == elements.count }
+    var numbers: Range<Int> { start..<end }
+
+    subscript(number: Int) -> Element {
+        get { elements[head + number - start]! }
+        _modify { yield &elements[head + number - start]! }
+    }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    /// There must be one.
+    mutating func removeFirst() -> Element {
+        let first = elements[head]!
+        elements[head] = nil
+        head += 1
+        start += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: true)
+            head = 0
+        } else if head >= 64, head * 2 > elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return first
+    }
+}
