@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Reactor
 
-// Connections that no address leads to.
+// Connections that are made of descriptors, and give them away.
 
 extension Connection {
     /// Two connections that are each other's peers, both on this thread's loop: a socketpair(2).
@@ -54,6 +54,51 @@ extension Connection {
         let peer = traits.contains(.tcp) ? Socket(fd, kernel).peerAddress : nil
         self.init(fd, traits, peer: peer, on: loop)
     }
+
+    /// Gives the descriptor away: it is the caller's from now on, open and non-blocking, and this connection is closed. To hand
+    /// it to another thread, whose `init(adopting:)` makes a connection of it there, or to another process.
+    ///
+    /// ```swift
+    /// let descriptor = try connection.detach()
+    /// if !worker.submit({ serve(try! Connection(adopting: descriptor)) }) { Glibc.close(descriptor) }
+    /// ```
+    ///
+    /// Nothing may be under way, since it could not be handed on: a peer that has sent something waits in the kernel, but what was
+    /// read and nobody has been given would be lost.
+    /// - Throws: `SystemError` of `fcntl`, and the connection is as it was: `EBUSY` if a read waits, or writes, or bytes that
+    ///   were read beyond a frame; `EBADF` if it is closed. The error of the connection if it has failed.
+    public func detach() throws(SystemError) -> CInt {
+        if let failure, lifecycle.isOpen { throw failure }
+        guard lifecycle.isOpen else {
+            throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
+        }
+        if !reader.isFree || writer.isQueued || hasInput {
+            let reason = writer.isQueued ? "a write waits" : hasInput ? "bytes wait to be read" : "a read waits"
+            throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
+        }
+        // As in `release`, but for the closing. Whose number it is now nobody knows here, so it is never touched again.
+        _ = lifecycle.release()
+        interest = []
+        cold?.idleTimer?.cancel()
+        loop.forget(fd)
+        return fd
+    }
+
+    // MARK: Kinds of descriptors
+
+    /// What kind of descriptor it is, for life.
+    struct Traits: OptionSet {
+        let rawValue: UInt8
+
+        static var tcp: Traits { Traits(rawValue: 1) }
+        /// It takes recv(2), send(2) and shutdown(2), and not read(2) and write(2) only.
+        static var socket: Traits { Traits(rawValue: 2) }
+        static var reads: Traits { Traits(rawValue: 4) }
+        static var writes: Traits { Traits(rawValue: 8) }
+    }
+
+    var readCall: SystemCall { traits.contains(.socket) ? .receive : .read }
+    var writeCall: SystemCall { traits.contains(.socket) ? .send : .write }
 
     private static func traits(of fd: CInt, _ loop: EventLoop) throws(SystemError) -> Traits {
         func refuse(_ reason: String) -> SystemError {

@@ -1,18 +1,6 @@
-import Glibc
 import Reactor
 
 extension Connection {
-    /// What kind of descriptor it is, for life.
-    struct Traits: OptionSet {
-        let rawValue: UInt8
-
-        static var tcp: Traits { Traits(rawValue: 1) }
-        /// It takes recv(2), send(2) and shutdown(2), and not read(2) and write(2) only.
-        static var socket: Traits { Traits(rawValue: 2) }
-        static var reads: Traits { Traits(rawValue: 4) }
-        static var writes: Traits { Traits(rawValue: 8) }
-    }
-
     /// The fields that few connections need: made with the first of them, so that the others cost a pointer.
     final class ColdState {
         var failure: SystemError?
@@ -45,7 +33,4 @@ extension Connection {
         /// What a read waits for while the reader's demand is a frame.
         var decoder: FrameDecoder?
     }
-
-    var readCall: SystemCall { traits.contains(.socket) ? .receive : .read }
-    var writeCall: SystemCall { traits.contains(.socket) ? .send : .write }
 }
