@@ -1,0 +1,157 @@
+import Glibc
+import Reactor
+import Synchronization
+
+/// What a listener serves on a group of loops. Held by the listener, and by each connection there.
+// @unchecked: `listener` and the watches are touched on the listener's own thread only, and there is no other reference to the
+// service when it goes with them, since `listener` refers back to it. The rest is constant, atomic, or a branch's own.
+final class GroupServer: @unchecked Sendable {
+    typealias Start = @Sendable (ConnectionTracker, Connection, _ keeper: ConnectionTransfer) -> Void
+
+    private let group: LoopGroup
+    private let balancing: LoopGroup.Balancing
+    private let limit: Int
+    private let lingeringLimitOfLoop: Int
+    let account: DrainCounters
+    private let home: EventLoop.Remote
+    private let start: Start
+    private let branches: [TrackerBox]
+    /// How many connections there are, and whether the listener is closed. One word, so that either the connection that ends or
+    /// the listener that is closed at the same time observes the other, and so that each change of the number of active
+    /// connections is observed once.
+    private let word = Atomic(0)
+    // A circle until all is over: nobody else need hold a listener that is serving.
+    private var listener: Listener?
+    private var endWatch = 0
+    private var endWatchesOfMembers: [Int] = []
+    /// Loops of the group that have not ended.
+    private let living: Atomic<Int>
+
+    /// On the thread of a member: what is served there, as long as anything is.
+    // @unchecked: touched on the thread of the member's loop only.
+    private final class TrackerBox: @unchecked Sendable {
+        weak var branch: ConnectionTracker?
+    }
+
+    init(
+        _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ lingeringLimit: Int,
+        _ account: DrainCounters, _ home: EventLoop.Remote, _ start: @escaping Start
+    ) {
+        self.group = group
+        self.balancing = balancing
+        self.limit = limit
+        let loops = group.count
+        // Rounded up, without a sum that could overflow.
+        lingeringLimitOfLoop = lingeringLimit / loops + (lingeringLimit % loops == 0 ? 0 : 1)
+        self.account = account
+        self.home = home
+        self.start = start
+        branches = group.map { _ in TrackerBox() }
+        living = Atomic(branches.count)
+    }
+
+    /// The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer of either
+    /// than there are descriptor numbers, so no field overflows.
+    private enum Counts {
+        static let closed = 1
+        static let oneActive = 2
+        static let oneLingering = 1 << 32
+
+        static func active(_ word: Int) -> Int { word % oneLingering / oneActive }
+        static func lingering(_ word: Int) -> Int { word / oneLingering }
+    }
+
+    var activeCount: Int { Counts.active(word.load(ordering: .acquiring)) }
+    var lingeringCount: Int { Counts.lingering(word.load(ordering: .acquiring)) }
+    var openCount: Int {
+        let word = word.load(ordering: .acquiring)
+        return Counts.active(word) + Counts.lingering(word)
+    }
+
+    // MARK: On the listener's thread
+
+    func begin(_ listener: Listener) {
+        self.listener = listener
+        home.beginExternalWork()
+        // At its limit the listener waits for nothing that would tell it of the loop's end.
+        endWatch = home.whenEnded { self.listenerLoopDidEnd() }
+        // Weak: a group that somebody still serves on would never be let go, and so never end.
+        endWatchesOfMembers = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
+    }
+
+    /// On the thread of a loop of the group, or this one.
+    private func memberDidEnd() {
+        guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+        home.submit {
+            if let listener = self.listener, !listener.isClosed { listener.end(Self.errorOfNoLoop) }
+        }
+    }
+
+    static var errorOfNoLoop: SystemError {
+        SystemError(.accept, ECANCELED, detail: "all loops of the group have ended")
+    }
+
+    /// False if there is no loop any more; then the connection is closed.
+    func handOver(_ accepted: Accepted) -> Bool {
+        word.add(Counts.oneActive, ordering: .relaxed)
+        let handOff = ConnectionTransfer(accepted, self)
+        while let member = group.pick(balancing) {
+            handOff.destination = member
+            if member.remote.submit({ handOff.arrive() }) { return true }
+            member.noteEnd()
+        }
+        return false
+    }
+
+    /// The listener accepts no more.
+    func close() { word.bitwiseOr(Counts.closed, ordering: .acquiringAndReleasing) }
+
+    /// Closed, and without connections.
+    func end() {
+        guard listener.take() != nil else { return }
+        home.forgetWhenEnded(endWatch)
+        for (remote, watch) in zip(group, endWatchesOfMembers) { remote.forgetWhenEnded(watch) }
+        home.endExternalWork()
+    }
+
+    private func listenerLoopDidEnd() {
+        let listener = listener.take()
+        listener?.listenerLoopDidEnd()
+    }
+
+    func drain() { tellBranches { $0.drain() } }
+
+    func abortAll() { tellBranches { $0.abortAll() } }
+
+    private func tellBranches(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
+        for member in group.members {
+            let box = branches[member.index]
+            member.remote.submit { if let branch = box.branch { body(branch) } }
+        }
+    }
+
+    // MARK: On other threads
+
+    func arrived(_ handOff: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
+        let loop = EventLoop.ofCurrentThread
+        let box = branches[member.index]
+        let branch = box.branch ?? ConnectionTracker(on: loop, account)
+        branch.lingeringLimit = lingeringLimitOfLoop
+        box.branch = branch
+        start(branch, accepted.connection(on: loop), handOff)
+    }
+
+    /// The listener gets a message only where a change makes a difference to it: there was no room, or this was the last
+    /// connection. A message for each would cost more than the rest.
+    func connectionDidEnd(wasLingering: Bool) {
+        let change = wasLingering ? Counts.oneLingering : Counts.oneActive
+        let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
+        guard !wasLingering && Counts.active(left) == limit - 1 || left == Counts.closed else { return }
+        home.submit { self.listener?.connectionDidEnd() }
+    }
+
+    func connectionDidBeginLingering() {
+        let left = word.add(Counts.oneLingering - Counts.oneActive, ordering: .acquiringAndReleasing).newValue
+        if Counts.active(left) == limit - 1 { home.submit { self.listener?.connectionDidBeginLingering() } }
+    }
+}
