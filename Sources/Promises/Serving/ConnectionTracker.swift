@@ -1,5 +1,14 @@
 import Reactor
 
+/// What a served connection retains until its descriptor is closed, and tells how far it is: the listener, if the listener's
+/// own loop serves the connection; otherwise the connection's transfer. Called on the loop's thread.
+protocol ConnectionKeeper: AnyObject {
+    /// The handler is done, and the close is not: the connection has given up its place.
+    func connectionDidBeginLingering()
+    /// The descriptor is closed.
+    func connectionDidEnd()
+}
+
 /// What a listener serves on one loop: on its own, or on one of a group.
 ///
 /// Of the loop's thread, and held by the connections that it serves; by the listener too, if the loop is its own.
@@ -15,8 +24,6 @@ final class ConnectionTracker {
     /// The connections that draining has ended. By identity: `running` holds them while they are asked for.
     private var ended: Set<ObjectIdentifier> = []
     private var sweeping: EventLoop.Timer?
-    /// Whom to tell of each that is done, on this thread: the listener, if the loop is its own.
-    weak var listener: Listener?
 
     /// How often it is looked whether a busy connection has become idle.
     private static var interval: Duration { .milliseconds(20) }
@@ -31,8 +38,10 @@ final class ConnectionTracker {
 
     /// Serves `connection`, and closes it when the handler's promise has settled. `keeper` is held until its descriptor is
     /// closed.
-    func serve<Done: Thenable>(
-        _ connection: Connection, _ keeper: AnyObject, _ onError: ((any Error, Connection) -> Void)?,
+    // Inlined, so that the operations are specialised for the keeper where `Done` is not known.
+    @inline(__always)
+    func serve<Done: Thenable, Keeper: ConnectionKeeper>(
+        _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
         _ handler: (Connection) throws -> Done
     ) {
         let place = running.insert(connection)
@@ -45,23 +54,19 @@ final class ConnectionTracker {
         running[place]?.waiter = waiter
     }
 
-    fileprivate func connectionDidClose(_ place: Int, _ keeper: AnyObject) {
+    fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
         let entry = running.remove(place)
         lingering.remove(place)
         if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { account.countLeft() }
         if running.count == 0 { sweeping.take()?.cancel() }
-        if let listener { listener.connectionDidEnd() } else { (keeper as? ConnectionTransfer)?.isDone = true }
+        keeper.connectionDidEnd()
     }
 
     /// The handler of a connection is done, and its close is not. It gives up its place: a peer that takes its time would
     /// otherwise keep others from being served.
-    fileprivate func didBeginLingering(_ place: Int, _ keeper: AnyObject) {
+    fileprivate func didBeginLingering(_ place: Int, _ keeper: some ConnectionKeeper) {
         lingering.insert(place)
-        if let listener {
-            listener.connectionDidBeginLingering()
-        } else {
-            (keeper as? ConnectionTransfer)?.didBeginLingering()
-        }
+        keeper.connectionDidBeginLingering()
         // A listener that is drained takes nobody who would need the descriptors, and has a deadline.
         while sweeping == nil, lingering.unevictedCount > lingeringLimit, let oldest = lingering.evictOldest() {
             running[oldest]?.connection.close(linger: .zero)
@@ -139,12 +144,12 @@ struct RunningConnections {
 
 /// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done
 /// its place is free. Fits into the core that waits for it.
-private struct Served: Operation {
+private struct Served<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void
     let branch: ConnectionTracker
     let place: Int
-    let keeper: AnyObject
+    let keeper: Keeper
 
     func run(_ source: AnySource, _ core: PromiseCore) {
         if let connection = branch.running[place]?.connection {
@@ -156,10 +161,10 @@ private struct Served: Operation {
 }
 
 /// The same with somebody to tell of an error, in a block of its own.
-private struct ServedAndReported: Operation {
+private struct ServedAndReported<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void
-    let served: Served
+    let served: Served<Keeper>
     let onError: (any Error, Connection) -> Void
 
     func run(_ source: AnySource, _ core: PromiseCore) {
@@ -175,12 +180,12 @@ private struct ServedAndReported: Operation {
 }
 
 /// The descriptor of a connection that was served is closed.
-private struct ReleaseSlot: Operation {
+private struct ReleaseSlot<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void
     let branch: ConnectionTracker
     let place: Int
-    let keeper: AnyObject
+    let keeper: Keeper
 
     func run(_ source: AnySource, _ core: PromiseCore) {
         branch.connectionDidClose(place, keeper)

@@ -5,11 +5,11 @@ import Reactor
 /// whatever has become of the loop.
 // @unchecked: `accepted` is touched by the job that takes it, on the loop's thread, or at the end of this object; `isDone` and
 // `isLingering` on that thread, and then; `destination` before the job is on its way, and afterwards only read.
-final class ConnectionTransfer: @unchecked Sendable {
+final class ConnectionTransfer: ConnectionKeeper, @unchecked Sendable {
     private let service: GroupServer
     private var accepted: Accepted?
     /// Whether its handler has come to an end, and its descriptor is closed.
-    var isDone = false
+    private var isDone = false
     /// Whether its handler has come to an end, and its descriptor is not closed yet.
     private var isLingering = false
     var destination: LoopGroup.Member? {
@@ -32,10 +32,12 @@ final class ConnectionTransfer: @unchecked Sendable {
         service.connectionDidEnd(wasLingering: isLingering)
     }
 
-    func didBeginLingering() {
+    func connectionDidBeginLingering() {
         isLingering = true
         service.connectionDidBeginLingering()
     }
+
+    func connectionDidEnd() { isDone = true }
 
     func arrive() {
         guard let accepted = accepted.take(), let destination else { return }

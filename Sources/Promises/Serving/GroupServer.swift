@@ -1,6 +1,13 @@
-import Glibc
 import Reactor
 import Synchronization
+
+/// A listener that serves on a group of loops. Called on the listener's thread.
+protocol GroupListener: ConnectionKeeper {
+    /// All loops of the group have ended.
+    func groupDidEnd()
+    /// The listener's own loop has ended, and connections on other loops go on.
+    func listenerLoopDidEnd()
+}
 
 /// What a listener serves on a group of loops. Held by the listener, and by each connection there.
 // @unchecked: `listener` and the watches are touched on the listener's own thread only, and there is no other reference to the
@@ -21,7 +28,7 @@ final class GroupServer: @unchecked Sendable {
     /// connections is observed once.
     private let word = Atomic(0)
     // A circle until all is over: nobody else need hold a listener that is serving.
-    private var listener: Listener?
+    private var listener: (any GroupListener)?
     private var endWatch = 0
     private var endWatchesOfMembers: [Int] = []
     /// Loops of the group that have not ended.
@@ -70,7 +77,7 @@ final class GroupServer: @unchecked Sendable {
 
     // MARK: On the listener's thread
 
-    func begin(_ listener: Listener) {
+    func begin(_ listener: any GroupListener) {
         self.listener = listener
         home.beginExternalWork()
         // At its limit the listener waits for nothing that would tell it of the loop's end.
@@ -82,13 +89,7 @@ final class GroupServer: @unchecked Sendable {
     /// On the thread of a loop of the group, or this one.
     private func memberDidEnd() {
         guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
-        home.submit {
-            if let listener = self.listener, !listener.isClosed { listener.end(Self.errorOfNoLoop) }
-        }
-    }
-
-    static var errorOfNoLoop: SystemError {
-        SystemError(.accept, ECANCELED, detail: "all loops of the group have ended")
+        home.submit { self.listener?.groupDidEnd() }
     }
 
     /// False if there is no loop any more; then the connection is closed.

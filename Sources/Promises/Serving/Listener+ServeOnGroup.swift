@@ -1,3 +1,4 @@
+import Glibc
 import Reactor
 
 // Serving on the loops of a group: this loop accepts, and hands each connection to one of them.
@@ -36,14 +37,29 @@ extension Listener {
         }
         // It is asked by the listener only.
         let promise = startService(maxConnections, maxLingering) { [unowned self] accepted in
-            if !service.handOver(accepted) {
-                end(GroupServer.errorOfNoLoop)
-            }
+            if !service.handOver(accepted) { endWithoutLoops() }
         }
         if promise.isPending {
             self.group = service
             service.begin(self)
         }
         return Promise(promise.core.traced(root: "serve", Promise<Void>.self, file, line))
+    }
+}
+
+extension Listener: GroupListener {
+    func groupDidEnd() {
+        if !isClosed { endWithoutLoops() }
+    }
+
+    /// With connections on other loops, of which it will not hear any more.
+    func listenerLoopDidEnd() {
+        loopWillEnd()
+        drain?.finish(active: openConnections)
+        claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+    }
+
+    private func endWithoutLoops() {
+        end(SystemError(.accept, ECANCELED, detail: "all loops of the group have ended"))
     }
 }

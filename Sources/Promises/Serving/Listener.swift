@@ -75,7 +75,6 @@ public final class Listener {
         doors = sockets.map(AcceptSocket.init)
         branch = ConnectionTracker(on: loop, account)
         claims.listener = self
-        branch.listener = self
         // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
         for door in doors { loop.forget(door.socket.fd) }
     }
@@ -169,16 +168,6 @@ public final class Listener {
         claims.waiting.removeFirst().fulfill(accepted.connection(on: loop))
     }
 
-    /// A connection of `serve` is no more.
-    func connectionDidEnd() {
-        if let drain, openConnections == 0 { drain.finish(active: 0) }
-        updateInterest()
-        finishIfDone()
-    }
-
-    /// A connection of `serve` has given up its place.
-    func connectionDidBeginLingering() { updateInterest() }
-
     private func backOff(_ error: SystemError, isNew: Bool) {
         if isNew { conf.log(.acceptPaused(error)) }
         // Who was told may have closed it.
@@ -211,13 +200,6 @@ public final class Listener {
         if !isClosed { end(SystemError(.accept, ECANCELED, detail: "the loop has ended")) }
     }
 
-    /// With connections on other loops, of which it will not hear any more.
-    func listenerLoopDidEnd() {
-        loopWillEnd()
-        drain?.finish(active: openConnections)
-        claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
-    }
-
     func end(_ error: SystemError?) {
         release()
         if let error { return claims.refuseAll(error) }
@@ -248,5 +230,15 @@ public final class Listener {
         guard isClosed, let service = group, service.openCount == 0 else { return }
         group = nil
         service.end()
+    }
+}
+
+extension Listener: ConnectionKeeper {
+    func connectionDidBeginLingering() { updateInterest() }
+
+    func connectionDidEnd() {
+        if let drain, openConnections == 0 { drain.finish(active: 0) }
+        updateInterest()
+        finishIfDone()
     }
 }
