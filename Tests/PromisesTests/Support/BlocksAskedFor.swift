@@ -17,10 +17,16 @@ struct BlocksAskedFor: ~Copyable {
 
     /// malloc_usable_size(3), which the module Glibc does not have.
     private let room: @convention(c) (UnsafeMutableRawPointer?) -> Int
+    // Called by address: of malloc(3) and free(3) the optimizer knows that nothing reads what is written before a free, and
+    // leaves the pattern out.
+    private let allocate: @convention(c) (Int) -> UnsafeMutableRawPointer?
+    private let deallocate: @convention(c) (UnsafeMutableRawPointer?) -> Void
 
     init() {
-        let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "malloc_usable_size")
-        room = unsafeBitCast(symbol!, to: type(of: room))
+        func symbol(_ name: String) -> UnsafeMutableRawPointer { dlsym(UnsafeMutableRawPointer(bitPattern: 0), name)! }
+        room = unsafeBitCast(symbol("malloc_usable_size"), to: type(of: room))
+        allocate = unsafeBitCast(symbol("malloc"), to: type(of: allocate))
+        deallocate = unsafeBitCast(symbol("free"), to: type(of: deallocate))
         werePassedBy.initialize(repeating: false, count: Self.count)
     }
 
@@ -31,20 +37,20 @@ struct BlocksAskedFor: ~Copyable {
         var index = 0
         while index < Self.count {
             let size = Self.size(index)
-            var block = malloc(size)
+            var block = allocate(size)
             // Those that are a little larger, and so are kept for the next size.
             var larger: UnsafeMutableRawPointer?
             while room(block) != size {
                 block!.storeBytes(of: larger, as: UnsafeMutableRawPointer?.self)
                 larger = block
-                block = malloc(size)
+                block = allocate(size)
             }
             while let one = larger {
                 larger = one.load(as: UnsafeMutableRawPointer?.self)
-                free(one)
+                deallocate(one)
             }
             memset(block!, CInt(Self.pattern), size)
-            free(block)
+            deallocate(block)
             blocks[index] = block
             index += 1
         }
@@ -55,7 +61,7 @@ struct BlocksAskedFor: ~Copyable {
         var index = 0
         while index < Self.count {
             let size = Self.size(index)
-            let block = malloc(size)!
+            let block = allocate(size)!
             var isUntouched = block == blocks[index]
             var offset = 16
             while offset < size {
@@ -63,7 +69,7 @@ struct BlocksAskedFor: ~Copyable {
                 offset += 1
             }
             if isUntouched { werePassedBy[index] = true }
-            free(block)
+            deallocate(block)
             index += 1
         }
     }
