@@ -84,7 +84,7 @@ final class SoakRound {
             "cannot accept connections for now", "cannot watch a descriptor for now: epoll_ctl",
             // Of a write that was under way when the chain that waited for it was cancelled: it then failed, or the
             // connection was aborted, and no handler was left.
-            "unhandled rejection: send", "unhandled rejection: write the connection was aborted",
+            "unhandled rejection: send", "unhandled rejection: write",
         ]
         outcome.complaints += lines.filter { line in !usual.contains { line.hasPrefix($0) } }
         outcome.complaints += ledger.open.map { "descriptor \($0) was left open" } + ledger.strays
