@@ -20,7 +20,7 @@ final class WriteQueue {
 
     /// A write.
     private struct PendingWrite {
-        /// `nil` if it was taken back.
+        /// `nil` if it was taken back, and of bytes that were promised as written before.
         var promise: WritePromise?
         /// How many of its bytes were queued.
         var count: Int
@@ -30,6 +30,8 @@ final class WriteQueue {
         var block: Int
         let blocks: Int
         var offset: Int
+        /// Whether it was taken back.
+        var isVoid: Bool { promise == nil && count == 0 }
     }
 
     private var blocks = IndexedQueue<Block>()
@@ -66,7 +68,7 @@ final class WriteQueue {
     // MARK: Coming
 
     /// Queues `bytes` from `start` on; the promise is settled by whoever takes it out again.
-    func append(_ bytes: [UInt8], from start: Int = 0, _ promise: WritePromise) {
+    func append(_ bytes: [UInt8], from start: Int = 0, _ promise: WritePromise?) {
         let count = bytes.count - start
         if count == 0 { return note(promise, 0, in: 0) }
         if count <= Self.coalesceLimit {
@@ -84,7 +86,7 @@ final class WriteQueue {
     }
 
     /// The same for bytes that are only lent: they are copied.
-    func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: WritePromise) {
+    func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: WritePromise?) {
         if bytes.isEmpty { return note(promise, 0, in: 0) }
         if bytes.count > Self.coalesceLimit {
             appendBlock([UInt8](bytes))
@@ -133,9 +135,9 @@ final class WriteQueue {
     }
 
     private func note(
-        _ promise: WritePromise, _ count: Int, in blocks: Int, at offset: Int = 0, isBegun: Bool = false
+        _ promise: WritePromise?, _ count: Int, in blocks: Int, at offset: Int = 0, isBegun: Bool = false
     ) {
-        promise.number = marks.end
+        promise?.number = marks.end
         let first = self.blocks.end - blocks
         marks.append(
             PendingWrite(promise: promise, count: count, isBegun: isBegun, block: first, blocks: blocks, offset: offset)
@@ -184,7 +186,8 @@ final class WriteQueue {
         while !marks.isEmpty, marks[marks.start].count <= sentOfFirst {
             let mark = marks.removeFirst()
             sentOfFirst -= mark.count
-            if let promise = mark.promise { finished.append(promise) } else { voidMarks -= 1 }
+            if mark.isVoid { voidMarks -= 1 }
+            if let promise = mark.promise { finished.append(promise) }
         }
         return finished
     }
@@ -217,7 +220,7 @@ final class WriteQueue {
             }
         }
         voidMarks += 1
-        while !marks.isEmpty, marks[marks.start].promise == nil {
+        while !marks.isEmpty, marks[marks.start].isVoid {
             _ = marks.removeFirst()
             voidMarks -= 1
         }
@@ -242,8 +245,8 @@ final class WriteQueue {
         for number in marks.numbers {
             markNumbers.append(newMarks.end)
             var mark = marks[number]
-            guard let promise = mark.promise else { continue }
-            promise.number = newMarks.end
+            if mark.isVoid { continue }
+            mark.promise?.number = newMarks.end
             // A write that is partly sent may have lost its first blocks. It is not taken back, and they are not asked for.
             mark.block = mark.block < blocks.start ? -1 : blockNumbers[mark.block - blocks.start]
             newMarks.append(mark)

@@ -87,6 +87,7 @@ extension Connection {
         core.store(step)
         core.upstream.store(0, ordering: .relaxed)
         reader.wait(core, for: .chunk)
+        sendGathered()
         updateInterest()
     }
 }

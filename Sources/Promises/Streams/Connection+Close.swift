@@ -29,6 +29,7 @@ extension Connection {
         if !traits.contains(.socket) && traits.contains(.reads) {
             return refuseShutdown(ENOTSOCK, "one side alone can only be ended at a socket")
         }
+        sendGathered()
         if let failure { return Promise(error: failure) }
         if let ending = cold?.ending { return Promise(ending) }
         switch writer.end() {
@@ -104,6 +105,7 @@ extension Connection {
             abort()
             return .value
         }
+        sendGathered()
         let action = lifecycle.close()
         if action == .nothing { return .value }
         let cold = makeColdState

@@ -68,6 +68,7 @@ extension Connection {
     /// - Throws: `SystemError` of `fcntl`, and the connection is as it was: `EBUSY` if a read waits, or writes, or bytes that
     ///   were read beyond a frame; `EBADF` if it is closed. The error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {
+        sendGathered()
         if let failure, lifecycle.isOpen { throw failure }
         guard lifecycle.isOpen else {
             throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")

@@ -21,8 +21,8 @@ extension Connection {
         }
     }
 
-    /// A small write that follows one of the same turn waits for the jobs that are ready, and leaves with those that
-    /// come meanwhile: a thousand in one handler are two calls, and so are those of a hundred connections to one.
+    /// A small write that follows one of the same turn waits for the end of the turn, and leaves with those that come
+    /// meanwhile: a thousand in one handler are two calls, and so are those of a hundred connections to one.
     private static var corkedSize: Int { 4096 }
 
     @usableFromInline
@@ -76,6 +76,8 @@ extension Connection {
         }
         loop.assertOwner()
         guard canWrite else { return Promise(error: refusal) }
+        sendGathered()
+        guard canWrite else { return Promise(error: refusal) }
         let isFirst = !writer.isQueued
         if !isFirst && isFull { return refuseAsFull() }
         let core = WritePromise(Void.self, self)
@@ -83,7 +85,7 @@ extension Connection {
         queue.append(buffers, core)
         writer.enqueue(queue)
         if isFirst {
-            writer.turnOfLastSend = loop.turnNumber
+            writer.turnOfLastSend = UInt32(truncatingIfNeeded: loop.turnNumber)
             flush()
             if !writer.isQueued { return Promise(core) }
         }
@@ -93,9 +95,16 @@ extension Connection {
     /// Answers how many bytes the kernel took, none if they had better wait; below zero, the connection has failed.
     @inline(__always)
     private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let turn = loop.turnNumber
+        if hasInput || writer.isGathering { return gatherOrSend(bytes) }
+        return sendOrCork(bytes)
+    }
+
+    @inline(__always)
+    func sendOrCork(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let turn = UInt32(truncatingIfNeeded: loop.turnNumber)
         if turn == writer.turnOfLastSend && bytes.count <= Self.corkedSize {
-            cork()
+            writer.cork()
+            flushAtEndOfTurn()
             return 0
         }
         let result = transmit(bytes.baseAddress!, bytes.count)
@@ -112,7 +121,7 @@ extension Connection {
 
     /// One call, of whichever kind.
     @inline(__always)
-    private func transmit(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+    func transmit(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         if traits.contains(.socket) { return loop.kernel.send(fd, bytes, count) }
         return loop.kernel.write(fd, bytes, count)
     }
@@ -125,7 +134,7 @@ extension Connection {
     }
 
     @inline(__always)
-    private func didSend(_ count: Int) {
+    func didSend(_ count: Int) {
         bytesSent += count
         noteActivity()
     }
@@ -162,13 +171,16 @@ extension Connection {
 
     // MARK: The queue
 
-    private func cork() {
-        if writer.cork() { loop.enqueue(FlushJob(self)) }
+    func flushAtEndOfTurn() {
+        if writer.hasJob { return }
+        writer.hasJob = true
+        loop.enqueueAtEndOfTurn(FlushJob(self))
     }
 
-    fileprivate func uncork() {
-        writer.uncork()
-        flush()
+    fileprivate func turnEnds() {
+        writer.hasJob = false
+        sendGathered()
+        if writer.uncork() { flush() }
         updateInterest()
     }
 
@@ -216,6 +228,7 @@ extension Connection {
 
     func failWrites() {
         guard let failure else { return }
+        cold?.gathered = []
         let promises = (writer.fail()?.promises ?? []) + (cold?.ending.map { [$0] } ?? [])
         cold?.ending = nil
         for promise in promises { promise.reject(failure) }
@@ -223,7 +236,7 @@ extension Connection {
     }
 }
 
-/// Sends what a connection has held back, after the jobs that were ready.
+/// Sends what a connection has held back, at the end of the turn.
 private final class FlushJob: Job {
     private let connection: Connection
 
@@ -232,7 +245,7 @@ private final class FlushJob: Job {
         super.init()
     }
 
-    override func run() { connection.uncork() }
+    override func run() { connection.turnEnds() }
 
     // Its writes have promises, whose handlers are told.
     override var isReportedUndelivered: Bool { false }

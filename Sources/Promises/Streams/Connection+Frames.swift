@@ -117,6 +117,7 @@ extension Connection {
         } else {
             cold.decoder = frame
             reader.wait(core, for: .frame)
+            sendGathered()
             updateInterest()
         }
         return Promise(core)

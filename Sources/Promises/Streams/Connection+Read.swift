@@ -32,6 +32,7 @@ extension Connection {
         if reader.hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
         let core = IOPromise(ReadOutcome.self, self)
         reader.wait(core, for: .bytes(limit: UInt32(min(limit, 65536))))
+        sendGathered()
         updateInterest()
         return Guarantee(core)
     }

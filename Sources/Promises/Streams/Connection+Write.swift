@@ -1,11 +1,18 @@
 import Reactor
 
-// The forms of `write`; what becomes of the bytes is in Sending.swift and WriteQueue.swift.
+// The forms of `write`; what becomes of the bytes is in Connection+Gather.swift, Connection+Flush.swift and WriteQueue.swift.
 
 extension Connection {
     /// Writes all of `bytes`. Fulfilled when the kernel has taken them, which is the backpressure: wait for one write
     /// before the next, and a slow reader slows you down. Writes go out in the order of the calls; an empty one
     /// is fulfilled after those before it. The first of a turn is sent at once, small ones that follow leave together.
+    ///
+    /// **Answers to pipelined requests leave together.** In a handler, while bytes of the next request are here that no read
+    /// has taken yet, a write of at most 16 KiB is gathered and fulfilled at once. What is gathered leaves with one call: with
+    /// the first write that finds no such bytes, when a read has to wait for the peer, when 64 KiB are gathered, or when the
+    /// jobs of this turn are done, whichever comes first. So a fulfilled write may still fail to leave: then the next write
+    /// and the next read are rejected with that error. What the kernel does not take at once stays in the queue, before the
+    /// writes that follow.
     ///
     /// Rejected with a `SystemError`: what the kernel reports, such as `ECONNRESET` or `EPIPE`, the same for every
     /// write that was waiting, and of `recv` where a read met it first; `ENOBUFS` beyond `writeQueueLimit`; `EPIPE`

@@ -98,7 +98,7 @@ public final class Connection: IOProducer {
     }
 
     /// Bytes of writes that the kernel has not taken yet.
-    public var queuedBytes: Int { writer.queue?.count ?? 0 }
+    public var queuedBytes: Int { writer.isGathering ? cold?.gathered.count ?? 0 : writer.queue?.count ?? 0 }
 
     // The first error of the descriptor. The kernel tells it once and then pretends an orderly end.
     var failure: SystemError? { cold?.failure }

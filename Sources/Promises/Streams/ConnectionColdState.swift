@@ -27,6 +27,9 @@ extension Connection {
         /// Who waits for the queue to sink.
         var writable: PromiseCore?
 
+        /// Bytes that were promised as written, and leave with the next answers; see Connection+Gather.swift.
+        var gathered: [UInt8] = []
+
         /// What was read and nobody has been given yet.
         // Unchecked: asked about with every chunk, and never changed while anything is called that could come back.
         @exclusivity(unchecked) var input = InputBuffer()

@@ -1,51 +1,72 @@
 /// The writing side of a connection: whether something waits to be sent, and whether the end comes after it.
 ///
 /// ```
-///            enqueue               end
-///   [open] <----------> [queued] -------> [queued, then the end]
-///     |      drained       |                        |
-///     | end                | fail                   | drained, then the end is sent
-///     | fail               v                        | fail
-///     +---------------> [ended] <-------------------+
+///  [gathering] <--+
+///     |  sent     | gather
+///     v           |
+///   [open] <------+
+///     ^    enqueue               end
+///     +--------------> [queued] -----> [queued, then the end]
+///     |    drained        |                     |
+///     | end               | fail                | drained, then the end is sent
+///     | fail              v                     | fail
+///     +-------------> [ended] <-----------------+
 /// ```
 ///
-/// Beside the state: *corked* is a writer whose queue a job sends, after the jobs that are ready; *congested* is one whose
-/// queue has reached the high watermark, and has not sunk to the low one since.
+/// *Gathering* is a writer whose bytes stand in `Connection.ColdState.gathered`, promised as written, while more requests are
+/// here to be answered. Beside the state: *corked* is a writer whose queue a job sends at the end of the turn; *congested* is
+/// one whose queue has reached the high watermark, and has not sunk to the low one since.
 struct ConnectionWriter {
     enum State {
         /// Nothing waits. A write is sent at once.
         case open
-        /// Writes wait for the kernel, or for the jobs that are ready.
-        case queued(WriteQueue, thenEnd: Bool)
+        /// Written bytes wait for the answers to requests that are here.
+        case gathering
+        /// Writes wait for the kernel, or for the end of the turn.
+        case queued(WriteQueue)
+        case queuedThenEnd(WriteQueue)
         /// The end has been sent, or the connection has failed.
         case ended
     }
 
-    /// The turn of the loop in which bytes were last sent at once.
-    var turnOfLastSend = -1
     private(set) var state = State.open
+    /// The turn of the loop in which bytes were last sent at once, in 32 bits: a number that comes again after four billion
+    /// turns makes one write wait for the end of its turn.
+    var turnOfLastSend = UInt32.max
     private(set) var isCorked = false
+    /// Whether a job for the end of the turn is queued.
+    var hasJob = false
     var isCongested = false
 
     /// What waits.
     @inline(__always)
     var queue: WriteQueue? {
-        if case .queued(let queue, _) = state { queue } else { nil }
+        switch state {
+        case .queued(let queue), .queuedThenEnd(let queue): queue
+        case .open, .gathering, .ended: nil
+        }
     }
 
     @inline(__always)
     var isQueued: Bool {
-        if case .queued = state { true } else { false }
+        switch state {
+        case .queued, .queuedThenEnd: true
+        case .open, .gathering, .ended: false
+        }
     }
 
     /// Whether the end neither has been sent nor is to be sent.
     @inline(__always)
     var takesWrites: Bool {
         switch state {
-        case .open: true
-        case .queued(_, let thenEnd): !thenEnd
-        case .ended: false
+        case .open, .gathering, .queued: true
+        case .queuedThenEnd, .ended: false
         }
+    }
+
+    @inline(__always)
+    var isGathering: Bool {
+        if case .gathering = state { true } else { false }
     }
 
     /// Whether room in the kernel is waited for. While corked the job is, which sends then.
@@ -56,41 +77,55 @@ struct ConnectionWriter {
 
     /// A write waits in `queue`.
     mutating func enqueue(_ queue: WriteQueue) {
-        if case .open = state { state = .queued(queue, thenEnd: false) }
+        if case .open = state { state = .queued(queue) }
     }
 
-    /// The queue is to be sent by a job.
-    /// - Returns: whether that job is yet to be made.
-    mutating func cork() -> Bool {
-        if isCorked { return false }
-        isCorked = true
-        return true
+    /// Bytes are gathered. The writer must be open.
+    mutating func gather() { state = .gathering }
+
+    /// What was gathered is about to be sent.
+    mutating func endGathering() {
+        if isGathering { state = .open }
     }
 
-    /// The job runs.
-    mutating func uncork() { isCorked = false }
+    /// The queue is to be sent at the end of the turn.
+    mutating func cork() { isCorked = true }
+
+    /// The queue is about to be sent.
+    /// - Returns: whether it was to be sent at the end of the turn.
+    mutating func uncork() -> Bool {
+        defer { isCorked = false }
+        return isCorked
+    }
 
     enum EndAction { case sendEnd, waitForQueue, nothing }
 
-    /// The end is to be sent after everything that is queued.
+    /// The end is to be sent after everything that is queued. Nothing must be gathered.
     mutating func end() -> EndAction {
         switch state {
-        case .open:
+        case .open, .gathering:
+            assert(!isGathering, "the end would come before what is gathered")
             state = .ended
             return .sendEnd
-        case .queued(let queue, false):
-            state = .queued(queue, thenEnd: true)
+        case .queued(let queue):
+            state = .queuedThenEnd(queue)
             return .waitForQueue
-        case .queued(_, true), .ended: return .nothing
+        case .queuedThenEnd, .ended: return .nothing
         }
     }
 
     /// All that was queued is sent, or withdrawn.
     /// - Returns: whether the end is to be sent now.
     mutating func drained() -> Bool {
-        guard case .queued(_, let thenEnd) = state else { return false }
-        state = thenEnd ? .ended : .open
-        return thenEnd
+        switch state {
+        case .queued:
+            state = .open
+            return false
+        case .queuedThenEnd:
+            state = .ended
+            return true
+        case .open, .gathering, .ended: return false
+        }
     }
 
     /// No write can succeed any more.

@@ -6,6 +6,8 @@
 struct JobQueues: ~Copyable {
     /// Jobs that turns run, in the order in which they were queued.
     @usableFromInline var ready = ReadyQueue()
+    /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
+    var endOfTurn = ReadyQueue()
     /// Jobs that run at once, but one after the other; see `EventLoop.runInline`.
     var inline = Trampoline()
     /// Whether the jobs of the last batch were long, so that the clock is read more often; see `EventLoop.drainReady`.
@@ -17,6 +19,10 @@ struct JobQueues: ~Copyable {
     /// The operation that the running inline job has interrupted, if it must be completed before a turn; see
     /// `EventLoop.runInline`.
     var interrupted: Interrupted?
+
+    /// Whether a turn has a job to run.
+    @inline(__always)
+    var hasJobs: Bool { !ready.isEmpty || !endOfTurn.isEmpty }
 
     // The context is on the stack of the call of `runInline` that has set the field. The call resets the field before
     // it returns.

@@ -42,7 +42,7 @@ extension EventLoop {
         var undelivered = 0
         // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
         while true {
-            while let job = queues.ready.popFirst() {
+            while let job = queues.ready.popFirst() ?? queues.endOfTurn.popFirst() {
                 job._withUnsafeGuaranteedRef {
                     if $0.isReportedUndelivered { undelivered += 1 }
                     $0.discardAndRelease()
@@ -54,7 +54,7 @@ extension EventLoop {
             for handler in handlers { handler.loopWillEnd() }
             closeSignals()
             let removed = hooks.removeAll()
-            if jobs.isEmpty && handlers.isEmpty && queues.ready.isEmpty && timers.heap.isEmpty && poller.waiting == 0
+            if jobs.isEmpty && handlers.isEmpty && !queues.hasJobs && timers.heap.isEmpty && poller.waiting == 0
                 && removed.isEmpty
             {
                 return undelivered

@@ -8,7 +8,7 @@ extension EventLoop {
         snapshot.longestHandlerOrigin = meter.handlers.longestIdentity?.origin
         snapshot.slowHandlers = meter.handlers.slow
         snapshot.measured = measurements
-        snapshot.readyJobs = queues.ready.count + shared.waker.mailbox.count
+        snapshot.readyJobs = queues.ready.count + queues.endOfTurn.count + shared.waker.mailbox.count
         // Handlers that the mailbox has refused at the end take the count below zero.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
         snapshot.timers = timers.heap.count

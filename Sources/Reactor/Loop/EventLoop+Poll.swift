@@ -21,7 +21,7 @@ extension EventLoop {
     }
 
     /// Whether jobs or events are ready, so that another turn would not wait.
-    public var isReady: Bool { !queues.ready.isEmpty || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
+    public var isReady: Bool { queues.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
     /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
     @inline(__always)

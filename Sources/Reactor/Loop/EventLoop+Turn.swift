@@ -26,10 +26,18 @@ extension EventLoop {
         queues.ready.append(.passRetained(job))
     }
 
-    /// Runs ready jobs, at most a budget of them. Returns whether there were any.
+    /// Queues a job that runs when no job is ready any more, in the current turn, if one is under way: what several ready
+    /// jobs have prepared can then be done once. A job that is queued between turns is a ready job.
+    package func enqueueAtEndOfTurn(_ job: Job) {
+        guard isBeingDriven && !isClosed else { return enqueue(job) }
+        assertOwner()
+        queues.endOfTurn.append(.passRetained(job))
+    }
+
+    /// Runs ready jobs, at most a budget of them, and then those for the end of the turn. Returns whether there were any.
     @inline(__always)
     func drain() -> Bool {
-        guard !queues.ready.isEmpty else { return false }
+        guard queues.hasJobs else { return false }
         drainReady()
         return true
     }
@@ -47,7 +55,7 @@ extension EventLoop {
             deadline = clock.now.nanoseconds &+ Self.timeBudget
             nextLook = left - 1
         }
-        while left > 0, let job = queues.ready.popFirst() {
+        while left > 0, let job = queues.ready.popFirst() ?? queues.endOfTurn.popFirst() {
             left -= 1
             if meter.isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
             guard left <= nextLook else { continue }
@@ -61,7 +69,21 @@ extension EventLoop {
             nextLook = left - (queues.hasLongJobs && done < Self.longestStretch ? 1 : min(done, Self.longestStretch))
         }
         if queues.hasLongJobs != areLong { queues.hasLongJobs = areLong }
+        if !queues.endOfTurn.isEmpty { left -= runEndOfTurnJobs() }
         meter.counters.jobs += Self.jobBudget - left
+    }
+
+    /// The budget is used up, and the turn is over all the same. Jobs that these jobs add are for the next turn.
+    /// - Returns: the number of jobs.
+    @inline(never)
+    private func runEndOfTurnJobs() -> Int {
+        let count = queues.endOfTurn.count
+        for _ in 0..<count {
+            // A nested turn may have run the rest.
+            guard let job = queues.endOfTurn.popFirst() else { break }
+            if meter.isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+        }
+        return count
     }
 
     /// The first part of a turn only: runs ready jobs, within the budget of a turn.

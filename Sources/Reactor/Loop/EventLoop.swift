@@ -148,7 +148,7 @@ public final class EventLoop {
             // then are polled before any timer fires.
             poller.expectMore()
         } else {
-            var mayBlock = !worked && queues.ready.isEmpty
+            var mayBlock = !worked && !queues.hasJobs
             var limit = Int64.max
             switch wait {
             case .wait: break
@@ -167,7 +167,7 @@ public final class EventLoop {
         takeMail()
         _ = drain()
         if let began { noteTurn(since: began) }
-        if waker.isCarried && queues.ready.isEmpty { try prepareForEmbedding() }
+        if waker.isCarried && !queues.hasJobs { try prepareForEmbedding() }
     }
 
     /// A turn that is measured, or that runs inside a measured handler or an inline job, or on a thread that may never

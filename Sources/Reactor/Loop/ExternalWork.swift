@@ -85,7 +85,7 @@ extension EventLoop {
         home?.endExternalWork()
     }
 
-    private var hasNoReadyJobs: Bool { queues.ready.isEmpty && shared.waker.mailbox.isEmpty }
+    private var hasNoReadyJobs: Bool { !queues.hasJobs && shared.waker.mailbox.isEmpty }
 }
 
 /// A job that does nothing but wake the loop.

@@ -55,7 +55,7 @@ extension EventLoop {
         callHooks(hooks.before)
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
         // is not alive at all wants it to wait for other threads.)
-        return queues.ready.isEmpty && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
+        return !queues.hasJobs && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
             && (!lifecycle.stopRequested || wasStopped)
             && (isAlive || !wasAlive)
     }

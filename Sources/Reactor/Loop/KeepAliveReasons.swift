@@ -10,7 +10,8 @@ extension EventLoop {
     public var keepAliveReasons: Reasons {
         assertOwner()
         return Reasons(
-            readyJobs: queues.ready.count + shared.waker.mailbox.count, undeliveredEvents: poller.undeliveredCount,
+            readyJobs: queues.ready.count + queues.endOfTurn.count + shared.waker.mailbox.count,
+            undeliveredEvents: poller.undeliveredCount,
             timers: timers.heap.referenced, unreferencedTimers: timers.heap.count - timers.heap.referenced,
             nearestTimer: nextDeadline.map { now.duration(to: $0) },
             descriptors: poller.watched().map {
