@@ -349,7 +349,7 @@ def judge(server, tracer, clients, waited, baseline, call, code):
     allowed = baseline + (tracer.injected if call == "close" else 0)
     wait_until(lambda: server.descriptors <= allowed,
                f"descriptors leak: {server.descriptors} after {baseline}, {tracer.injected} injected")
-    metrics_broke = any("there are no metrics any more" in line for line in lines)
+    metrics_broke = any("metrics are no longer served" in line for line in lines)
     if not metrics_broke:
         wait_until(lambda: server.metrics()["echo_open_connections"] == "0", "the metrics count clients that have gone")
     before = server.ticks

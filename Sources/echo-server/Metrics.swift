@@ -8,13 +8,13 @@ extension Report {
         text.addSample("info", "1", ["version": Options.version])
         text.add("threads", .gauge, "Threads that serve connections.", server.threads)
         text.add("open_connections", .gauge, "Connections that are open.", statistics.open)
-        text.add("open_connections_peak", .gauge, "The most that were open at a time.", peak)
+        text.add("open_connections_peak", .gauge, "The most connections that were open at once.", peak)
         text.add(
-            "connections_limit", .gauge, "How many may be open at a time, of each listener.", server.maxConnections)
+            "connections_limit", .gauge, "The limit on open connections, for each listener.", server.maxConnections)
         text.add("connections_total", .counter, "Connections since the start.", statistics.connections)
         text.add("failed_connections_total", .counter, "Connections that ended with an error.", statistics.failures)
         text.add("received_bytes_total", .counter, "Bytes received; all of them are sent back.", statistics.bytes)
-        text.add("draining", .gauge, "1 when the server is about to end, otherwise 0.", server.isDraining ? 1 : 0)
+        text.add("draining", .gauge, "1 while the server drains, otherwise 0.", server.isDraining ? 1 : 0)
         let loops =
             loops.count == 1
             ? loops[0].metrics.prometheusText(prefix: "echo_loop")

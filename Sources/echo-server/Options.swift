@@ -48,9 +48,9 @@ struct Options: Equatable {
           --listen ADDRESS        listen there; may be repeated (127.0.0.1:7000)
           --max-connections N     serve at most N at a time, others wait (10000)
           --threads N             serve on N threads, 1024 at most; 0: one for each core (1)
-          --idle-timeout TIME     end a connection that is silent for so long; 0 is never (0)
-          --drain-timeout TIME    how long connections may go on after SIGINT or SIGTERM (5s)
-          --stats TIME            print statistics that often
+          --idle-timeout TIME     end a connection after so long without traffic; 0: never (0)
+          --drain-timeout TIME    how long connections may continue after SIGINT or SIGTERM (5s)
+          --stats TIME            print statistics at this interval
           --metrics ADDRESS       answer GET /metrics there, for Prometheus
           --quiet                 print nothing but errors and the addresses
           --help, --version
@@ -127,7 +127,8 @@ struct Options: Equatable {
         let digits = text.dropLast(unit.suffix.count)
         let isPlain = digits.first?.isNumber == true && digits.allSatisfy { $0.isASCII && $0.isNumber || $0 == "." }
         guard isPlain, let number = Double(digits) else {
-            throw UsageError(description: "\(name): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds")
+            throw UsageError(
+                description: "\(name): '\(text)' is not a duration; write 250ms, 1.5s, 2m or a number of seconds")
         }
         // A year is long enough for any purpose, and a sum of two of them is still far from an overflow.
         guard number * unit.seconds <= 31_536_000 else {

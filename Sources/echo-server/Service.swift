@@ -37,7 +37,7 @@ final class Service {
                 // A message that waits has the same effect, and another one would only arrive later.
                 if self.unsent.isEmpty { self.tell(.watchdog) }
             }
-            .catch { error in self.complain("there will be no more watchdog: \(error)") }
+            .catch { error in self.complain("the watchdog is no longer notified: \(error)") }
         }.unref()
     }
 
@@ -61,7 +61,7 @@ final class Service {
             do throws(SystemError) { try ServiceManager.notify(state) } catch {
                 if error.code == EAGAIN && tries < Self.mostTries { return sendLater() }
                 // Reported only once: the next message may fail as well.
-                complain("cannot tell the service manager: \(error)")
+                complain("cannot notify the service manager: \(error)")
             }
             unsent.removeFirst()
             tries = 0

@@ -98,7 +98,7 @@ import Testing
     ])
     func whatIsNoTime(text: String) {
         for option in ["--idle-timeout", "--drain-timeout", "--stats"] {
-            let expected = "\(option): '\(text)' is no time; write 250ms, 1.5s, 2m or a number of seconds"
+            let expected = "\(option): '\(text)' is not a duration; write 250ms, 1.5s, 2m or a number of seconds"
             #expect(complaint([option, text]) == expected)
             #expect(complaint(["\(option)=\(text)"]) == expected)
         }
@@ -147,8 +147,8 @@ import Testing
     ])
     func whatIsNoAddress(text: String, reason: String) {
         for option in ["--listen", "--metrics"] {
-            #expect(complaint([option, text]) == "\(option): '\(text)' is no address: \(reason)")
-            #expect(complaint(["\(option)=\(text)"]) == "\(option): '\(text)' is no address: \(reason)")
+            #expect(complaint([option, text]) == "\(option): '\(text)' is not an address: \(reason)")
+            #expect(complaint(["\(option)=\(text)"]) == "\(option): '\(text)' is not an address: \(reason)")
         }
     }
 

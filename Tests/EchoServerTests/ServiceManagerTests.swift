@@ -159,7 +159,7 @@ import Testing
     func aManagerThatCannotBeToldIsReportedOnce(socket: String, error: String) throws {
         let server = try ServerProcess.serving(limits: "export NOTIFY_SOCKET=\(socket) WATCHDOG_USEC=1000")
         let line = try server.readError()
-        #expect(line.hasPrefix("echo-server: cannot tell the service manager: ") && line.contains(error))
+        #expect(line.hasPrefix("echo-server: cannot notify the service manager: ") && line.contains(error))
         let client = try Client(to: server.address)
         for number in 0..<50 { #expect(try client.echoes("message \(number)")) }
         client.end()

@@ -10,7 +10,7 @@ import Reactor
 /// The timer is armed only while a consumer waits. If the consumer falls behind, missed ticks are coalesced into the
 /// latest one, which is delivered immediately. A period of zero or less is one nanosecond. The sequence does not end:
 /// break out of the loop, or cancel the task.
-@available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
+@available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
 public func ticks(every period: Duration) -> LoopSequence<LoopInstant> {
     LoopSequence(TickSource(max(period.clampedNanoseconds, 1), on: EventLoop.ofCurrentThread))
 }

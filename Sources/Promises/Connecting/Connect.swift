@@ -41,7 +41,7 @@ public func connect(
     options: [SocketSetting] = [], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Connection> {
     if addresses.isEmpty {
-        return rejected(SystemError(.connect, EINVAL, detail: "to no address"), file, line)
+        return rejected(SystemError(.connect, EINVAL, detail: "no address"), file, line)
     }
     let target = addresses.map(\.description).joined(separator: ", ")
     let race = ConnectRace(to: target, from: source, options, on: EventLoop.ofCurrentThread)

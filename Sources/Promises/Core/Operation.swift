@@ -184,7 +184,7 @@ extension PromiseCore {
     /// Settles this core as `inner` settles. For a guarantee, which has no error to report a cycle with.
     @inlinable @inline(__always)
     func finish<Value>(followingGuarantee inner: PromiseCore, as type: Value.Type) {
-        precondition(inner.root !== root, "a guarantee's handler returned that guarantee, which would wait for itself")
+        precondition(inner.root !== root, "a handler returned its own guarantee, which would then wait for itself")
         finish(following: inner, as: type)
     }
 }

@@ -17,7 +17,7 @@ extension PromiseCore {
             dropOperation()
             Self.releaseLinks(seen)
         default:
-            assert(Self.waiters(seen) == nil, "a promise's producer went without a word to those who wait")
+            assert(Self.waiters(seen) == nil, "a promise's producer ended without notifying the waiters")
             dropOperation()
         }
     }

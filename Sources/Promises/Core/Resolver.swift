@@ -35,7 +35,7 @@ public struct Resolver<T> {
     ///
     /// The promise retains `body`. If `body` retains the resolver, even indirectly (as a query retains its callback),
     /// the promise can never be detected as abandoned.
-    @available(*, noasync, message: "no loop runs the handler in an async function; call it where the loop is")
+    @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body)) }
 
     /// Settles with a result, of any error type.

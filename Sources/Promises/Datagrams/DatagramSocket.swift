@@ -107,7 +107,7 @@ public final class DatagramSocket: IOProducer {
         from source: SocketAddress?, to peer: SocketAddress?, _ packetSize: Int, _ options: [SocketSetting]
     ) throws(SystemError) -> DatagramSocket {
         guard (1...65535).contains(packetSize) else {
-            throw SystemError(.receiveMessages, EINVAL, detail: "packetSize: \(packetSize), which is 1 to 65535")
+            throw SystemError(.receiveMessages, EINVAL, detail: "packetSize: \(packetSize), which must be 1 to 65535")
         }
         let loop = EventLoop.ofCurrentThread
         let socket = try Socket.datagram(from: source, to: peer, options, loop.kernel)

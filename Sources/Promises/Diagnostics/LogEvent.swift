@@ -99,7 +99,7 @@ extension LogEvent: CustomStringConvertible {
     public var description: String {
         switch self {
         case .abandoned(let promise):
-            "\(promise) was abandoned: its last resolver went without settling it"
+            "\(promise) was abandoned: its last resolver was released without settling it"
         case .unhandledRejection(let error, let promise):
             "unhandled rejection: \(error)\(promise.ofRejection)"
         case .cauterized(let error, let promise):
@@ -117,14 +117,14 @@ extension LogEvent: CustomStringConvertible {
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
         case .undrivenLoop(let origin): LoopEvent.undriven(origin).description
         case .awaitStalled(let promise, let error):
-            "a task waits for \(promise), and never goes on: \(error)"
+            "a task waits for \(promise) and will never resume: \(error)"
         case .loopFailed(let name, let error):
-            "the event loop \"\(name)\" ended, since it could not go on: \(error)"
+            "the event loop \"\(name)\" ended after a failure: \(error)"
         case .suppressed(let count, let kind, let origin):
             "\(count) more event\(count == 1 ? "" : "s")\(kind.map { " of the kind \($0)" } ?? " of other kinds and lines")"
-                + "\(origin.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") left out, by the limit of conf.logLimit"
+                + "\(origin.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") suppressed by conf.logLimit"
         case .slowHandler(let handler, let promise):
-            "\(handler)\(promise.map { ": that of \($0)" } ?? "")"
+            "\(handler)\(promise.map { ", the handler of \($0)" } ?? "")"
         }
     }
 }

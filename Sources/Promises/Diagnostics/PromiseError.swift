@@ -65,10 +65,10 @@ extension PromiseError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .cancelled: "the work was cancelled"
-        case .timedOut: "the time-out has passed"
+        case .timedOut: "the time limit expired"
         case .returnedSelf: "a handler returned the promise that waits for it"
-        case .abandoned: "nobody is left who could settle the promise"
-        case .loopEnded: "the event loop has ended on which the promise depended"
+        case .abandoned: "the promise was abandoned before it settled"
+        case .loopEnded: "the event loop that the promise depended on has ended"
         case .invalidCallingConvention: "a callback reported neither a value nor an error"
         case .badInput(let text): text
         case .compactMap(let value, let type): "compactMap found no \(type) in \(value)"

@@ -139,7 +139,7 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
     /// The error if a handler has returned the promise that waits for it.
     var errorOfWaitingForItself: any Error {
         if case .byError = failure { return PromiseError.returnedSelf }
-        preconditionFailure("a guarantee's handler returned that guarantee, which would wait for itself")
+        preconditionFailure("a handler returned its own guarantee, which would then wait for itself")
     }
 
     // MARK: Cancellation

@@ -59,7 +59,7 @@ struct GuaranteeGetThen<T, Next>: Operation {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         let inner = body(source.value).core
         precondition(
-            inner.root !== core.root, "a guarantee's handler returned that guarantee, which would wait for itself")
+            inner.root !== core.root, "a handler returned its own guarantee, which would then wait for itself")
         core.finish(as: source, after: inner, of: Next.self)
     }
 }

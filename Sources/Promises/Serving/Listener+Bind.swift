@@ -34,7 +34,7 @@ extension Listener {
         _ addresses: [SocketAddress], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
     ) throws(SystemError) -> Listener {
         let loop = EventLoop.ofCurrentThread
-        if addresses.isEmpty { throw SystemError(.bind, EINVAL, detail: "to no address") }
+        if addresses.isEmpty { throw SystemError(.bind, EINVAL, detail: "no address") }
         var sockets: [ListeningSocket] = []
         do throws(SystemError) {
             for address in addresses {

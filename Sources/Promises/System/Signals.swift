@@ -11,7 +11,7 @@ import Reactor
 /// action is restored. Signals that arrive while no consumer waits are kept, each signal once. The sequence keeps the
 /// loop alive while a consumer waits.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
-@available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous one of the loop's")
+@available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
 public func signals(
     _ signals: CInt..., file: StaticString = #fileID, line: UInt = #line
 ) throws(SystemError) -> LoopSequence<CInt> {
@@ -47,7 +47,7 @@ private final class SignalFeed: LoopSource<CInt> {
     }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> CInt? {
-        guard waiter == nil else { throw PromiseError.badInput("signals: two ask for the next signal at a time") }
+        guard waiter == nil else { throw PromiseError.badInput("signals: two callers wait for the next one") }
         while arrived.isEmpty {
             let (promise, resolver) = Promise<Void>.pending()
             waiter = resolver

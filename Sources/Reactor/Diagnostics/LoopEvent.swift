@@ -30,7 +30,7 @@ package enum LoopEvent: Sendable {
         atexit { LoopEvent.limited.tellAll() }
         return LimitedReports { key, count in
             let name = key.map { " of \($0.name)\($0.origin.map { " at \($0)" } ?? "")" } ?? ""
-            LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(name) left out")
+            LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(name) suppressed")
         }
     }()
 
@@ -72,12 +72,12 @@ extension LoopEvent: CustomStringConvertible {
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
         case .undriven(let origin):
-            "what was begun at \(origin) waits on a thread whose event loop nobody drives; do it on a loop's own thread, attach "
+            "work started at \(origin) waits on a thread whose event loop is not driven; do it on a loop's own thread, attach "
                 + "with on:, await the result, or drive this loop, in an async main by driveAsyncMain()"
         case .watchPaused(let error): Self.describe(watchPaused: error)
         case .staleWatch(let descriptor, let origin):
             "descriptor \(descriptor) was closed while it was watched\(origin.map { " at \($0)" } ?? ""); cancel the watch first"
-        case .loopFailed(let name, let error): "the event loop \"\(name)\" ended, since it could not go on: \(error)"
+        case .loopFailed(let name, let error): "the event loop \"\(name)\" ended after a failure: \(error)"
         }
     }
 

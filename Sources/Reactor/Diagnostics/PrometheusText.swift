@@ -49,8 +49,8 @@ extension LoopMetrics {
         addTimes(to: &text)
         text.add("ready_jobs", .gauge, "Jobs that are ready.", readyJobs)
         text.add("waiting_handlers", .gauge, "Handlers that wait for a result.", waitingHandlers)
-        text.add("timers", .gauge, "Timers that are to fire.", timers)
-        text.add("descriptors", .gauge, "Descriptors that are waited for.", descriptors)
+        text.add("timers", .gauge, "Timers that have not fired.", timers)
+        text.add("descriptors", .gauge, "Descriptors that are watched.", descriptors)
         text.add("signal_watches", .gauge, "Signal watches.", signalWatches)
         text.add("holds", .gauge, "Holds that have not been released.", holds)
         text.add("outside_work", .gauge, "Jobs of pools and tasks that the loop waits for.", externalWork)
@@ -61,7 +61,7 @@ extension LoopMetrics {
             text.add("waiting_seconds_total", .counter, "Time that the loop has waited.", timeWaiting)
         }
         if measured.contains(.turns) {
-            let help = "The longest time between two looks at the descriptors."
+            let help = "The longest time between two polls of the descriptors."
             text.add("longest_turn_seconds", .gauge, help, longestTurn)
         }
         if measured.contains(.handlers) {

@@ -179,7 +179,7 @@ package struct FileOperation: Sendable {
     private func checked(_ status: FileSyscalls.Status) throws(SystemError) -> FileSyscalls.Status {
         let kind = status.mode & S_IFMT
         if kind == S_IFDIR { throw SystemError(.open, EISDIR, detail: path) }
-        if kind != S_IFREG { throw SystemError(.open, ENOTSUP, detail: "\(path): no regular file") }
+        if kind != S_IFREG { throw SystemError(.open, ENOTSUP, detail: "\(path): not a regular file") }
         return status
     }
 

@@ -5,7 +5,7 @@ import Synchronization
 extension EventLoop {
     /// The calling thread's loop, created on first use. It ends with its thread. The main thread's loop lives as long
     /// as the process.
-    @available(*, noasync, message: "an async function has no thread of its own; hand the loop's remote in")
+    @available(*, noasync, message: "an async function has no thread of its own; pass the loop's remote in")
     public static var current: EventLoop { ofCurrentThread }
 
     /// The remote of the main thread's loop, for other threads. It can be used anywhere, even before the main thread

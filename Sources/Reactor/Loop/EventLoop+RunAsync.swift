@@ -61,7 +61,7 @@ extension EventLoop {
                 task.cancel()
             }
             do { try turn(.wait) } catch {
-                fatalError("EventLoop.run { … } cannot go on, nor leave what it runs behind: \(error)")
+                fatalError("EventLoop.run { … } cannot continue, and its body must not outlive it: \(error)")
             }
         }
     }

@@ -283,13 +283,13 @@ public final class EventLoop {
     func requireOwner(_ call: StaticString = #function) {
         precondition(
             EventLoop.owns(self) || hasEnded,
-            "\(call) was called on another thread than the loop's own; use loop.remote there")
+            "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 
     /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended.
     package func assertOwner(_ call: StaticString = #function) {
         assert(
             EventLoop.owns(self) || hasEnded,
-            "\(call) was called on another thread than the loop's own; use loop.remote there")
+            "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
 }

@@ -31,7 +31,7 @@ struct ExternalWorkCounts: ~Copyable {
     /// - Returns: whether no piece is busy any more.
     func end() -> Bool {
         let (old, new) = word.subtract(Self.oneBusy, ordering: .acquiringAndReleasing)
-        assert(Self.busy(old) > 0, "external work has ended that had not begun")
+        assert(Self.busy(old) > 0, "more external work has ended than has begun")
         return Self.busy(new) == 0
     }
 

@@ -85,7 +85,7 @@ extension EventLoop.Reasons: CustomStringConvertible {
         }
         let nearest = nearestTimer.map { $0 > .zero ? ", the nearest due in \($0)" : ", the nearest due" } ?? ""
         add(readyJobs, "ready job")
-        add(undeliveredEvents, "event", " on the way")
+        add(undeliveredEvents, "event", " not delivered yet")
         add(timers, "timer", nearest)
         add(unreferencedTimers, "timer", (timers == 0 ? nearest : "") + " (unreferenced)")
         lines += descriptors.map(\.description) + signals.map(\.description) + holds.map { "hold at \($0)" }

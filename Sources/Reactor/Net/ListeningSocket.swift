@@ -13,7 +13,7 @@ package struct ListeningSocket {
     ) throws(SystemError) {
         let name = address.description
         if let mode, address.unixPath == nil || mode > 0o7777 {
-            let reason = address.unixPath == nil ? "only a path has one" : "it is at most 7777"
+            let reason = address.unixPath == nil ? "only a path has a mode" : "it must be at most 7777"
             throw SystemError(.changeMode, EINVAL, detail: "\(name), mode: \(String(mode, radix: 8)): \(reason)")
         }
         var file: UnixFile?
@@ -54,7 +54,7 @@ package struct ListeningSocket {
         var type: CInt = 0
         _ = try kernel.getSocketOption(fd, SOL_SOCKET, SO_TYPE, &type).orThrow(.getSocketOption, "descriptor \(fd)")
         guard type == CInt(SOCK_STREAM.rawValue) else {
-            throw SystemError(.listen, EINVAL, detail: "descriptor \(fd) is no stream socket")
+            throw SystemError(.listen, EINVAL, detail: "descriptor \(fd) is not a stream socket")
         }
         guard let address = socket.localAddress else {
             throw SystemError(.getSocketName, EAFNOSUPPORT, detail: "descriptor \(fd)")

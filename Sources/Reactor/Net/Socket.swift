@@ -47,7 +47,7 @@ package struct Socket {
         from source: SocketAddress?, to peer: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
         guard let address = source ?? peer else {
-            throw SystemError(.bind, EINVAL, detail: "to no address")
+            throw SystemError(.bind, EINVAL, detail: "no address")
         }
         if address.isUnix { throw SystemError(.bind, EAFNOSUPPORT, detail: "\(address) for UDP") }
         return try Socket(SOCK_DGRAM, for: address, kernel).orClosed { socket throws(SystemError) in

@@ -32,8 +32,8 @@ public struct SocketAddress: Hashable, Sendable {
         public let text: String
         /// What is wrong with the text.
         public let reason: String
-        /// `'1.2.3.4' is no address: the port is missing; write HOST:PORT`
-        public var description: String { "'\(text)' is no address: \(reason)" }
+        /// `'1.2.3.4' is not an address: the port is missing; write HOST:PORT`
+        public var description: String { "'\(text)' is not an address: \(reason)" }
     }
 
     // MARK: Making

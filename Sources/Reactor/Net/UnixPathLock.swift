@@ -33,7 +33,7 @@ struct UnixPathLock {
             kernel.close(lock.fd)
             if verdict == .foreign { return nil }
         }
-        throw SystemError(.bind, EADDRINUSE, detail: "\(address), which another process is taking at this moment")
+        throw SystemError(.bind, EADDRINUSE, detail: "\(address), which another process is binding right now")
     }
 
     /// In the directory of the socket: a process that may create a socket there may create this file too.

@@ -43,7 +43,7 @@ public final class LoopGroup: Sendable {
     ) throws(SystemError) {
         let name = name.isEmpty ? "loop" : name
         guard loops >= 1 else {
-            let detail = "LoopGroup(loops: \(loops)): there must be 1 at least"
+            let detail = "LoopGroup(loops: \(loops)): there must be at least 1"
             throw SystemError(.threadCreate, EINVAL, detail: detail)
         }
         var members: [Member] = []

@@ -53,8 +53,8 @@ public final class ThreadPool: Dispatcher {
     package convenience init(
         name: String, threads: Int, queueLimit: Int, create: @escaping LibraryThread.Create
     ) throws(DispatchError) {
-        if threads < 1 { throw .badInput("ThreadPool(threads: \(threads)): there must be 1 at least") }
-        if queueLimit < 1 { throw .badInput("ThreadPool(queueLimit: \(queueLimit)): it must be 1 at least") }
+        if threads < 1 { throw .badInput("ThreadPool(threads: \(threads)): there must be at least 1") }
+        if queueLimit < 1 { throw .badInput("ThreadPool(queueLimit: \(queueLimit)): it must be at least 1") }
         self.init(ThreadPoolWorkers(name, threads, queueLimit, create), isShared: false)
     }
 
@@ -76,7 +76,7 @@ public final class ThreadPool: Dispatcher {
     ///
     /// Blocks the calling thread, which may be any. Called by a job of the pool itself, it returns at once, and the
     /// threads end later. `ThreadPool.shared` does not end: this does nothing there.
-    @available(*, noasync, message: "it blocks its thread; let go of the pool, which then ends by itself")
+    @available(*, noasync, message: "it blocks its thread; release the pool, which then ends by itself")
     public func shutDown() {
         if !isShared { threads.shutDown() }
     }

@@ -20,7 +20,7 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .exited(let code): "exited with code \(code)"
         case .signaled(let signal): "ended by signal \(signal)"
-        case .unknown: "ended, nobody knows how"
+        case .unknown: "ended, with an unknown status"
         }
     }
 }

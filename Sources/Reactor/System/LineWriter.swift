@@ -38,7 +38,7 @@ package final class LineWriter: Sendable {
     }
 
     private static func note(_ count: Int) -> String {
-        "swift-reactor: \(count) line\(count == 1 ? " was" : "s were") dropped here, since standard error did not take them\n"
+        "swift-reactor: \(count) line\(count == 1 ? " was" : "s were") dropped here, since standard error did not accept them\n"
     }
 
     private static func cut(_ line: String, to length: Int) -> String {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct AbandonmentTests {
     private func report(_ line: UInt) -> [String] {
-        ["the promise made at \(#fileID):\(line) was abandoned: its last resolver went without settling it"]
+        ["the promise made at \(#fileID):\(line) was abandoned: its last resolver was released without settling it"]
     }
 
     @Test func ofAnInitializer() throws {

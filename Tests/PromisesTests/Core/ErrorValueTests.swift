@@ -32,9 +32,9 @@ private struct Maybe: CancellableError {
 
     @Test func descriptionsAreSentences() {
         #expect("\(PromiseError.cancelled)" == "the work was cancelled")
-        #expect("\(PromiseError.timedOut)" == "the time-out has passed")
+        #expect("\(PromiseError.timedOut)" == "the time limit expired")
         #expect("\(PromiseError.returnedSelf)" == "a handler returned the promise that waits for it")
-        #expect("\(PromiseError.abandoned)" == "nobody is left who could settle the promise")
+        #expect("\(PromiseError.abandoned)" == "the promise was abandoned before it settled")
         #expect("\(PromiseError.invalidCallingConvention)" == "a callback reported neither a value nor an error")
         #expect("\(PromiseError.badInput("race of an empty list"))" == "race of an empty list")
     }
@@ -51,8 +51,8 @@ private struct Maybe: CancellableError {
         ]
         #expect(
             events.map(\.description) == [
-                "the promise made at Module/File.swift:12 was abandoned: its last resolver went without settling it",
-                "a promise was abandoned: its last resolver went without settling it",
+                "the promise made at Module/File.swift:12 was abandoned: its last resolver was released without settling it",
+                "a promise was abandoned: its last resolver was released without settling it",
                 "unhandled rejection: Flaw(number: 1) (promise made at Module/File.swift:12)",
                 "unhandled rejection: Flaw(number: 1)",
                 "an event loop ended with 1 undelivered handler",
@@ -62,7 +62,7 @@ private struct Maybe: CancellableError {
                 "hang at Module/File.swift:12 waits for a promise, which is settled by a handler that cannot return before "
                     + "the hang does",
                 "cannot accept connections for now: Flaw(number: 2)",
-                "a task waits for the promise made at Module/File.swift:12, and never goes on: \(PromiseError.loopEnded)",
+                "a task waits for the promise made at Module/File.swift:12 and will never resume: \(PromiseError.loopEnded)",
             ])
     }
 

@@ -101,7 +101,7 @@ import Testing
         #expect("\(promise)" == "Promise(3)")
         #expect(String(reflecting: Promise.value("a")) == "Promise<String>.fulfilled(\"a\")")
         let rejected = Promise<Int>(error: PromiseError.timedOut)
-        #expect("\(rejected)" == "Promise(the time-out has passed)")
+        #expect("\(rejected)" == "Promise(the time limit expired)")
         #expect(String(reflecting: rejected).hasPrefix("Promise<Int>.rejected("))
         // Printing it does not handle its error; this does.
         #expect(rejected.isRejected && rejected.error != nil)

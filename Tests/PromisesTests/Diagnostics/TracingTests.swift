@@ -233,7 +233,7 @@ private enum Bodies {
         }
         #expect(
             lines == [
-                "the Promise<Int> made at \(at(line + 1)) was abandoned: its last resolver went without settling it",
+                "the Promise<Int> made at \(at(line + 1)) was abandoned: its last resolver was released without settling it",
                 "unhandled rejection: Flaw(number: 1) "
                     + "(Promise<()> made at \(at(line + 2)) → map at \(at(line + 2)) → done at \(at(line + 3)))",
                 "unhandled rejection: Flaw(number: 2) (Promise<()> of done at \(at(line + 5)))",

@@ -25,7 +25,7 @@ private struct GivenUp: CancellableError {
                     .catch { seen.append("other: \($0)") }
                 try loop.run()
             }
-            #expect(seen == ["flaw 1", "missing", "other: the time-out has passed"])
+            #expect(seen == ["flaw 1", "missing", "other: the time limit expired"])
         }
     }
 

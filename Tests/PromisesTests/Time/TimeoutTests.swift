@@ -151,7 +151,7 @@ import Testing
             let work = after(.seconds(10)).asPromise().ensure { order.append("ensure") }
             work.timeout(.seconds(1)).catch { order.append("\($0)") }
             try loop.run()
-            #expect(Set(order) == ["ensure", "the time-out has passed"])
+            #expect(Set(order) == ["ensure", "the time limit expired"])
             #expect(loop.now.nanoseconds == 1_000_000_000)
         }
     }

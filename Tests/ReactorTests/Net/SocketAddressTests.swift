@@ -32,7 +32,7 @@ import Testing
         let error = #expect(throws: SocketAddress.ParseError.self) { try SocketAddress(text) }
         #expect(error?.text == text)
         #expect(error?.reason.isEmpty == false)
-        #expect(error?.description.hasPrefix("'\(text)' is no address: ") == true)
+        #expect(error?.description.hasPrefix("'\(text)' is not an address: ") == true)
     }
 
     @Test func nothingHidesBehindAZeroByte() {

@@ -20,7 +20,7 @@ import Testing
         while take(from: ends.near) > 0 {}
         writer.write("line 3")
         writer.write("line 4")
-        let note = "swift-reactor: 3 lines were dropped here, since standard error did not take them"
+        let note = "swift-reactor: 3 lines were dropped here, since standard error did not accept them"
         #expect(text(from: ends.near) == "\(note)\nline 3\nline 4\n")
     }
 

@@ -90,11 +90,11 @@ import Testing
         let threads = [0, -3].map { count in refusal { _ = try ThreadPool(threads: count) } }
         #expect(
             threads == [
-                .badInput("ThreadPool(threads: 0): there must be 1 at least"),
-                .badInput("ThreadPool(threads: -3): there must be 1 at least"),
+                .badInput("ThreadPool(threads: 0): there must be at least 1"),
+                .badInput("ThreadPool(threads: -3): there must be at least 1"),
             ])
         let limit = refusal { _ = try ThreadPool(queueLimit: 0) }
-        #expect(limit == .badInput("ThreadPool(queueLimit: 0): it must be 1 at least"))
+        #expect(limit == .badInput("ThreadPool(queueLimit: 0): it must be at least 1"))
         _ = try ThreadPool(threads: .max, queueLimit: .max)
         #expect((2...8).contains(ThreadPool.defaultThreads))
     }
