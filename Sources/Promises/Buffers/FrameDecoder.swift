@@ -1,25 +1,25 @@
-/// What a read waits for that is not content with whatever comes.
+/// The frame that a read waits for.
 enum FrameDecoder {
     case exactly(Int)
     case until([UInt8], limit: Int)
     case line(limit: Int)
 
-    /// What there is to answer; one case for each type of value that a promise may be waiting for.
+    /// The result of a decoding step, with one case for each type of value that a promise may be waiting for.
     enum Answer {
         case bytes([UInt8])
         case delimited([UInt8]?)
         case line(String?)
         case refused(any Error)
-        /// Nothing yet.
+        /// The frame is not complete yet.
         case wanting
     }
 
-    /// Whether the end of the stream is an answer.
+    /// Whether a read at the end of the stream succeeds, with nil.
     var mayBeMissing: Bool {
         if case .exactly = self { false } else { true }
     }
 
-    /// That answer.
+    /// The result of such a read.
     var nothing: Answer {
         switch self {
         case .exactly: .wanting
@@ -36,9 +36,9 @@ enum FrameDecoder {
         }
     }
 
-    /// How many more bytes to ask the kernel for. Of a large frame no more than are missing: they can then be handed on in
-    /// the array in which they were gathered. With a small one the next frames are read too: to copy them costs less than
-    /// a call.
+    /// How many more bytes to request from the kernel. For a large frame, no more than are missing: then the array that
+    /// gathers them can be returned itself. With a small frame the next frames are read too: copying them costs less
+    /// than a call.
     func bytesNeeded(_ input: InputBuffer) -> Int {
         if case .exactly(let count) = self, count - input.count > Self.largestReadAhead {
             count - input.count
@@ -49,13 +49,13 @@ enum FrameDecoder {
 
     private static var largestReadAhead: Int { 4096 }
 
-    /// Takes what it waits for out of `input`, if that is there.
+    /// Takes the frame out of `input`, if it is complete.
     func answer(_ input: inout InputBuffer) -> Answer {
         switch self {
         case .exactly(let count): return input.count < count ? .wanting : .bytes(input.take(count))
         case .until(let delimiter, let limit):
             guard let end = input.position(of: delimiter) else {
-                // No delimiter begins within the limit, whatever comes.
+                // No delimiter can begin within the limit any more.
                 let isTooLong = input.count - delimiter.count >= limit
                 return isTooLong ? .refused(StreamError.limitExceeded(limit: limit)) : .wanting
             }
@@ -83,7 +83,7 @@ enum FrameDecoder {
         return .line(text)
     }
 
-    /// How many bytes from the front are UTF-8.
+    /// How many bytes at the front are valid UTF-8.
     private static func validPrefix(_ bytes: UnsafeRawBufferPointer) -> Int {
         var parser = Unicode.UTF8.ForwardParser()
         var iterator = bytes.makeIterator()

@@ -1,19 +1,19 @@
 import Glibc
 
-/// Bytes of a stream that were read and that nobody has been given yet.
+/// Bytes of a stream that were read, but not returned to a caller yet.
 struct InputBuffer {
     private var bytes: [UInt8] = []
-    // The first of them that is still there.
+    // The index of the first byte that has not been taken.
     private var start = 0
-    // Before this place, counted from `start`, the delimiter that is looked for does not begin.
+    // The delimiter that is searched does not begin before this position, counted from `start`.
     private var searched = 0
 
     var count: Int { bytes.count - start }
-    /// With the last byte the array is dropped.
+    /// The array is released when the last byte is taken.
     var isEmpty: Bool { bytes.isEmpty }
 
     mutating func append(_ new: UnsafeRawBufferPointer) {
-        // Each byte is moved to the front once at the most for each that has gone before it.
+        // Amortized: for each byte that has been taken, at most one byte is moved to the front.
         if start > 0 && start * 2 >= bytes.count {
             bytes.removeFirst(start)
             start = 0
@@ -21,7 +21,7 @@ struct InputBuffer {
         bytes.append(contentsOf: new)
     }
 
-    /// Room for what will come, so that it need not move while it grows.
+    /// Reserves memory for further bytes, so that these need not be moved while they arrive.
     mutating func reserve(_ count: Int) {
         if start == 0 { bytes.reserveCapacity(count) }
     }
@@ -38,7 +38,7 @@ struct InputBuffer {
         return taken
     }
 
-    /// Forgets the first `count` bytes. The memory goes with the last of them: an idle connection holds none.
+    /// Drops the first `count` bytes. The memory is released with the last byte: an idle connection holds none.
     mutating func drop(_ count: Int) {
         searched = 0
         start += count
@@ -54,10 +54,10 @@ struct InputBuffer {
         bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
     }
 
-    /// The next search is for another delimiter.
+    /// Prepares the search for another delimiter.
     mutating func beginSearch() { searched = 0 }
 
-    /// Where `delimiter` begins. What was searched in vain is not searched again when more has come.
+    /// The position at which `delimiter` begins. Bytes that were searched in vain are not searched again.
     mutating func position(of delimiter: [UInt8]) -> Int? {
         let found = with(first: count) { bytes in
             delimiter.withUnsafeBytes { Self.position(of: $0, in: bytes, from: searched) }
@@ -70,7 +70,7 @@ struct InputBuffer {
         of delimiter: UnsafeRawBufferPointer, in bytes: UnsafeRawBufferPointer, from start: Int
     ) -> Int? {
         var place = start
-        // The last place at which it could begin.
+        // The last position at which it could begin.
         let last = bytes.count - delimiter.count
         while place <= last {
             guard let hit = memchr(bytes.baseAddress! + place, CInt(delimiter[0]), last - place + 1) else { return nil }

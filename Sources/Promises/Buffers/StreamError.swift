@@ -1,19 +1,19 @@
-/// What was wrong with the bytes of a stream, where nothing was wrong with the stream itself. The bytes in question are
-/// not lost: the next read brings them.
+/// An error in the content of a stream, as opposed to an error of the stream itself. The bytes in question are not
+/// lost: the next read returns them.
 public enum StreamError: Error, Hashable, Sendable {
-    /// What a read waits for.
+    /// What a read expected.
     public enum Expectation: Hashable, Sendable {
-        /// So many bytes.
+        /// This number of bytes.
         case bytes(Int)
-        /// Bytes up to this delimiter. A line's is a newline.
+        /// Bytes up to this delimiter. The delimiter of a line is a newline.
         case delimiter([UInt8])
     }
 
-    /// The peer has ended its side when only `got` bytes of what was expected were there.
+    /// The peer has ended its side after only `got` of the expected bytes.
     case endedEarly(expected: Expectation, got: Int)
-    /// No delimiter has come within `limit` bytes.
+    /// No delimiter was found within `limit` bytes.
     case limitExceeded(limit: Int)
-    /// A line is not UTF-8; `position` is that of its first byte which cannot be.
+    /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
 }
 

@@ -1,9 +1,9 @@
 import Reactor
 
-/// Who has asked a listener for connections: each `accept` that waits, or `serve`.
+/// The takers of a listener's connections: the waiting calls of `accept`, or `serve`.
 ///
-/// An object of its own, which is still whole when the listener goes: an inline handler of one promise that is rejected
-/// then may cancel another.
+/// An object of its own, which is intact while the listener is released: an inline handler of one promise that is
+/// rejected then may cancel another.
 final class AcceptQueue: IOProducer {
     var waiting: [PromiseCore] = []
     var service: Service?
@@ -11,7 +11,7 @@ final class AcceptQueue: IOProducer {
 
     struct Service {
         let limit: Int
-        /// Begins to serve what was accepted, here or on another loop.
+        /// Begins to serve an accepted socket, on this loop or on another.
         let start: (Accepted) -> Void
         let promise: PromiseCore
     }
@@ -21,7 +21,7 @@ final class AcceptQueue: IOProducer {
         service.take()?.promise.reject(error)
     }
 
-    /// An `accept` was cancelled, or `serve`.
+    /// An `accept` or `serve` was cancelled.
     func stop(_ promise: PromiseCore) -> Bool {
         if let service, service.promise === promise {
             self.service = nil

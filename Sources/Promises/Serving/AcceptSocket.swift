@@ -1,11 +1,11 @@
 import Reactor
 
-/// One socket of a listener, as the poller knows it.
+/// One socket of a listener, as the poller sees it.
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
-    /// The listener, held while this door waits: nobody else need hold it then.
+    /// The listener, retained while this socket waits for clients: no other reference to it is needed then.
     var keeper: Listener?
-    /// Connections that the kernel has refused since it last had one, or none.
+    /// How many calls of `accept` in a row have failed with the error of a single connection.
     var refusals = 0
 
     init(_ listening: ListeningSocket) { self.listening = listening }
@@ -13,7 +13,7 @@ final class AcceptSocket: ReadinessHandler {
     var socket: Socket { listening.socket }
     var address: SocketAddress { listening.address }
 
-    /// As `keepAliveReasons` shows it: of several sockets the one that waits.
+    /// The text in `keepAliveReasons`: of several sockets, the address of the waiting one.
     package var label: String { "Listener(\(address))" }
 
     func letGo(on loop: EventLoop) {

@@ -1,12 +1,12 @@
 import Reactor
 
-/// What accept4 has answered, of which no connection has been made yet.
+/// A socket that accept4 has returned, before a connection is made of it.
 struct Accepted: Sendable {
     let fd: CInt
     let peer: SocketAddress?
     let isUnix: Bool
 
-    /// The current loop's from now on.
+    /// Makes the connection, which belongs to `loop`, the current loop.
     func connection(on loop: EventLoop) -> Connection {
         loop.forget(fd)
         return Connection(Socket(fd, loop.kernel), peer: peer, isUnix: isUnix, on: loop)

@@ -1,31 +1,34 @@
 import Reactor
 
-/// What a served connection retains until its descriptor is closed, and tells how far it is: the listener, if the listener's
-/// own loop serves the connection; otherwise the connection's transfer. Called on the loop's thread.
+/// The object that a served connection retains until its descriptor is closed, and notifies of its progress: the
+/// listener, if the listener's own loop serves the connection; otherwise the connection's transfer. Called on the
+/// loop's thread.
 protocol ConnectionKeeper: AnyObject {
-    /// The handler is done, and the close is not: the connection has given up its place.
+    /// The handler has finished, but the descriptor is not closed yet: the connection no longer counts as active.
     func connectionDidBeginLingering()
     /// The descriptor is closed.
     func connectionDidEnd()
 }
 
-/// What a listener serves on one loop: on its own, or on one of a group.
+/// The connections that a listener serves on one loop: its own, or one of a group.
 ///
-/// Of the loop's thread, and held by the connections that it serves; by the listener too, if the loop is its own.
+/// Accessed only on the loop's thread. Retained by the connections that it serves; by the listener too, if the loop is
+/// its own.
 final class ConnectionTracker {
     private let loop: EventLoop
     private let account: DrainCounters
-    /// All that are open.
+    /// All open connections.
     private(set) var running = RunningConnections()
-    /// Those of them whose handlers are done.
+    /// The open connections whose handlers have finished.
     private(set) var lingering = LingeringConnections()
-    /// How many may linger here. The one that has lingered longest makes room for another.
+    /// How many connections may linger here. One more evicts the one that has lingered longest.
     var lingeringLimit = Int.max
-    /// The connections that draining has ended. By identity: `running` holds them while they are asked for.
+    /// The connections that draining has ended. By identity: `running` retains them for as long as they are looked up
+    /// here.
     private var ended: Set<ObjectIdentifier> = []
     private var sweeping: EventLoop.Timer?
 
-    /// How often it is looked whether a busy connection has become idle.
+    /// The interval at which busy connections are checked for having become idle.
     private static var interval: Duration { .milliseconds(20) }
 
     init(on loop: EventLoop, _ account: DrainCounters) {
@@ -33,11 +36,11 @@ final class ConnectionTracker {
         self.account = account
     }
 
-    /// How many connections have a handler that is not done.
+    /// How many connections have a handler that has not finished.
     var activeCount: Int { running.count - lingering.count }
 
-    /// Serves `connection`, and closes it when the handler's promise has settled. `keeper` is held until its descriptor is
-    /// closed.
+    /// Serves `connection`, and closes it when the handler's promise has settled. `keeper` is retained until the
+    /// descriptor is closed.
     // Inlined, so that the operations are specialised for the keeper where `Done` is not known.
     @inline(__always)
     func serve<Done: Thenable, Keeper: ConnectionKeeper>(
@@ -62,12 +65,13 @@ final class ConnectionTracker {
         keeper.connectionDidEnd()
     }
 
-    /// The handler of a connection is done, and its close is not. It gives up its place: a peer that takes its time would
-    /// otherwise keep others from being served.
+    /// The handler of a connection has finished, but the connection is still closing. It no longer counts as active:
+    /// otherwise a slow peer would keep other clients from being served.
     fileprivate func didBeginLingering(_ place: Int, _ keeper: some ConnectionKeeper) {
         lingering.insert(place)
         keeper.connectionDidBeginLingering()
-        // A listener that is drained takes nobody who would need the descriptors, and has a deadline.
+        // No eviction while the listener is drained: then it accepts no client that would need the descriptors, and it
+        // has a deadline.
         while sweeping == nil, lingering.unevictedCount > lingeringLimit, let oldest = lingering.evictOldest() {
             running[oldest]?.connection.close(linger: .zero)
         }
@@ -75,10 +79,10 @@ final class ConnectionTracker {
 
     // MARK: Draining
 
-    /// Closes connections that are idle, now and whenever one becomes so.
+    /// Closes idle connections, now and whenever one becomes idle.
     func drain() {
         sweep()
-        // An inline handler of what was closed may have been the last.
+        // An inline handler of a closed connection may have ended the last one.
         if running.count > 0 && sweeping == nil { sweeping = loop.schedule(every: Self.interval) { [self] in sweep() } }
     }
 
@@ -89,7 +93,7 @@ final class ConnectionTracker {
         }
     }
 
-    /// The time for that is up.
+    /// The drain deadline has been reached.
     func abortAll() {
         let rest = running.all
         for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { account.countLeaving() }
@@ -99,16 +103,16 @@ final class ConnectionTracker {
         }
     }
 
-    /// Whether its end was the listener's doing.
+    /// Whether draining has ended the connection.
     fileprivate func hasEnded(_ connection: Connection) -> Bool { ended.contains(ObjectIdentifier(connection)) }
 }
 
-/// The connections that `serve` has running. Places are used again, so that taking one allocates nothing once there have
-/// been as many before.
+/// The open connections of `serve`. Places are reused, so an insertion allocates nothing unless there are more
+/// connections than ever before.
 struct RunningConnections {
     struct Entry {
         let connection: Connection
-        /// What waits for its handler's promise.
+        /// The core that waits for the handler's promise.
         var waiter: PromiseCore?
     }
 
@@ -117,7 +121,7 @@ struct RunningConnections {
 
     var count: Int { entries.count - free.count }
 
-    /// Those that run at the moment.
+    /// The connections that are open now.
     var all: [Entry] { entries.compactMap { $0 } }
 
     mutating func insert(_ connection: Connection) -> Int {
@@ -140,10 +144,10 @@ struct RunningConnections {
     }
 }
 
-// One core a connection, and not a chain of operators: it is there for as long as the connection.
+// One core per connection instead of a chain of operators: it exists for as long as the connection.
 
-/// What `serve` waits for: the end of a handler, whichever it is. Then the connection is closed, and when that is done
-/// its place is free. Fits into the core that waits for it.
+/// Waits for a handler's outcome, whichever it is. Then closes the connection, and frees its place once that is done.
+/// Fits into the core that waits.
 private struct Served<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void
@@ -160,7 +164,7 @@ private struct Served<Keeper: ConnectionKeeper>: Operation {
     }
 }
 
-/// The same with somebody to tell of an error, in a block of its own.
+/// As `Served`, and calls `onError` with the handler's error. Stored in a block of its own.
 private struct ServedAndReported<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void
@@ -179,7 +183,7 @@ private struct ServedAndReported<Keeper: ConnectionKeeper>: Operation {
     }
 }
 
-/// The descriptor of a connection that was served is closed.
+/// Runs when the descriptor of a served connection has been closed.
 private struct ReleaseSlot<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void

@@ -1,16 +1,17 @@
 import Glibc
 import Reactor
 
-/// A connection that is given to another loop: on its way, and as long as it is served there. Its end is the connection's,
-/// whatever has become of the loop.
-// @unchecked: `accepted` is touched by the job that takes it, on the loop's thread, or at the end of this object; `isDone` and
-// `isLingering` on that thread, and then; `destination` before the job is on its way, and afterwards only read.
+/// A connection that is transferred to another loop, from its dispatch until its descriptor is closed. Its deinit
+/// counts as the connection's end, whatever has become of the loop.
+// @unchecked: `accepted` is accessed by the job that takes it, on the loop's thread, or in deinit; `isDone` and
+// `isLingering` on that thread, and in deinit; `destination` is written before the job is dispatched, and only read
+// afterwards.
 final class ConnectionTransfer: ConnectionKeeper, @unchecked Sendable {
     private let service: GroupServer
     private var accepted: Accepted?
-    /// Whether its handler has come to an end, and its descriptor is closed.
+    /// Whether its handler has finished and its descriptor is closed.
     private var isDone = false
-    /// Whether its handler has come to an end, and its descriptor is not closed yet.
+    /// Whether its handler has finished and its descriptor is not closed yet.
     private var isLingering = false
     var destination: LoopGroup.Member? {
         didSet {
@@ -25,7 +26,7 @@ final class ConnectionTransfer: ConnectionKeeper, @unchecked Sendable {
     }
 
     deinit {
-        // The loop has ended before it took it.
+        // The loop has ended before the socket arrived.
         if let accepted { _ = Glibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
         if !isDone { service.account.countLost() }

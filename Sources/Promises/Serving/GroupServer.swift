@@ -9,9 +9,11 @@ protocol GroupListener: ConnectionKeeper {
     func listenerLoopDidEnd()
 }
 
-/// What a listener serves on a group of loops. Held by the listener, and by each connection there.
-// @unchecked: `listener` and the watches are touched on the listener's own thread only, and there is no other reference to the
-// service when it goes with them, since `listener` refers back to it. The rest is constant, atomic, or a branch's own.
+/// The connections that a listener serves on a group of loops. Retained by the listener, and by each of the
+/// connections.
+// @unchecked: `listener` and the watches are accessed on the listener's own thread only, and no other thread has a
+// reference when they are released with this object, since `listener` refers back to it. The rest is constant, atomic,
+// or belongs to one tracker.
 final class GroupServer: @unchecked Sendable {
     typealias Start = @Sendable (ConnectionTracker, Connection, _ keeper: ConnectionTransfer) -> Void
 
@@ -23,19 +25,19 @@ final class GroupServer: @unchecked Sendable {
     private let home: EventLoop.Remote
     private let start: Start
     private let branches: [TrackerBox]
-    /// How many connections there are, and whether the listener is closed. One word, so that either the connection that ends or
-    /// the listener that is closed at the same time observes the other, and so that each change of the number of active
-    /// connections is observed once.
+    /// How many connections there are, and whether the listener is closed. One word, so that either the connection that
+    /// ends or the listener that is closed at the same time observes the other, and so that each change of the number
+    /// of active connections is observed once.
     private let word = Atomic(0)
-    // A circle until all is over: nobody else need hold a listener that is serving.
+    // A retain cycle until the last connection has ended: a serving listener needs no other reference.
     private var listener: (any GroupListener)?
     private var endWatch = 0
     private var endWatchesOfMembers: [Int] = []
-    /// Loops of the group that have not ended.
+    /// How many loops of the group have not ended.
     private let living: Atomic<Int>
 
-    /// On the thread of a member: what is served there, as long as anything is.
-    // @unchecked: touched on the thread of the member's loop only.
+    /// The tracker of a member's loop, while it has connections.
+    // @unchecked: accessed on the thread of the member's loop only.
     private final class TrackerBox: @unchecked Sendable {
         weak var branch: ConnectionTracker?
     }
@@ -80,19 +82,19 @@ final class GroupServer: @unchecked Sendable {
     func begin(_ listener: any GroupListener) {
         self.listener = listener
         home.beginExternalWork()
-        // At its limit the listener waits for nothing that would tell it of the loop's end.
+        // At its limit the listener has no registration by which the loop would report its end.
         endWatch = home.whenEnded { self.listenerLoopDidEnd() }
-        // Weak: a group that somebody still serves on would never be let go, and so never end.
+        // Weak: otherwise a group with a serving listener would never be released, and never end.
         endWatchesOfMembers = group.map { remote in remote.whenEnded { [weak self] in self?.memberDidEnd() } }
     }
 
-    /// On the thread of a loop of the group, or this one.
+    /// Called on the thread of a loop of the group, or on the listener's thread.
     private func memberDidEnd() {
         guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
         home.submit { self.listener?.groupDidEnd() }
     }
 
-    /// False if there is no loop any more; then the connection is closed.
+    /// - Returns: false if all loops of the group have ended; the socket is then closed.
     func handOver(_ accepted: Accepted) -> Bool {
         word.add(Counts.oneActive, ordering: .relaxed)
         let handOff = ConnectionTransfer(accepted, self)
@@ -104,10 +106,10 @@ final class GroupServer: @unchecked Sendable {
         return false
     }
 
-    /// The listener accepts no more.
+    /// The listener has stopped accepting.
     func close() { word.bitwiseOr(Counts.closed, ordering: .acquiringAndReleasing) }
 
-    /// Closed, and without connections.
+    /// The listener is closed and the last connection has ended.
     func end() {
         guard listener.take() != nil else { return }
         home.forgetWhenEnded(endWatch)
@@ -142,8 +144,8 @@ final class GroupServer: @unchecked Sendable {
         start(branch, accepted.connection(on: loop), handOff)
     }
 
-    /// The listener gets a message only where a change makes a difference to it: there was no room, or this was the last
-    /// connection. A message for each would cost more than the rest.
+    /// The listener gets a message only where a change makes a difference to it: it was at its limit, or this was the
+    /// last connection. A message for each change would cost more than the rest.
     func connectionDidEnd(wasLingering: Bool) {
         let change = wasLingering ? Counts.oneLingering : Counts.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue

@@ -1,5 +1,6 @@
-/// The connections of a listener on one loop whose handlers are done and whose descriptors are not closed yet, by their places
-/// in `RunningConnections` and in the order in which they began to linger. Every operation takes constant time.
+/// The connections of a listener on one loop whose handlers have finished and whose descriptors are not closed yet, by
+/// their places in `RunningConnections` and in the order in which they began to linger. Every operation takes constant
+/// time.
 struct LingeringConnections {
     private struct Node {
         var older: Int?
@@ -11,10 +12,10 @@ struct LingeringConnections {
     private var nodes: [Int: Node] = [:]
     private var oldest: Int?
     private var newest: Int?
-    /// How many there are that have not been evicted.
+    /// How many connections have not been evicted.
     private(set) var unevictedCount = 0
 
-    /// How many there are, evicted ones included.
+    /// How many connections there are, including evicted ones.
     var count: Int { nodes.count }
 
     mutating func insert(_ place: Int) {

@@ -1,24 +1,33 @@
 import Glibc
 import Reactor
 
-// How a listener comes to be.
+// Creation of listeners.
 
 extension Listener {
-    /// Listens on `address`, from now on: clients may connect before anybody accepts.
+    /// Listens on `address` from now on: clients can connect before the first `accept` or `serve`.
     ///
-    /// The port is free again for the next listener as soon as this one is closed (SO_REUSEADDR). An IPv6 listener takes
-    /// IPv6 only, so `0.0.0.0` and `[::]` may listen on one port.
+    /// ```swift
+    /// let listener = try Listener.bind("127.0.0.1:0")       // port 0: the kernel picks a free port
+    /// print("listening on \(listener.localAddress)")
+    /// ```
     ///
-    /// A Unix path must not exist, unless it is a socket at which nobody listens, as a process leaves behind that was killed:
-    /// that is replaced. The file goes with the listener.
+    /// The port is free for another listener as soon as this one is closed (SO_REUSEADDR). An IPv6 listener accepts
+    /// IPv6 only, so `0.0.0.0` and `[::]` can listen on one port.
+    ///
+    /// A Unix path must not exist, unless it is a socket on which no process listens, such as a killed process leaves
+    /// behind: such a socket is replaced. The file is removed with the listener.
     /// - Parameters:
-    ///   - backlog: how many connections may wait to be accepted; the kernel cuts it to `net.core.somaxconn`.
-    ///   - mode: the permissions of a Unix path: who may write the file may connect. Without it the process's umask
-    ///     decides.
-    ///   - options: of the listening socket; most of them pass on to its connections, but for `noDelay`, which each begins with.
-    /// - Throws: `SystemError` that names call and address: `EADDRINUSE`, `EACCES` for a privileged port,
-    ///   `EADDRNOTAVAIL` for an address that is not this machine's, `EINVAL` for a `mode` of an address that is no path. See
-    ///   bind(2) and listen(2).
+    ///   - backlog: how many connections may wait to be accepted; the kernel limits it to `net.core.somaxconn`.
+    ///   - mode: the permissions of a Unix path: a process that may write the file may connect. Without a mode the
+    ///     process's umask decides.
+    ///   - options: options of the listening socket. Its connections inherit most of them; `noDelay` is set on each
+    ///     connection anyway.
+    /// - Throws: `SystemError` with call and address:
+    ///   - `EADDRINUSE`;
+    ///   - `EACCES` for a privileged port;
+    ///   - `EADDRNOTAVAIL` for an address that this machine does not have;
+    ///   - `EINVAL` for a `mode` of an address that is not a path;
+    ///   - further errors of bind(2) and listen(2).
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ address: SocketAddress, backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
@@ -26,9 +35,10 @@ extension Listener {
         try bind([address], backlog: backlog, mode: mode, options: options)
     }
 
-    /// Listens on several addresses as one: one `serve`, and one limit for all of them. If one address cannot be had, none
-    /// is kept; if one socket fails later, all are closed. Each port 0 is given a port of its own. See the form with one
-    /// address; an empty list is refused with `EINVAL`, and `mode` is for Unix paths only.
+    /// Listens on several addresses as one listener: with one `serve`, and one limit for all of them. If one address
+    /// cannot be bound, none stays bound; if one socket fails later, all are closed. Each port 0 gets a port of its
+    /// own. See the form with one address.
+    /// - Throws: as the form with one address, and `EINVAL` for an empty list. `mode` is allowed for Unix paths only.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ addresses: [SocketAddress], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
@@ -48,9 +58,10 @@ extension Listener {
         return Listener(sockets, on: loop)
     }
 
-    /// Listens on `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000`, which is 127.0.0.1, `unix:/run/service.sock` or
-    /// `unix:@name`; see the form with an address. Also throws `SocketAddress.ParseError`, for host names too: which
-    /// addresses of this machine are meant should not depend on a name server.
+    /// Listens on `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000` (which is 127.0.0.1), `unix:/run/service.sock` or
+    /// `unix:@name`; see the form with a `SocketAddress`.
+    /// - Throws: also `SocketAddress.ParseError`, for host names too: the addresses on which a server listens should
+    ///   not depend on a name server.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ address: String, backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
@@ -58,7 +69,7 @@ extension Listener {
         try bind(try SocketAddress(address), backlog: backlog, mode: mode, options: options)
     }
 
-    /// Listens on several addresses as one; see the form with several addresses, and the one with a text.
+    /// Listens on several addresses as one listener; see the form with several addresses, and the one with a text.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ addresses: [String], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []
@@ -66,10 +77,10 @@ extension Listener {
         try bind(try addresses.map { try SocketAddress($0) }, backlog: backlog, mode: mode, options: options)
     }
 
-    /// Takes over a stream socket that listens already. It is made non-blocking and close-on-exec; a Unix path stays when the
-    /// listener is closed, since it is its maker's.
-    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`. The descriptor is then
-    ///   still the caller's.
+    /// Takes over a stream socket that already listens. It is made non-blocking and close-on-exec. The file of a Unix
+    /// path is not removed when the listener is closed, since another owner created it.
+    /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`. The caller then still
+    ///   owns the descriptor.
     @available(*, noasync, message: "an async function has no loop of its own")
     public convenience init(adopting descriptor: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread

@@ -1,17 +1,22 @@
 import Reactor
 
 extension Listener {
-    /// Ends it all in order, within `deadline`: stops listening at once, closes the connections of `serve` that are idle, lets
-    /// the busy ones finish, and aborts at the deadline what is still there.
+    /// Ends the listener and its connections in an orderly way, within `deadline`: stops listening at once, closes the
+    /// idle connections of `serve`, waits for the busy ones, and at the deadline aborts the remaining ones and cancels
+    /// what their handlers wait for.
     ///
-    /// *Idle* is a connection that waits in a read, of which no part of a frame has come, neither here nor to the kernel, and
-    /// that has nothing queued: its peer has been answered as far as can be seen from here. It is closed at once, or within 20 ms of becoming so; the
-    /// waiting read fails with `ECANCELED`. A connection is never idle whose handler reads on while answers are under way: in
-    /// a `pipe`, or by the forms of `forEachLine` and `forEachChunk` that wait for nothing; nor one that is `busy`. At the
-    /// deadline the rest are aborted and what their handlers wait for is cancelled. Clients in the backlog
-    /// are reset; to take them, call `close(drain: true)` before.
+    /// A connection is *idle* while all of these hold:
+    /// - it waits in a read, and no part of a frame has arrived, neither here nor in the kernel;
+    /// - no write is queued;
+    /// - its handler does not read ahead of its answers, as in a `pipe`, or in the forms of `forEachLine` and
+    ///   `forEachChunk` that wait for nothing;
+    /// - no `deferDrain(until:)` is pending.
     ///
-    /// Connections that were taken with `accept` are not the listener's. Again: the same guarantee, and the first deadline
+    /// As far as can be seen from here, its peer has been answered. It is closed at once, or within 20 ms of becoming
+    /// idle; the waiting read fails with `ECANCELED`.
+    ///
+    /// Clients in the backlog are reset; to accept them, call `close(drain: true)` before. Connections that were taken
+    /// with `accept` do not belong to the listener. A further call returns the same guarantee, and the first deadline
     /// stands.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
@@ -31,7 +36,8 @@ extension Listener {
     }
 
     private func abortAll(_ drain: ListenerDrain) {
-        // Before: whoever is aborted may be the last. And a loop that does not answer must not delay it.
+        // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
+        // the result.
         drain.finish(active: openConnections)
         branch.abortAll()
         group?.abortAll()

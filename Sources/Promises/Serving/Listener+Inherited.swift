@@ -2,12 +2,13 @@ import Glibc
 import Reactor
 
 extension Listener {
-    /// A listener on the sockets that the service manager has opened for this process, all of them as one, or those named
-    /// `name`. They are taken over: call it once for each. See `ServiceManager.descriptors`, sd_listen_fds(3).
+    /// A listener on the sockets that the service manager has opened for this process: all of them as one, or those
+    /// named `name`. It takes the sockets over: call it once for each. See `ServiceManager.descriptors`,
+    /// sd_listen_fds(3).
     /// - Parameters:
     ///   - name: FileDescriptorName= of the socket unit.
     ///   - unsettingEnvironment: as for `ServiceManager.descriptors`.
-    /// - Returns: `nil` if there is no such socket, as when the process was started by hand.
+    /// - Returns: `nil` if there is no such socket, as in a process that no service manager has started.
     /// - Throws: as `ServiceManager.descriptors` and `init(adopting:)`; nothing is taken over then.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func inherited(

@@ -1,14 +1,14 @@
 import Glibc
 import Reactor
 
-// Clients that come while the process has no descriptor left (`EMFILE`), where they are refused: see
+// Clients that connect while the process has no free descriptor (`EMFILE`), if they are to be refused: see
 // `Listener.refusesWithoutDescriptors`.
 
 extension Listener {
     /// How many clients of one address are refused between two pauses.
     private static var refusalBudget: Int { 512 }
 
-    /// Accepts the clients that wait, with the descriptor in reserve, and closes each at once.
+    /// Accepts the waiting clients, with the descriptor kept in reserve, and closes each at once.
     func refuseWaitingClients() {
         guard refusesWithoutDescriptors, let descriptor = reserve else { return openReserve() }
         reserve = nil
@@ -17,7 +17,8 @@ extension Listener {
             for _ in 0..<Self.refusalBudget {
                 var storage = sockaddr_storage()
                 let result = loop.kernel.accept(door.socket.fd, &storage)
-                // Nobody waits, or another thread has taken the descriptor. Other errors are met again after the pause.
+                // No client waits, or another thread has taken the descriptor. Other errors will occur again after the
+                // pause.
                 if result < 0 { break }
                 loop.kernel.close(CInt(result))
                 refusedConnections += 1
@@ -26,7 +27,7 @@ extension Listener {
         openReserve()
     }
 
-    /// Any descriptor will do. If none can be had now, the next client that is accepted shows that there are some again.
+    /// Any descriptor will do. If none is free now, the next successful `accept` shows that there are some again.
     func openReserve() {
         guard refusesWithoutDescriptors, reserve == nil, !isClosed else { return }
         let result = loop.kernel.eventCreate()

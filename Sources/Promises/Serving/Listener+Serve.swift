@@ -4,10 +4,13 @@ import Reactor
 // Taking connections.
 
 extension Listener {
-    /// The next connection. Several calls are served in their order; one that is cancelled is passed over.
+    /// The next connection. Several calls are served in their order; a cancelled call is skipped.
     ///
-    /// Rejected with a `SystemError` of `accept4`: `EBADF` after `close`, `ECANCELED` if it came while waiting, `EBUSY`
-    /// while `serve` is running, or the error that ended the listener.
+    /// Rejected with a `SystemError` of `accept4`:
+    /// - `EBADF` after `close`;
+    /// - `ECANCELED` if `close` was called while it waited;
+    /// - `EBUSY` while `serve` is running;
+    /// - the error that ended the listener.
     @inlinable @inline(__always)
     public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
         Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))
@@ -23,27 +26,38 @@ extension Listener {
         return Promise(core)
     }
 
-    /// Accepts connections until the listener is closed, and calls `handler` with each. A connection whose handler's
-    /// promise has settled, whichever way, is closed.
+    /// Accepts connections until the listener is closed, and calls `handler` with each. A connection is closed when the
+    /// promise of its handler has settled, with a value or an error.
+    ///
+    /// ```swift
+    /// listener.serve(maxConnections: 10_000) { connection in
+    ///     connection.forEachChunk { connection.write($0) }
+    /// }.catch { error in log(error) }
+    /// ```
     ///
     /// A rejection ends that connection only.
     /// - Parameters:
-    ///   - maxConnections: how many may run at a time; the next ones wait in the backlog. A connection counts until its
-    ///     handler is done. Its close may take a while longer, see `Connection.close`; so long it counts as lingering.
-    ///   - maxLingering: how many may linger at a time, beside those that run. When there is one more, the one that has
-    ///     lingered longest is ended as by `close(linger: .zero)`, except while the listener is drained. By default as many
-    ///     as `maxConnections`, but 64 at least and 1,024 at most.
+    ///   - maxConnections: how many connections may be active at once; further clients wait in the backlog. A
+    ///     connection is active until its handler has finished. Closing it may take a while longer, see
+    ///     `Connection.close`; during that time it counts as lingering.
+    ///   - maxLingering: how many connections may linger at once, in addition to the active ones. One more ends the
+    ///     connection that has lingered longest as by `close(linger: .zero)`, except while the listener is drained. The
+    ///     default is `maxConnections`, but at least 64 and at most 1,024.
     ///   - onError: is called with the error of a handler and its connection; not for a cancellation, nor for a
     ///     connection that `drain` has ended. Without it errors are not reported.
-    /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection is done, and
+    /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection has ended, and
     ///   rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`.
-    ///   Rejected at once with `EBADF` after `close`, `EBUSY` if `accept` or `serve` is running, `EINVAL` if
-    ///   `maxConnections` is below one or `maxLingering` below zero. Cancelling it closes the listener; connections that run go on.
+    ///   Rejected at once with
+    ///   - `EBADF` after `close`;
+    ///   - `EBUSY` if `accept` or `serve` is running;
+    ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero.
+    ///
+    ///   Cancelling it closes the listener; active connections continue.
     public func serve<Done: Thenable>(
         maxConnections: Int = .max, maxLingering: Int? = nil, onError: ((any Error, Connection) -> Void)? = nil,
         _ handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        // It is asked by the listener only.
+        // Unowned: only the listener calls it.
         let service = startService(maxConnections, maxLingering) { [unowned self] accepted in
             branch.serve(accepted.connection(on: loop), self, onError, handler)
         }
@@ -51,7 +65,7 @@ extension Listener {
         return Promise(service.core.traced(root: "serve", Promise<Void>.self, file, line))
     }
 
-    /// With what is done with each connection.
+    /// - Parameter start: begins to serve an accepted socket.
     func startService(_ maxConnections: Int, _ maxLingering: Int?, _ start: @escaping (Accepted) -> Void) -> Promise<
         Void
     > {

@@ -1,11 +1,12 @@
 import Glibc
 import Reactor
 
-// Serving on the loops of a group: this loop accepts, and hands each connection to one of them.
+// Serving on the loops of a group: this loop accepts the connections and transfers each to one of them.
 
 extension Listener {
-    /// As `serve`, but on the loops of `group`: this loop accepts, and gives each connection to one of them, where the handler
-    /// is called with it. What that connection and the handler's promises are goes on there, and on that thread only.
+    /// As `serve`, but on the loops of `group`: this loop accepts the connections and transfers each to one of them,
+    /// which calls the handler with it. The connection and the handler's promises belong to that loop, and are used on
+    /// its thread only.
     ///
     /// ```swift
     /// let group = try LoopGroup(name: "server")
@@ -14,16 +15,15 @@ extension Listener {
     /// }.catch { error in log(error) }
     /// ```
     ///
-    /// `maxConnections`, `close`, `drain` and `activeConnections` are of all loops together; of `maxLingering` each loop has an
-    /// equal share. The group is kept until the last
-    /// connection is done. A loop of the group that ends is given no more connections; those that it has end with it, and those
-    /// on their way to it are closed.
+    /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together; `maxLingering` is
+    /// divided equally among them. The group is retained until the last connection has ended. When a loop of the group
+    /// ends, it gets no more connections; those that it has end with it, and those being transferred to it are closed.
     /// - Parameters:
-    ///   - balancing: which loop the next connection goes to.
+    ///   - balancing: how the loop of the next connection is chosen.
     ///   - maxConnections: as for `serve`.
     ///   - maxLingering: as for `serve`.
-    ///   - onError: as for `serve`; on the connection's loop.
-    ///   - handler: is called on the connection's loop.
+    ///   - onError: as for `serve`; called on the connection's loop.
+    ///   - handler: called on the connection's loop.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     public func serve<Done: Thenable & SendableMetatype>(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, maxConnections: Int = .max,
@@ -35,7 +35,7 @@ extension Listener {
             branch, connection, keeper in
             branch.serve(connection, keeper, onError, handler)
         }
-        // It is asked by the listener only.
+        // Unowned: only the listener calls it.
         let promise = startService(maxConnections, maxLingering) { [unowned self] accepted in
             if !service.handOver(accepted) { endWithoutLoops() }
         }
@@ -52,7 +52,7 @@ extension Listener: GroupListener {
         if !isClosed { endWithoutLoops() }
     }
 
-    /// With connections on other loops, of which it will not hear any more.
+    /// Connections on other loops continue, but will not be reported here any more.
     func listenerLoopDidEnd() {
         loopWillEnd()
         drain?.finish(active: openConnections)

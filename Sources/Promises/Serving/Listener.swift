@@ -11,39 +11,42 @@ import Reactor
 /// try EventLoop.current.run()
 /// ```
 ///
-/// Connections are taken with `serve`, or one by one with `accept`. Letting go of a listener closes it, unless it is serving
-/// or an `accept` waits: then it lives until `close`. Trouble with a single connection never ends the
-/// listener. A shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`) makes it pause for 100 ms at a
-/// time, reported once an episode as `LogEvent.acceptPaused`; clients wait in the backlog meanwhile. So does the 64th error
-/// in a row of single connections: a security module or seccomp may refuse every one (`EPERM`, `EACCES`, `ENOSYS`).
+/// Connections are taken with `serve`, or one by one with `accept`. Releasing the last reference to a listener closes
+/// it, unless it is serving or an `accept` waits: then it lives until `close`.
+///
+/// An error of a single connection never ends the listener. These conditions make it pause for 100 ms at a time, while
+/// clients wait in the backlog; each episode is reported once, as `LogEvent.acceptPaused`:
+/// - a shortage of descriptors or memory (`EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`);
+/// - 64 errors of single connections in a row: a security module or seccomp may refuse every one (`EPERM`, `EACCES`,
+///   `ENOSYS`).
 public final class Listener {
-    /// The addresses it listens on, in the order in which they were given, with the real ports where 0 was asked for.
+    /// The addresses that it listens on, in the given order, with the actual ports where port 0 was given.
     public let localAddresses: [SocketAddress]
-    /// The first of them.
+    /// The first of `localAddresses`.
     public var localAddress: SocketAddress { localAddresses[0] }
-    /// How many connections `serve` has running, on whatever loops: those whose handlers are not done. `maxConnections` bounds
-    /// them.
+    /// How many connections of `serve` are active, on all loops: their handlers have not finished. `maxConnections`
+    /// limits them.
     public var activeConnections: Int { branch.activeCount + (group?.activeCount ?? 0) }
-    /// How many connections of `serve` have a handler that is done and a descriptor that is not closed yet, on whatever loops.
-    /// `maxLingering` bounds them.
+    /// How many connections of `serve` linger, on all loops: their handlers have finished, and their descriptors are
+    /// not closed yet. `maxLingering` limits them.
     public var lingeringConnections: Int { branch.lingering.count + (group?.lingeringCount ?? 0) }
-    /// Both.
+    /// How many connections are active or linger.
     var openConnections: Int { branch.running.count + (group?.openCount ?? 0) }
 
-    /// Whether clients that come while the process has no descriptor left (`EMFILE`) are refused. False by default: they wait in
-    /// the backlog until there is one.
+    /// Whether clients that connect while the process has no free descriptor (`EMFILE`) are refused. False by default:
+    /// they wait in the backlog until a descriptor is free.
     ///
-    /// To refuse a client takes a descriptor for the moment, so while this is true the listener keeps one in reserve. When
-    /// `accept4` fails with `EMFILE`, it closes the reserve, accepts the clients that wait and closes each at once, which a
-    /// client sees as an end or a reset, and opens the reserve again. At most 512 clients of each address are refused that way
-    /// before the pause of 100 ms, which is made and reported as without this.
+    /// Refusing a client takes a descriptor for a moment, so while this is true the listener keeps one in reserve. When
+    /// `accept4` fails with `EMFILE`, the listener closes the reserve, accepts the waiting clients and closes each at
+    /// once, which a client sees as an end or a reset, and opens the reserve again. At most 512 clients of each address
+    /// are refused in this way before the pause of 100 ms, which is made and reported as without this setting.
     ///
-    /// Refuse where a refused client turns to another server. Where there is none, a client that waits is better off than one
-    /// that is told to try again. Clients beyond `maxConnections` wait in any case.
+    /// Refuse clients where they can turn to another server. Where there is none, waiting is better for a client than
+    /// being told to try again. Clients beyond `maxConnections` wait in any case.
     public var refusesWithoutDescriptors = false {
         didSet { if refusesWithoutDescriptors { openReserve() } else { closeReserve() } }
     }
-    /// How many clients were refused for want of a descriptor.
+    /// How many clients were refused because no descriptor was free.
     public internal(set) var refusedConnections = 0
 
     let loop: EventLoop
@@ -53,22 +56,23 @@ public final class Listener {
     var isDraining = false
     var drain: ListenerDrain?
     let account = DrainCounters()
-    /// What it serves on its own loop.
+    /// The connections that are served on the listener's own loop.
     let branch: ConnectionTracker
-    /// What it serves on a group of loops.
+    /// The connections that are served on a group of loops.
     var group: GroupServer?
     private var backOff: EventLoop.Timer?
     private var isInTrouble = false
-    /// The descriptor that is closed to accept those who are refused.
+    /// The descriptor in reserve, which is closed to accept the clients that are refused.
     var reserve: CInt?
 
-    /// How many connections are accepted in one turn, so that a storm of them leaves time for those that are there.
+    /// How many connections are accepted in one turn, so that a burst of new ones leaves time for the existing ones.
     private static var budget: Int { 64 }
-    /// The same when it is closed with `drain`; more than a backlog holds, so that only an error for each could reach it.
+    /// How many connections `close(drain: true)` accepts: more than a backlog holds, so that only repeated errors could
+    /// reach it.
     private static var drainBudget: Int { 65536 }
     private static var pause: Duration { .milliseconds(100) }
 
-    /// - Parameter sockets: one at least.
+    /// - Parameter sockets: at least one.
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         localAddresses = sockets.map(\.address)
@@ -79,12 +83,13 @@ public final class Listener {
         for door in doors { loop.forget(door.socket.fd) }
     }
 
-    // With the loop goes what has held us: the pause of `backOff`, or the handlers of connections that were running.
+    // When the loop ends, it releases what retained this listener: the timer of `backOff`, or the handlers of active
+    // connections.
     deinit {
         if loop.isOwnedByThisThread && !isClosed { release() }
         loop.performCleanup {
             [loop, doors, backOff, reserve, drain, claims, active = openConnections, isOpen = !isClosed] in
-            // Else nobody waits for it, or it would be held.
+            // If it is closed, no socket waits: the socket would retain it.
             if isOpen {
                 if !loop.hasEnded { backOff?.cancel() }
                 for door in doors { door.letGo(on: loop) }
@@ -95,18 +100,18 @@ public final class Listener {
         }
     }
 
-    /// Whether somebody waits for a connection, or `serve` may have another.
+    /// Whether an `accept` waits for a connection, or `serve` is below its limit.
     var hasRoom: Bool { claims.service.map { activeConnections < $0.limit } ?? !claims.waiting.isEmpty }
 
-    /// Stops listening. Connections that run go on; a waiting `accept` is rejected with `ECANCELED`. The file of a Unix
-    /// listener is removed, if it is still the one that it has made.
+    /// Stops listening. Active connections continue; a waiting `accept` is rejected with `ECANCELED`. The file of a
+    /// Unix listener is removed, if it is still the one that the listener has created.
     ///
-    /// - Parameter drain: whether connections that already wait in the backlog are accepted first; without it the
-    ///   kernel resets them. Only for `serve`, and up to its limit.
+    /// - Parameter drain: whether connections that already wait in the backlog are accepted first; otherwise the kernel
+    ///   resets them. Only for `serve`, and up to its limit.
     public func close(drain: Bool = false) {
-        // Within a handler that the draining has started it is under way already.
+        // Called by a handler that this very drain has started: the drain continues.
         if isClosed || drain && isDraining { return }
-        // (In a forked child they are the parent's to accept.)
+        // (In a forked child the waiting clients belong to the parent.)
         if drain, claims.service != nil, !loop.kernel.isForked {
             isDraining = true
             for door in doors {
@@ -121,7 +126,7 @@ public final class Listener {
     // MARK: Accepting
 
     func acceptReady(on door: AcceptSocket) {
-        // Before it calls out: a handler may turn the loop.
+        // Before any handler is called: it may turn the loop.
         updateInterest()
         for _ in 0..<Self.budget where !isClosed && hasRoom {
             guard acceptOne(door) else { break }
@@ -129,7 +134,7 @@ public final class Listener {
         if !isClosed { updateInterest() }
     }
 
-    /// Answers whether there may be more.
+    /// - Returns: whether further clients may be waiting.
     private func acceptOne(_ door: AcceptSocket) -> Bool {
         var storage = sockaddr_storage()
         let result = loop.kernel.accept(door.socket.fd, &storage)
@@ -152,11 +157,13 @@ public final class Listener {
         case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP:
             end(SystemError(.accept, CInt(-result), detail: door.address.description))
             return false
-        // Of one connection that failed before it was accepted; accept(2) lists the network errors that may come here.
+        // Errors of one connection that failed before it was accepted; accept(2) lists the network errors that may
+        // occur here.
         default:
             door.refusals += 1
             if door.refusals < Self.budget { return true }
-            // Refused before it is taken out of the backlog, a connection stays there: the next call would find it again.
+            // A connection that is refused before it is taken out of the backlog stays there: the next call would find
+            // it again.
             let error = SystemError(.accept, CInt(-result), detail: door.address.description)
             backOff(error, isNew: door.refusals == Self.budget)
             return false
@@ -170,7 +177,7 @@ public final class Listener {
 
     private func backOff(_ error: SystemError, isNew: Bool) {
         if isNew { conf.log(.acceptPaused(error)) }
-        // Who was told may have closed it.
+        // The log handler may have closed the listener.
         if isClosed { return }
         if error.code == EMFILE { refuseWaitingClients() }
         backOff?.cancel()
@@ -181,7 +188,7 @@ public final class Listener {
         updateInterest()
     }
 
-    /// Each door waits exactly while there is room, and holds the listener exactly while it waits.
+    /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.
     func updateInterest() {
         for door in doors where !isClosed {
             let waits = hasRoom && backOff == nil

@@ -1,21 +1,21 @@
 import Reactor
 import Synchronization
 
-/// How the connections of a listener ended that was drained.
+/// How the connections of a drained listener ended.
 public struct DrainResult: Hashable, Sendable {
-    /// Those that were closed because they waited for their peers and owed them nothing.
+    /// Connections that were closed because they were idle; see `Listener.drain`.
     public internal(set) var idle = 0
-    /// Those whose handlers came to their end by themselves.
+    /// Connections whose handlers finished by themselves.
     public internal(set) var finished = 0
-    /// Those that were aborted at the deadline, or ended with a loop that did not go on until then.
+    /// Connections that were aborted at the deadline, or that ended with their loop before it.
     public internal(set) var aborted = 0
 }
 
-/// The draining of a listener, and afterwards its account.
+/// A listener's drain, and afterwards its result.
 final class ListenerDrain {
     let guarantee: Guarantee<DrainResult>
     private let resolve: (DrainResult) -> Void
-    /// How many connections there were.
+    /// How many connections were open at the beginning.
     private let all: Int
     private let account: DrainCounters
     private var deadline: EventLoop.Timer?
@@ -29,11 +29,11 @@ final class ListenerDrain {
     }
 
     func start(_ deadline: EventLoop.Timer) {
-        // An inline handler of what was closed may have been the last.
+        // An inline handler of a closed connection may have ended the last one.
         if isFinished { deadline.cancel() } else { self.deadline = deadline }
     }
 
-    /// - Parameter active: how many connections are left, which are not waited for.
+    /// - Parameter active: how many connections are left, for which the drain does not wait.
     func finish(active: Int) {
         if isFinished { return }
         isFinished = true
@@ -42,36 +42,36 @@ final class ListenerDrain {
     }
 }
 
-/// How the connections of a listener fare that is drained, on all its loops. Any thread.
+/// Counts how the connections of a drained listener end, on all its loops. Any thread.
 final class DrainCounters: Sendable {
     private let hasBegun = Atomic(false)
     private let idle = Atomic(0)
-    /// Of the idle ones and of those aborted, how many are still there.
+    /// How many of the idle and aborted connections are not closed yet.
     private let leaving = Atomic(0)
-    /// Those that were cut off.
+    /// How many connections have ended with their loop.
     private let lost = Atomic(0)
 
     func begin() { hasBegun.store(true, ordering: .relaxed) }
 
-    /// One is idle and is being closed.
+    /// An idle connection is being closed.
     func countIdle() {
         idle.add(1, ordering: .relaxed)
         countLeaving()
     }
 
-    /// One is being closed, or aborted.
+    /// A connection is being closed, or aborted.
     func countLeaving() { leaving.add(1, ordering: .relaxed) }
 
-    /// One of these is no more.
+    /// One of these connections is closed.
     func countLeft() { leaving.subtract(1, ordering: .relaxed) }
 
-    /// One has ended with its loop.
+    /// A connection has ended with its loop.
     func countLost() {
         if hasBegun.load(ordering: .relaxed) { lost.add(1, ordering: .relaxed) }
     }
 
-    /// Of `all` that there were; `active` are there still, and those that are not leaving will be aborted. What happens on
-    /// other threads in this moment falls to one side or the other.
+    /// The result for `all` connections, of which `active` are still open; those of them that are not leaving will be
+    /// aborted. A connection that ends on another thread at this moment may be counted either way.
     func result(_ all: Int, active: Int) -> DrainResult {
         var result = DrainResult()
         result.aborted = lost.load(ordering: .relaxed) + max(active - leaving.load(ordering: .relaxed), 0)

@@ -3,22 +3,24 @@ import Reactor
 import Synchronization
 
 extension Connection {
-    /// Calls `body` with all that comes, piece by piece, until the peer ends. The fastest way to read.
+    /// Calls `body` with each piece of input until the peer ends. The fastest way to read.
     ///
     /// ```swift
     /// connection.forEachChunk { connection.write($0) }
     /// ```
     ///
-    /// A chunk is lent: it lies in a buffer of the loop, is at most 64 KiB, and copied by nobody; once it runs, a
-    /// message costs no allocation. The promise that `body` returns is the backpressure: reading goes on when it is
-    /// fulfilled, and if that has happened already, as it has with most writes, it costs nothing. Each call is a job of
-    /// this thread's loop, never inside this one; there is one a turn, so that a flood leaves the other connections
-    /// their turns.
+    /// A chunk is lent to `body`: it lies in a buffer of the loop, is at most 64 KiB, and is not copied. In the steady
+    /// state a message costs no allocation. The promise that `body` returns is the backpressure: reading continues when
+    /// it is fulfilled. If it is fulfilled already, as with most writes, it costs nothing. Each call of `body` is a job
+    /// of this thread's loop, never inside this call. There is one call per turn, so that a flood of input leaves the
+    /// other connections their turns.
     ///
-    /// Fulfilled at the peer's end. Rejected with the `SystemError` that `receive` would report, with what `body`
-    /// throws, or as the promise that it has returned. Cancelling it ends it: nothing more is read, and a promise that
-    /// it waits for is cancelled if nobody else waits there. Until it has settled, other reads are refused with
-    /// `EBUSY`.
+    /// Cancelling the returned promise ends the reading: nothing more is read, and a promise that it waits for is
+    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`.
+    /// - Returns: a promise that is fulfilled at the peer's end, and rejected with
+    ///   - the `SystemError` that `receive` would report;
+    ///   - the error that `body` throws;
+    ///   - the error of the promise that `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk<Done: Thenable>(
@@ -28,8 +30,8 @@ extension Connection {
         return Promise(core.traced(root: "forEachChunk", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with all that comes, piece by piece, until the peer ends, and waits for nothing else; see the form
-    /// with promises.
+    /// Calls `body` with each piece of input until the peer ends, and reads on without waiting for anything else; see
+    /// the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachChunk(
@@ -50,14 +52,14 @@ extension Connection {
         if readsAhead { reader.readsAhead = true }
         reader.beginChunks()
         let core = IOPromise(running: ChunkStep.self, self)
-        // It begins with a job: bytes that are here already are no reason to call the body inside this call.
+        // It begins with a job: `body` must not be called inside this call, even if bytes have arrived already.
         core.upstream.store(Upstream.taken, ordering: .relaxed)
         core.retain()
         core.wait(for: PromiseCore.void, andRun: ChunkStep(chunks: ChunkLoop(self, body)))
         return Promise(core)
     }
 
-    /// Reads once for it.
+    /// Reads once for `core`, which waits for a chunk.
     func readChunk(_ core: PromiseCore) {
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = loop.borrowScratch()
@@ -82,7 +84,7 @@ extension Connection {
         return core.take(ChunkStep.self)
     }
 
-    /// Lets it wait for input. There is no word in the core about a source: to cancel it is the connection's business.
+    /// Makes `core` wait for input. Its `upstream` has no source: the connection handles a cancellation.
     fileprivate func demand(_ step: consuming ChunkStep, _ core: PromiseCore) {
         core.store(step)
         core.upstream.store(0, ordering: .relaxed)
@@ -92,8 +94,8 @@ extension Connection {
     }
 }
 
-/// Somebody who reads chunk by chunk. Held by the step, which is in the core of the result; so it goes with whatever
-/// that waits for, and no one holds the connection for its sake but who is to go on.
+/// One `forEachChunk`. Retained by the step, which is in the core of the result: it is released with the promise that
+/// the result waits for, and retains the connection only while that may continue.
 final class ChunkLoop {
     fileprivate let connection: Connection
     fileprivate let body: (RawSpan) throws -> Promise<Void>
@@ -104,19 +106,19 @@ final class ChunkLoop {
         self.body = body
     }
 
-    /// Others may read from now on.
+    /// Allows other reads.
     func end() {
         if hasEnded { return }
         hasEnded = true
         connection.reader.finish()
     }
 
-    // It was cancelled while it waited for the body's promise.
+    // Cancelled while it waited for the promise of `body`.
     deinit { end() }
 }
 
-/// What the result of `forEachChunk` does when the promise that the body has returned is settled. While it waits for
-/// input it is in the core all the same, and does not run.
+/// The operation of a `forEachChunk`'s result, which runs when the promise that the body has returned has settled.
+/// While the result waits for input, the operation is stored in the core and does not run.
 struct ChunkStep: Operation {
     typealias Input = Never
     typealias Output = Void
@@ -131,7 +133,7 @@ struct ChunkStep: Operation {
         Unmanaged.passUnretained(core).release()
     }
 
-    /// To the next chunk.
+    /// Continues with the next chunk.
     private func goOn(_ core: PromiseCore) {
         let connection = chunks.connection
         if !connection.lifecycle.isOpen {
@@ -153,15 +155,16 @@ struct ChunkStep: Operation {
             if core.isOpen { core.reject(error) }
             return
         }
-        // It may have cancelled us.
+        // The body may have cancelled this core.
         guard core.isOpen else { return inner.cancelIfUnobserved() }
-        // With more at hand the next chunk is the next job's: else the stack would be as deep as that is long.
+        // If more input is here already, the next chunk is the next job's: otherwise the stack would grow with the
+        // length of the input.
         if inner.settled?.kind == State.fulfilled && !chunks.connection.hasInput { return goOn(core) }
         core.retain()
         core.wait(for: inner, andRun: self)
     }
 
-    /// The stream has come to its end.
+    /// The stream has ended.
     func finish(_ core: PromiseCore) {
         chunks.end()
         if let failure = chunks.connection.failure { core.reject(failure) } else { core.fulfill(()) }

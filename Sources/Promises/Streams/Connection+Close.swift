@@ -1,17 +1,22 @@
 import Glibc
 import Reactor
 
-// The three verbs that end a connection. In a forked child they close the copy of the descriptor and do nothing else: the
-// connection goes on in the parent.
+// The three calls that end a connection. In a forked child they only close the copy of the descriptor: the connection
+// continues in the parent.
 
 extension Connection {
-    // MARK: Half of it
+    // MARK: Half-close
 
-    /// Ends this side: the peer reads everything that was queued and then the end; reading goes on. Fulfilled when the
-    /// end has been handed to the kernel. Again: the same, and nothing happens. See shutdown(2), SHUT_WR.
+    /// Ends the write side: the peer reads everything that was queued and then the end; reading continues here. See
+    /// shutdown(2), SHUT_WR.
     ///
-    /// A pipe's writer is closed by it, since that is how a pipe ends. Where one descriptor is both sides and no
-    /// socket, as a terminal is, it is rejected with `ENOTSOCK`; at a pipe's reader with `EBADF`.
+    /// At a pipe's writer it closes the descriptor, since that is how a pipe ends.
+    /// - Returns: a promise that is fulfilled when the end has been handed to the kernel. A further call has no effect
+    ///   and returns an equivalent promise. Rejected with a `SystemError`:
+    ///   - `ENOTSOCK` where one descriptor is both sides and is not a socket, such as a terminal;
+    ///   - `EBADF` at a pipe's reader, and once the connection is closed;
+    ///   - `EPERM` in a forked child;
+    ///   - the error of the connection if it has failed.
     @discardableResult
     @inlinable @inline(__always)
     public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -51,7 +56,7 @@ extension Connection {
     /// The writer has ended.
     func sendEnd() {
         if traits.contains(.socket) {
-            // ENOTCONN: the peer has reset. Whoever reads or writes is told.
+            // ENOTCONN: the peer has reset. The next read or write reports it.
             _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
         } else if lifecycle.isOpen {
             release(as: .shutDown)
@@ -61,34 +66,35 @@ extension Connection {
         promise.fulfill(())
     }
 
-    // MARK: All of it, in order
+    // MARK: Orderly close
 
-    /// Delivers what is queued, then the end, and closes. Fulfilled when the descriptor is closed.
+    /// Delivers the queued writes, then the end, and closes. Fulfilled when the descriptor is closed.
     ///
-    /// A read that waits fails with `ECANCELED`; later operations fail with `EBADF`. Input that is still coming is read
-    /// and thrown away until the peer ends too, since closing a socket with unread input makes the kernel send a reset,
-    /// which destroys what the peer has not read yet.
+    /// A waiting read fails with `ECANCELED`; later operations fail with `EBADF`. Further input is read and discarded
+    /// until the peer ends too, since closing a socket with unread input makes the kernel send a reset, which destroys
+    /// what the peer has not read yet.
     ///
-    /// The peer is reset, and writes that wait are rejected with `ECANCELED`, when one of these limits is reached:
-    /// - 30 seconds since the call, whatever the peer does. An answer that may take longer to deliver is waited for before
-    ///   the call, or is given its time with `close(linger:)`.
-    /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. A few bytes now and then are no progress.
+    /// The peer is reset, and waiting writes are rejected with `ECANCELED`, when one of these limits is reached:
+    /// - 30 seconds since the call, whatever the peer does. If an answer may take longer to deliver, wait for its write
+    ///   before the call, or set a time with `close(linger:)`.
+    /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. A few bytes now and then are no
+    ///   progress.
     /// - 1 MiB of input since the call.
     ///
-    /// A pipe, which is read by a program of this machine, is closed as soon as all is written; only its reader's taking
-    /// nothing for 5 seconds ends that early. Again: the same guarantee of the same end.
+    /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
+    /// 5 seconds in which the reader takes nothing. A further call returns a guarantee of the same end.
     @discardableResult
     @inlinable @inline(__always)
     public func close(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(startClosing(nil).core.traced(root: "close", Guarantee<Void>.self, file, line))
     }
 
-    /// Closes as `close()` does, within `time` from now, at pipes too. Within it the peer need not make progress; the limit
-    /// of 1 MiB of input stays.
+    /// Closes as `close()` does, within `time` from now, at pipes too. Within that time the peer need not make
+    /// progress; the limit of 1 MiB of input stays.
     ///
-    /// Zero, or less, waits for nothing: what the kernel takes at once is sent, and if that was all the connection is
-    /// closed in order, unread input or not; otherwise it is aborted. If it is being closed already, the new time replaces
-    /// the limits of the first call.
+    /// Zero or less waits for nothing: what the kernel accepts at once is sent. If that was everything, the connection
+    /// is closed in an orderly way, unread input or not; otherwise it is aborted. If the connection is already being
+    /// closed, the new time replaces the limits of the first call.
     @discardableResult
     @inlinable @inline(__always)
     public func close(
@@ -101,7 +107,7 @@ extension Connection {
     func startClosing(_ lingerTime: Duration?) -> Guarantee<Void> {
         loop.assertOwner()
         if lifecycle.hasDescriptor && loop.kernel.isForked {
-            // To send, to end or to read away anything is the parent's: this process closes its copy.
+            // Sending, ending and discarding input are up to the parent: this process closes its copy.
             abort()
             return .value
         }
@@ -117,7 +123,7 @@ extension Connection {
         cold.closing = core
         cold.idleTimer?.cancel()
         cancelRead()
-        // An inline handler of that read may have aborted it.
+        // An inline handler of that read may have aborted the connection.
         if lifecycle == .flushing {
             if action == .release {
                 release()
@@ -127,19 +133,19 @@ extension Connection {
                 lingerIfDelivered()
             }
         }
-        // An inline handler of that read may have given it a time of its own.
+        // An inline handler of that read may have set another time.
         if lifecycle.hasDescriptor && cold.closingTimer == nil { limitClose(to: lingerTime) }
         return Guarantee(core)
     }
 
-    /// Nothing is queued: if that was waited for, the end is next.
+    /// Nothing is queued any more: if the close waited for that, the end is next.
     func lingerIfDelivered() {
         guard lifecycle.deliver() else { return }
         if writer.end() == .sendEnd { sendEnd() }
         if reader.hasEnded || !traits.contains(.socket) { release() } else { discardInput() }
     }
 
-    /// Reads to nobody; ends the connection when the peer has ended.
+    /// Reads and discards input; closes the connection when the peer has ended.
     func discardInput() {
         guard lifecycle == .lingering, let cold else { return }
         let buffer = loop.scratch
@@ -154,17 +160,17 @@ extension Connection {
         updateInterest()
     }
 
-    // MARK: At once
+    // MARK: Abort
 
-    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`, but at a pipe or a Unix socket, which know
-    /// no reset: they end. Waiting operations fail with `ECANCELED`.
+    /// Drops everything and resets: the peer's reads fail with `ECONNRESET`. At a pipe or a Unix socket, which have no
+    /// reset, the peer's reads end instead. Waiting operations fail with `ECANCELED`.
     public func abort() {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed
             return
         }
-        // In a forked child the socket is the parent's too, and refuses that.
+        // In a forked child the parent shares the socket, and the call is refused.
         if traits.contains(.tcp) { socket.setResetOnClose() }
         noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
         failWrites()

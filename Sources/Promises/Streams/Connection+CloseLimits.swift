@@ -1,10 +1,10 @@
 import Glibc
 import Reactor
 
-// How long a close may take, so that a peer that reads or sends now and then cannot hold the descriptor.
+// The limits on a close, so that a peer that reads or sends now and then cannot hold the descriptor.
 
 extension Connection {
-    /// The total time of a `close()` at a socket, from its beginning.
+    /// The time limit for a `close()` at a socket, from its beginning.
     static var closeTimeLimit: Duration { .seconds(30) }
     /// A `close()` is checked for progress after each interval of this length.
     static var closeCheckInterval: Duration { .seconds(5) }
@@ -13,14 +13,15 @@ extension Connection {
     /// How much input a closing connection discards.
     static var closeDiscardLimit: Int { 1 << 20 }
 
-    /// Limits the close that has begun to `lingerTime` from now, without a check for progress; a time of zero or less ends it
-    /// now. Without a time the limits are the default ones.
+    /// Limits the current close to `lingerTime` from now, without a check for progress; a time of zero or less ends it
+    /// now. If `lingerTime` is nil, the default limits apply.
     func limitClose(to lingerTime: Duration?) {
         guard let cold else { return }
         cold.closingTimer?.cancel()
         if let lingerTime, lingerTime <= .zero { return endCloseNow() }
         cold.checksCloseProgress = lingerTime == nil
-        // What reads a pipe or a terminal is a program of this machine, which may take its time as long as it goes on.
+        // The reader of a pipe or a terminal is a program of this machine, which may take its time as long as it makes
+        // progress.
         let limit = lingerTime ?? (traits.contains(.socket) ? Self.closeTimeLimit : nil)
         cold.closeDeadline = limit.map { loop.now.advanced(by: $0) }
         scheduleCloseCheck(cold)
@@ -41,8 +42,8 @@ extension Connection {
     }
 
     private func checkClose() {
-        // What the peer did in time may still wait in the kernel, when the loop was held or more descriptors are ready than
-        // it has looked at.
+        // The kernel may still hold what the peer did in time, if the loop was delayed, or if more descriptors are
+        // ready than it has processed.
         if lifecycle == .flushing { flush() }
         if lifecycle == .lingering { discardInput() }
         guard lifecycle.hasDescriptor, let cold else { return }
@@ -56,8 +57,8 @@ extension Connection {
         }
     }
 
-    /// Bytes that the peer has taken and sent. Those that wait in the kernel have not been taken yet: what a slow peer is
-    /// still reading is often no longer in the queue here.
+    /// How many bytes the peer has taken and sent. Bytes in the kernel's send queue do not count as taken: what a slow
+    /// peer is still reading has often left the queue here.
     private var closeProgress: Int {
         let unsent = traits.contains(.tcp) ? socket.unacknowledgedBytes : 0
         return bytesSent - unsent + (cold?.discarded ?? 0)

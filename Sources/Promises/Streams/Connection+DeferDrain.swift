@@ -1,10 +1,14 @@
 import Reactor
 
 extension Connection {
-    /// Says that something is under way for the peer, which neither a read nor the queue of writes shows: until `answer`
-    /// has settled, whichever way, `Listener.drain` does not take this connection for idle. So long it is also kept: letting
-    /// go of the last reference does not close it. A rejection of `answer` is as unhandled as before.
-    /// - Returns: `answer`.
+    /// Declares an answer to the peer that neither a read nor the queue of writes shows: until `answer` has settled,
+    /// with a value or an error, `Listener.drain` does not consider this connection idle. During that time the
+    /// connection is also retained: releasing the last other reference does not close it. This does not handle a
+    /// rejection of `answer`.
+    ///
+    /// ```swift
+    /// connection.deferDrain(until: database.find(key).then { connection.write($0) })
+    /// ```
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
     public func deferDrain<T>(until answer: Promise<T>) -> Promise<T> {
@@ -12,7 +16,7 @@ extension Connection {
         return answer
     }
 
-    /// The same for what cannot fail.
+    /// As the form with a promise, for an answer that cannot fail.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
     public func deferDrain<T>(until answer: Guarantee<T>) -> Guarantee<T> {
@@ -26,7 +30,7 @@ extension Connection {
     }
 }
 
-/// Something that a connection owes its peer, for as long as this lives.
+/// An answer that a connection owes its peer, for as long as this object lives.
 private final class AnswerUnderWay {
     private let connection: Connection
 
@@ -38,7 +42,7 @@ private final class AnswerUnderWay {
     deinit { connection.pendingAnswers -= 1 }
 }
 
-/// An answer has been given, or will never be: in the latter case this is let go without being run.
+/// Releases the answer once it has been given. If it never will be, this is dropped without being run.
 private struct AnswerEnds: Operation {
     typealias Input = Never
     typealias Output = Void

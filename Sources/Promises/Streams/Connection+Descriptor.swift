@@ -2,11 +2,10 @@ import CLinux
 import Glibc
 import Reactor
 
-// Connections that are made of descriptors, and give them away.
+// Making connections of descriptors, and detaching them.
 
 extension Connection {
     /// Two connections that are each other's peers, both on this thread's loop: a socketpair(2).
-    /// - Throws: `SystemError` of `socketpair`, such as `EMFILE`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
         let loop = EventLoop.ofCurrentThread
@@ -18,12 +17,10 @@ extension Connection {
         return (make(ends.0), make(ends.1))
     }
 
-    /// A pipe(2) with both ends on this thread's loop: what is written to `writer` comes out of `reader`.
+    /// A pipe(2) with both ends on this thread's loop: bytes that are written to `writer` arrive at `reader`.
     ///
-    /// Each end goes one way; an operation of the other direction fails with `EBADF`. When the writer is closed, or has
-    /// been shut down, the reader comes to its end; a writer without a reader fails with `EPIPE`, and no signal is
-    /// raised.
-    /// - Throws: `SystemError` of `pipe2`, such as `EMFILE`.
+    /// Each end has one direction; an operation in the other direction fails with `EBADF`. When the writer is closed,
+    /// or has been shut down, the reader ends; a writer without a reader fails with `EPIPE`, and no signal is raised.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
         let loop = EventLoop.ofCurrentThread
@@ -34,14 +31,15 @@ extension Connection {
         )
     }
 
-    /// Makes a connection of an open descriptor, which belongs to the connection from then on: a connected stream
-    /// socket, an end of a pipe or of a FIFO, or a device that can be waited for, such as a terminal.
+    /// Makes a connection of an open descriptor, which the connection then owns: a connected stream socket, an end of a
+    /// pipe or of a FIFO, or a device that epoll can watch, such as a terminal.
     ///
-    /// It is set to close-on-exec and to be non-blocking. The latter is a property of what the descriptor stands for,
-    /// so it shows through every copy of it, in other processes too: a shell's terminal is better not adopted.
-    /// - Throws: `SystemError`, and then the descriptor is still yours, as it was. `EINVAL` of `fstat` for what is no stream,
-    ///   with the reason: a regular file, a directory, a datagram socket, a listening one, a device that cannot be waited
-    ///   for; `EBADF` for a number that is no descriptor.
+    /// It is set to close-on-exec and to non-blocking. Non-blocking is a property of the open file description, so it
+    /// affects every copy of the descriptor, in other processes too: a shell's terminal is better not adopted.
+    /// - Throws: `SystemError`, and then the caller still owns the descriptor, unchanged:
+    ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
+    ///     datagram socket, a listening socket, a device that epoll cannot watch;
+    ///   - `EBADF` for a number that is not a descriptor.
     @available(*, noasync, message: "an async function has no loop of its own")
     public convenience init(adopting fd: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
@@ -55,18 +53,21 @@ extension Connection {
         self.init(fd, traits, peer: peer, on: loop)
     }
 
-    /// Gives the descriptor away: it is the caller's from now on, open and non-blocking, and this connection is closed. To hand
-    /// it to another thread, whose `init(adopting:)` makes a connection of it there, or to another process.
+    /// Gives up the descriptor: the caller owns it from now on, open and non-blocking, and this connection is closed.
+    /// Use it to pass the descriptor to another thread, where `init(adopting:)` makes a connection of it, or to another
+    /// process.
     ///
     /// ```swift
     /// let descriptor = try connection.detach()
     /// if !worker.submit({ serve(try! Connection(adopting: descriptor)) }) { Glibc.close(descriptor) }
     /// ```
     ///
-    /// Nothing may be under way, since it could not be handed on: a peer that has sent something waits in the kernel, but what was
-    /// read and nobody has been given would be lost.
-    /// - Throws: `SystemError` of `fcntl`, and the connection is as it was: `EBUSY` if a read waits, or writes, or bytes that
-    ///   were read beyond a frame; `EBADF` if it is closed. The error of the connection if it has failed.
+    /// No operation may be pending and no input buffered, since neither could be passed on. Input that is still in the
+    /// kernel stays there for the new owner.
+    /// - Throws: `SystemError` of `fcntl`, and then the connection is unchanged:
+    ///   - `EBUSY` if a read or a write waits, or if bytes were read beyond a frame;
+    ///   - `EBADF` if the connection is closed;
+    ///   - the error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {
         sendGathered()
         if let failure, lifecycle.isOpen { throw failure }
@@ -77,7 +78,7 @@ extension Connection {
             let reason = writer.isQueued ? "a write waits" : hasInput ? "bytes wait to be read" : "a read waits"
             throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
         }
-        // As in `release`, but for the closing. Whose number it is now nobody knows here, so it is never touched again.
+        // As in `release`, but without closing. The number may belong to any code now, so it is never used again.
         _ = lifecycle.release()
         interest = []
         cold?.idleTimer?.cancel()
@@ -87,12 +88,12 @@ extension Connection {
 
     // MARK: Kinds of descriptors
 
-    /// What kind of descriptor it is, for life.
+    /// The constant properties of the descriptor.
     struct Traits: OptionSet {
         let rawValue: UInt8
 
         static var tcp: Traits { Traits(rawValue: 1) }
-        /// It takes recv(2), send(2) and shutdown(2), and not read(2) and write(2) only.
+        /// It supports recv(2), send(2) and shutdown(2), and not only read(2) and write(2).
         static var socket: Traits { Traits(rawValue: 2) }
         static var reads: Traits { Traits(rawValue: 4) }
         static var writes: Traits { Traits(rawValue: 8) }
@@ -121,7 +122,7 @@ extension Connection {
             return isTCP ? [.tcp, .socket, .reads, .writes] : [.socket, .reads, .writes]
         case S_IFIFO: return try direction(of: fd, kernel)
         case S_IFCHR:
-            // Whether a device can be waited for only epoll knows.
+            // Only epoll knows whether it can watch a device.
             do throws(SystemError) { try loop.register(.reading, of: fd, handler: nil) } catch {
                 throw error.code == EPERM ? refuse("a device that cannot be waited for") : error
             }

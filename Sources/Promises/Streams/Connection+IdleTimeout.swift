@@ -2,21 +2,20 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// Fails the connection, with `ETIMEDOUT`, when it has neither received nor sent a byte for this long; `nil`, which
-    /// is the default, and anything that is not above zero mean never. A waiting read and waiting writes fail then,
-    /// later ones too.
+    /// Fails the connection with `ETIMEDOUT` when it has neither received nor sent a byte for this long. Waiting and
+    /// later reads and writes then fail with that error. `nil`, the default, and values of zero or less mean no limit.
     ///
-    /// Before it fails the kernel is asked: bytes that a waiting read would get, the peer's end, and room for a write that
-    /// waits are no silence, however long the loop has been held and however many other descriptors are ready. A
-    /// connection whose loop was held past its deadline fails no sooner than as long again after that, at most the time-out
-    /// itself, so that handlers that were held up can answer.
+    /// Before the connection fails, the kernel is asked: bytes that a waiting read would get, the peer's end, and room
+    /// for a waiting write count as activity, however long the loop was delayed and however many other descriptors are
+    /// ready. If the loop was delayed past the connection's deadline, the connection fails no sooner than after another
+    /// period as long as the delay, at most the time-out itself, so that delayed handlers can answer.
     ///
-    /// Activity costs a reading of the clock, about 25 ns. The timer looks at it when it fires and goes on for the rest, so
-    /// that it is moved once a period and not once a message.
+    /// Activity costs a reading of the clock, about 25 ns. The timer checks the last activity when it fires and is then
+    /// set to the remaining time, so that it is moved once per period instead of once per message.
     public var idleTimeout: Duration? {
         get { cold?.idleTimeout }
         set {
-            // A server that has no time-out says so for each connection; that is to cost nothing.
+            // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
             let cold = makeColdState
             cold.idleTimeout = newValue
@@ -29,7 +28,7 @@ extension Connection {
         }
     }
 
-    /// The last activity of a connection for which it is not noted.
+    /// The value of `lastActivity` while activity is not noted.
     static var notWatched: LoopInstant { LoopInstant(nanoseconds: .min) }
 
     @inline(__always)
@@ -47,8 +46,8 @@ extension Connection {
         let now = loop.now
         let deadline = lastActivity.advanced(by: timeout)
         guard deadline <= now else { return armIdleTimer(cold, timeout) }
-        // What has become ready with this timer has its turn first. After a stall of the loop, or of the machine, that may be
-        // the handlers of many connections: they get as much time as was lost.
+        // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
+        // these may be the handlers of many connections: they get as much time as was lost.
         guard cold.seemsIdle else {
             cold.seemsIdle = true
             let lost = min(deadline.duration(to: now), timeout)
@@ -66,9 +65,9 @@ extension Connection {
         updateInterest()
     }
 
-    /// Whether the kernel has something for what waits here: input or the end for a read, room for writes, or an error. The
-    /// loop may not have been told yet: it was held, it takes 256 events at a time, a signal has interrupted it. Not known,
-    /// which only a want of memory can be the reason for, counts as true.
+    /// Whether the kernel has something for the operations that wait here: input or the end for a read, room for
+    /// writes, or an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a
+    /// signal has interrupted it. True also when the kernel cannot tell, which only a lack of memory can cause.
     var isReadyInKernel: Bool {
         var events: Int32 = 0
         if reader.isWaiting { events |= POLLIN }

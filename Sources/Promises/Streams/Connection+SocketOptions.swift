@@ -1,12 +1,14 @@
 import Glibc
 import Reactor
 
-// Options of what is open.
+// Socket options of open connections.
 
 extension Connection {
     /// Sets an option of the socket.
-    /// - Throws: `SystemError` that names option and value: `EINVAL` for a value that the option cannot have, `ENOPROTOOPT` or
-    ///   `EOPNOTSUPP` for one that this kind of connection has not, `EBADF` once it is closed. See setsockopt(2).
+    /// - Throws: `SystemError` with the option and the value; see setsockopt(2):
+    ///   - `EINVAL` for a value that the option cannot have;
+    ///   - `ENOPROTOOPT` or `EOPNOTSUPP` for an option that this kind of connection does not have;
+    ///   - `EBADF` once the connection is closed.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)
         guard lifecycle.hasDescriptor else {
@@ -15,8 +17,8 @@ extension Connection {
         try socket.apply(setting)
     }
 
-    /// The value of an option as the kernel has it, which may be another than was set.
-    /// - Throws: `SystemError` that names the option; as for `set`.
+    /// The value of an option as the kernel reports it, which may differ from the value that was set.
+    /// - Throws: `SystemError` with the option; as for `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         guard lifecycle.hasDescriptor else {
             throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the connection is closed")

@@ -1,16 +1,16 @@
 import Reactor
 
-// The queue of writes as somebody sees it who fills it without waiting for each write.
+// The queue of writes for producers that fill it without waiting for each write.
 
 extension Connection {
     static var defaultWatermarks: (low: Int, high: Int) { (32 << 10, 64 << 10) }
 
-    /// Between which lengths of the queue, in bytes, `isWritable` changes: it goes when `high` is reached, and comes
-    /// back when the queue has sunk to `low`. 32 KiB and 64 KiB. A high mark below one counts as one, and the low one
-    /// is at least zero and below the high one.
+    /// The lengths of the queue, in bytes, at which `isWritable` changes: it becomes false when the queue reaches
+    /// `high`, and true again when the queue has sunk to `low`. The default is 32 KiB and 64 KiB. A high mark below one
+    /// counts as one; the low one is clamped to at least zero and below the high one.
     ///
-    /// These are the bytes of the writes alone. Where they are so small that `writeQueueLimit`, which counts what a write
-    /// takes beside them, is reached first, `isWritable` goes at that limit and comes back at half of it.
+    /// Only the bytes of the writes count. If the writes are so small that `writeQueueLimit`, which also counts the
+    /// overhead of each write, is reached first, `isWritable` becomes false at that limit and true again at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
         get { cold?.watermarks ?? Self.defaultWatermarks }
         set {
@@ -21,12 +21,13 @@ extension Connection {
         }
     }
 
-    /// Whether to write more: the queue is short, and nothing stands against a write. Nobody is kept from writing when
-    /// it is false, but for `writeQueueLimit`.
+    /// Whether a producer should write more: the queue is short, and the connection can be written to. While it is
+    /// false, further writes are still accepted, up to `writeQueueLimit`.
     public var isWritable: Bool { !writer.isCongested && canWrite }
 
     /// Fulfilled when the queue has sunk to the low watermark, once for each time that it has reached the high one; at
-    /// once while `isWritable`. Also when the connection can take no more writes: the next one says why.
+    /// once while `isWritable` is true. Also fulfilled when the connection takes no more writes: the next write reports
+    /// the reason.
     ///
     /// ```swift
     /// func produce() -> Promise<Void> {
@@ -35,8 +36,8 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Write after it without asking once more, as here: the error of that write is what ends a producer whose connection
-    /// has failed.
+    /// After it, write without checking `isWritable` again, as here: if the connection has failed, the error of that
+    /// write ends the producer.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
         Guarantee(waitUntilWritable().core.traced(root: "writable", Guarantee<Void>.self, file, line))
@@ -55,8 +56,7 @@ extension Connection {
         if !writer.isCongested && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
     }
 
-    /// Tells who waits that there is room, if that is so. The last thing that a flush does: who is told may write
-    /// again.
+    /// Fulfills `writable()` if there is room again. A flush calls this last, since a handler may write again.
     func signalWritableIfNeeded() {
         guard writer.isCongested, queuedBytes <= writeWatermarks.low else { return }
         if let queue = writer.queue, queue.weight > writeQueueLimit / 2 { return }

@@ -2,7 +2,7 @@ import Glibc
 import Reactor
 
 /// A stream of bytes on this thread's loop: a TCP connection, made by `connect(to:)` or by a `Listener`; one end of a
-/// `pair()`; one end of a `pipe()`; or a descriptor of your own, by `init(adopting:)`.
+/// `pair()`; one end of a `pipe()`; or a descriptor of your own, adopted by `init(adopting:)`.
 ///
 /// ```swift
 /// connection.read().then { outcome -> Promise<Void> in
@@ -11,29 +11,32 @@ import Reactor
 /// }.ensure { connection.close() }
 /// ```
 ///
-/// Reading and writing are independent of each other. Nothing is read before it is asked for, so not to read is to
-/// pause: the kernel's buffers fill, and the peer has to wait. An idle connection holds no buffer. A pending operation
-/// keeps the connection alive; without one, letting go of the last reference closes it.
+/// Reading and writing are independent of each other. The connection reads only on demand, so not reading pauses the
+/// peer: the kernel's buffers fill, and the peer has to wait. An idle connection holds no buffer. A pending operation
+/// keeps the connection alive; without one, releasing the last reference closes it.
 ///
-/// Three verbs end it: `shutdownWrite()` ends this side and goes on reading (half-close), `close()` delivers what is
-/// queued and then ends, `abort()` drops everything and resets.
+/// Three calls end it:
+/// - `shutdownWrite()` ends the write side and leaves the read side open (half-close);
+/// - `close()` delivers the queued writes and then ends;
+/// - `abort()` drops everything and resets.
 public final class Connection: IOProducer {
-    // What every message touches comes first and together, in two cache lines: at a thousand connections the memory
-    // that a message reads costs more than the instructions. What few connections need is in `cold`.
+    // The fields that every message uses come first, together, in two cache lines: at a thousand connections the memory
+    // that a message reads costs more than the instructions. Fields that few connections need are in `cold`.
     //
-    // `@exclusivity(unchecked)`: one thread, and no field is being changed while anything is called that could come
-    // back here. Checked, they cost nine calls of the runtime a message.
+    // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
+    // With checks, these fields cost nine calls of the runtime per message.
     let loop: EventLoop
     @exclusivity(unchecked) var reader = ConnectionReader()
     @exclusivity(unchecked) var writer = ConnectionWriter()
     let fd: CInt
-    /// What the loop watches the descriptor for. It follows from the states: `updateInterest` is to be called after each change.
+    /// The directions in which the loop watches the descriptor. It follows from the states: call `updateInterest` after
+    /// each change.
     @exclusivity(unchecked) var interest: Interest = []
     let traits: Traits
     @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
-    /// How many answers `busy` was told of that have not settled.
+    /// How many answers of `deferDrain` have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
-    /// `notWatched` where there is no idle time-out.
+    /// `notWatched` if there is no idle time-out.
     @exclusivity(unchecked) var lastActivity = Connection.notWatched
     /// Bytes that have been read so far.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
@@ -41,7 +44,7 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
     @exclusivity(unchecked) var cold: ColdState?
 
-    /// The peer's address; `nil` if the kernel no longer knew it, and where peers have none.
+    /// The peer's address; `nil` if the kernel no longer had it, and where peers have no addresses.
     public let peerAddress: SocketAddress?
 
     init(_ fd: CInt, _ traits: Traits, peer: SocketAddress?, on loop: EventLoop) {
@@ -57,7 +60,7 @@ public final class Connection: IOProducer {
         self.init(socket.fd, isUnix ? traits : traits.union(.tcp), peer: peer, on: loop)
     }
 
-    // Without a pending operation nobody waits for anything, and the poller does not hold us.
+    // Without a pending operation nothing waits, and the poller does not retain this connection.
     deinit {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
@@ -71,7 +74,7 @@ public final class Connection: IOProducer {
         }
     }
 
-    /// What is there only for the few connections that need it.
+    /// The cold state, which is made on its first use.
     var makeColdState: ColdState {
         if let cold { return cold }
         let made = ColdState()
@@ -81,8 +84,8 @@ public final class Connection: IOProducer {
 
     var socket: Socket { Socket(fd, loop.kernel) }
 
-    /// The address of this side; `nil` once the connection is closed, and where there are no addresses. One system
-    /// call.
+    /// The address of this side; `nil` once the connection is closed, and where there are no addresses. Costs one
+    /// system call.
     public var localAddress: SocketAddress? {
         lifecycle.hasDescriptor && traits.contains(.socket) ? socket.localAddress : nil
     }
@@ -90,8 +93,8 @@ public final class Connection: IOProducer {
     /// Whether `close` or `abort` has been called.
     public var isClosed: Bool { lifecycle.isClosed }
 
-    /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has come yet, nothing is
-    /// queued, and nobody may be at work. A listener that is drained closes such a connection.
+    /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has arrived yet, nothing
+    /// is queued, and no answer is pending. Draining a listener closes such a connection.
     var isIdle: Bool {
         let isWaiting = lifecycle.isOpen && reader.isWaiting && !hasInput
         return isWaiting && !writer.isQueued && !reader.readsAhead && pendingAnswers == 0
@@ -100,7 +103,7 @@ public final class Connection: IOProducer {
     /// Bytes of writes that the kernel has not taken yet.
     public var queuedBytes: Int { writer.isGathering ? cold?.gathered.count ?? 0 : writer.queue?.count ?? 0 }
 
-    // The first error of the descriptor. The kernel tells it once and then pretends an orderly end.
+    // The first error of the descriptor. The kernel reports it once and then pretends an orderly end.
     var failure: SystemError? { cold?.failure }
 
     func noteFailure(_ error: SystemError) {
@@ -108,21 +111,22 @@ public final class Connection: IOProducer {
         lifecycle.fail()
     }
 
-    /// A read was cancelled: what comes is the next one's. Or a write, of which the kernel has nothing yet.
+    /// A read was cancelled: further input goes to the next read. Or a write was cancelled, of which the kernel has not
+    /// taken anything yet.
     func stop(_ promise: PromiseCore) -> Bool { withdrawRead(promise) || withdrawWrite(promise) }
 
     // MARK: Failing
 
-    /// The descriptor is beyond use for writing. What the peer sent before may still be read.
+    /// The descriptor can no longer be written to. What the peer sent before may still be read.
     func fail(_ error: SystemError) {
         if failure == nil { noteFailure(error) }
         failWrites()
         if lifecycle.isOpen { updateInterest() } else { release() }
     }
 
-    /// Closes the descriptor. The number is never touched again: by then it may be another's.
+    /// Closes the descriptor. The number is never used again: it may belong to another descriptor by then.
     func release(as end: ConnectionLifecycle = .closed) {
-        // An inline handler of what failed or was cancelled just before may have closed it meanwhile.
+        // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
         guard lifecycle.release(as: end) else { return }
         interest = []
         cold?.closingTimer?.cancel()
@@ -170,7 +174,7 @@ extension Connection: ReadinessHandler {
         do throws(SystemError) {
             try loop.setInterest(wanted, of: fd, handler: self)
         } catch {
-            // The kernel refuses the registration: nothing would ever be reported.
+            // The kernel refuses the registration: no event would ever be reported.
             interest = []
             endRead(error)
             fail(error)

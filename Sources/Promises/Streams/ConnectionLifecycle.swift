@@ -1,4 +1,4 @@
-/// How far a connection has come, from its first byte to the end of its descriptor.
+/// The states of a connection, from its first byte to the end of its descriptor.
 ///
 /// ```
 ///              close                 deliver
@@ -13,17 +13,17 @@
 ///    +----+-- release as shutDown -> [shutDown]
 /// ```
 ///
-/// `release` gives up the descriptor: the peer has ended, or is reset, or a limit was reached, or the loop ends, or `detach`
-/// was called. A failure while flushing or lingering is a release too.
+/// `release` gives up the descriptor: the peer has ended, or is reset, or a limit was reached, or the loop ends, or
+/// `detach` was called. A failure while flushing or lingering is a release too.
 enum ConnectionLifecycle: UInt8 {
     case open
-    /// The descriptor is beyond use for writing, for good. What the peer sent before may still be read.
+    /// The descriptor can never be written to again. What the peer sent before may still be read.
     case failed
-    /// `close()` was called: what is queued is going out.
+    /// `close()` was called: queued writes are being sent.
     case flushing
-    /// All is sent, and the end too: input is read and discarded until the peer ends.
+    /// Everything is sent, including the end: input is read and discarded until the peer ends.
     case lingering
-    /// The only side of a pipe's writer has been ended, and that is to close the descriptor.
+    /// The write side of a pipe's writer has been ended, which closes the descriptor.
     case shutDown
     case closed
 
@@ -36,7 +36,7 @@ enum ConnectionLifecycle: UInt8 {
         }
     }
 
-    /// Whether the descriptor is this connection's. Afterwards its number may be another's.
+    /// Whether this connection owns the descriptor. Afterwards the number may belong to another one.
     @inline(__always)
     var hasDescriptor: Bool {
         switch self {
@@ -55,20 +55,20 @@ enum ConnectionLifecycle: UInt8 {
 
     // MARK: Events
 
-    /// There is a first error of the descriptor.
+    /// The descriptor has reported its first error.
     mutating func fail() {
         if self == .open { self = .failed }
     }
 
-    /// What `close` is to do.
+    /// The next step of a `close`.
     enum CloseAction {
-        /// Deliver what is queued, if anything is, and then the end.
+        /// Deliver the queued writes, if any, and then the end.
         case deliver
         /// Nothing can be delivered: release the descriptor.
         case release
         /// The connection is being closed.
         case wait
-        /// There is no descriptor any more.
+        /// The descriptor is closed already.
         case nothing
     }
 
@@ -89,7 +89,7 @@ enum ConnectionLifecycle: UInt8 {
     }
 
     /// Nothing is queued any more.
-    /// - Returns: whether the connection was waiting for that: then the end of the stream comes next.
+    /// - Returns: whether a close was waiting for that: then the end of the stream is next.
     mutating func deliver() -> Bool {
         guard self == .flushing else { return false }
         self = .lingering
@@ -97,7 +97,7 @@ enum ConnectionLifecycle: UInt8 {
     }
 
     /// The descriptor is to be closed, or to be given away.
-    /// - Returns: whether it is still there. Then it is the caller's to close.
+    /// - Returns: whether the connection still had it. Then the caller must close it.
     mutating func release(as end: ConnectionLifecycle = .closed) -> Bool {
         let hadDescriptor = hasDescriptor
         if hadDescriptor || self == .shutDown { self = end }

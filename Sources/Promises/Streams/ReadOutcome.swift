@@ -1,19 +1,20 @@
 import Reactor
 
-/// What a read has brought. A read cannot fail as control flow, it has an outcome; that is why `Connection.read` gives a
-/// guarantee.
+/// The result of a read. A read does not fail as control flow, but has an outcome; that is why `Connection.read`
+/// returns a guarantee.
 public enum ReadOutcome: Sendable {
     /// At least one byte.
     case bytes([UInt8])
-    /// The peer has ended its side: recv(2) said 0. It may still be reading ours.
+    /// The peer has ended its side: recv(2) returned 0. It may still be reading ours.
     case end
-    /// The connection has failed, or was closed on our side. The first error that the kernel reported; it is
-    /// repeated for every later read.
+    /// The connection has failed, or was closed on this side. The error is the first one that the kernel reported;
+    /// every later read repeats it.
     case failed(SystemError)
 }
 
 extension ReadOutcome: Equatable {
-    /// The bytes; throws what `failed` holds, and `nil` at the end.
+    /// The bytes, or `nil` at the end.
+    /// - Throws: the error of `failed`.
     package var bytesOrEnd: [UInt8]? {
         get throws(SystemError) {
             switch self {
