@@ -1,8 +1,8 @@
-/// A queue whose elements keep the number that they got when they came.
+/// A queue whose elements keep the number that they got when they were appended.
 struct IndexedQueue<Element> {
     private var elements: ContiguousArray<Element?> = []
     private var head = 0
-    /// The number of the first element, and the one that the next to come will get.
+    /// The number of the first element; if there is none, of the next one that is appended.
     private(set) var start = 0
     var end: Int { start + elements.count - head }
 
@@ -16,7 +16,7 @@ struct IndexedQueue<Element> {
 
     mutating func append(_ element: Element) { elements.append(element) }
 
-    /// There must be one.
+    /// Removes the first element, which must exist.
     mutating func removeFirst() -> Element {
         let first = elements[head]!
         elements[head] = nil

@@ -3,6 +3,13 @@ import Reactor
 
 /// Opens a stream connection to `address`, TCP or Unix, on this thread's loop.
 ///
+/// ```swift
+/// connect(to: .loopback(port: 7000), timeout: .seconds(5))
+///     .then { connection in connection.write("ping\n").then { connection.readLine() } }
+///     .done { line in print(line ?? "the peer has ended") }
+///     .catch { error in print(error) }
+/// ```
+///
 /// If `timeout` expires or the promise is cancelled, the attempt is abandoned and its descriptor closed. Without a
 /// timeout, the kernel gives up after about two minutes with `ETIMEDOUT`. For a Unix listener whose backlog stays full,
 /// the library gives up after the same time, with `EAGAIN`. See connect(2).

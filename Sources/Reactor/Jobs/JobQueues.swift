@@ -1,7 +1,7 @@
-/// The jobs that a loop is to run or discard on its thread.
+/// The jobs that a loop will run or discard on its thread.
 ///
-/// Invariant: used on the loop's thread only. A job stands in at most one of the queues, which owns it; no queue calls a job
-/// while it is itself being changed. The ready queue comes first: every turn looks at it.
+/// Invariant: used on the loop's thread only. A job is in at most one of the queues, which owns it; no queue calls a
+/// job while it is itself being changed. The ready queue comes first: every turn looks at it.
 @usableFromInline
 struct JobQueues: ~Copyable {
     /// Jobs that turns run, in the order in which they were queued.

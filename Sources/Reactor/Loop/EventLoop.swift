@@ -4,6 +4,12 @@ import Synchronization
 
 /// A single-threaded event loop over epoll: ready jobs, timers, descriptors, signals, and a mailbox for other threads.
 ///
+/// ```swift
+/// let loop = EventLoop.current
+/// loop.schedule(after: .seconds(1)) { print("one second later") }
+/// try loop.run()                                // returns when nothing is left that could happen
+/// ```
+///
 /// Every thread has its own loop, created on first use; see `current`. Only that thread drives the loop, with `run()`,
 /// `run(until:)` or `turn(_:)`, and only that thread uses it: the loop is not `Sendable`. Other threads use its
 /// `remote`. The loop opens its descriptors when they are first needed; jobs alone need none.

@@ -46,8 +46,8 @@ extension EventLoop.Remote {
     /// Any thread.
     package func beginWaitingForLoop() { if loop.shared.work.externalWork.beginWaiting() { wake() } }
 
-    /// That wait has ended, and the work goes on: called on the thread that ends it, before the work can go on. If this comes
-    /// before `beginWaitingForLoop`, the work counts as busy twice until then. Any thread.
+    /// The wait has ended, and the work continues: called on the thread that ends the wait, before the work can
+    /// continue. If this comes before `beginWaitingForLoop`, the work counts as busy twice until then. Any thread.
     package func endWaitingForLoop() { loop.shared.work.externalWork.endWaiting() }
 }
 

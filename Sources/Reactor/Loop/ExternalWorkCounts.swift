@@ -2,11 +2,12 @@ import Synchronization
 
 /// How much work other threads do for a loop: how many pieces are busy, and how many wait for that loop itself.
 ///
-/// Both are in one word, so that a reader sees them at one moment. Between two loads the last busy piece could end, or a
-/// waiting one go on, and the sum would say that all of them wait.
+/// Both are in one word, so that a reader gets a consistent pair. Between two loads the last busy piece could end, or a
+/// waiting one resume, and the pair would show that all of them wait.
 struct ExternalWorkCounts: ~Copyable {
-    // The lower half is the number of busy pieces, which is never negative. (Each has an object of its own: their number fits.)
-    // The upper half is that of waiting ones, negative while the end of a wait is counted and its beginning is not yet.
+    // The lower half counts the busy pieces and is never negative. (Each piece has an object of its own: their number
+    // fits.) The upper half counts the waiting pieces. It is negative while the end of a wait has been counted and its
+    // beginning has not.
     private let word = Atomic<Int>(0)
 
     private static var oneBusy: Int { 1 }
@@ -14,10 +15,11 @@ struct ExternalWorkCounts: ~Copyable {
 
     private static func busy(_ word: Int) -> Int { word & 0xffff_ffff }
 
-    /// Whether there is any. It holds too while the thread that ended the last piece is still counting a wait of it.
+    /// Whether there is any external work. Also true while the thread that ended the last piece has not finished
+    /// counting one of its waits.
     var isUnderWay: Bool { word.load(ordering: .acquiring) != 0 }
 
-    /// Whether any piece does something other than to wait for the loop.
+    /// Whether any piece is not waiting for the loop.
     var isBusy: Bool { Self.busy(word.load(ordering: .acquiring)) > 0 }
 
     /// How many pieces there are.

@@ -9,10 +9,12 @@ import Synchronization
 /// - `holds`, which the program takes for work that comes back from elsewhere;
 /// - `Shared.externalWork`: jobs of a pool and async tasks that other threads do for this loop.
 ///
-/// A loop *can wake itself*, `EventLoop.canWakeItself`, if it is alive or something could still happen by which it knows:
+/// A loop *can wake itself*, `EventLoop.canWakeItself`, if it is alive or could still be woken by something that it
+/// knows of:
 /// - timers, descriptors and signal watches that are unreferenced;
 /// - `Shared.dispatchedJobs`: handlers that were given to a dispatcher which may run them or not;
-/// - the work of `requestingLoop` on other threads, while this loop is that of a pool's thread.
+/// - the work of `requestingLoop` on other threads, while this loop belongs to a pool's thread.
+///
 /// Otherwise only another thread that the loop does not know of can wake it, and a blocking wait may never end.
 ///
 /// Handlers that wait for another thread's result keep the loop neither alive nor awake. They are counted, in
@@ -24,7 +26,7 @@ import Synchronization
 /// the parts of a loop know nothing of the loop.
 @usableFromInline
 struct KeepAlive<Handle: AnyObject> {
-    /// Handlers that wait on this loop. Those that the mailbox has refused at the end take it below zero.
+    /// Handlers that wait on this loop. Negative if the mailbox has refused some of them at the end.
     @usableFromInline var waitingHandlers = 0
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
     var requestingLoop: Handle?
@@ -40,14 +42,15 @@ struct KeepAlive<Handle: AnyObject> {
 
     mutating func release(_ hold: Int) { holds[hold] = nil }
 
-    /// The counts that other threads change, in any order: first the count, then what the loop looks at.
+    /// The counts that other threads change. They may do so in any order, but change a count before they notify the
+    /// loop.
     @usableFromInline
     struct Shared: ~Copyable {
         /// Work that other threads do for this loop: see `Remote.beginExternalWork`.
         let externalWork = ExternalWorkCounts()
         /// Handlers that were given to dispatchers: see `Remote.beginDispatchedJob`.
         let dispatchedJobs = Atomic<Int>(0)
-        /// Whether a job is on its way to the loop that only reports the end of external work.
+        /// Whether the loop has been sent a job that only reports the end of external work.
         let isWakeJobPosted = Atomic(false)
         /// Handlers that still waited when the loop ended. Together they hold one reference to the loop.
         let outstandingHandlers = Atomic<Int>(0)

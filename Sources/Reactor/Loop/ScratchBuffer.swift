@@ -1,7 +1,7 @@
 /// A block of 64 KiB that a loop lends to code that reads on it.
 ///
-/// Invariant: used on the loop's thread only. At most one block is kept; a block that is lent out is the borrower's until it is
-/// given back.
+/// Invariant: used on the loop's thread only. At most one block is kept; a lent block belongs to the borrower until it
+/// is given back.
 struct ScratchBuffer: ~Copyable {
     private var block: UnsafeMutableRawBufferPointer?
 

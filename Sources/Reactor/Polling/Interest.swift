@@ -14,7 +14,7 @@ package protocol ReadinessHandler: AnyObject {
     /// The call site of the closure that is called for `ready`, if it is known.
     func origin(of ready: Interest) -> CallSite?
 
-    /// A description for people who ask what a loop waits for.
+    /// The text for this handler in `keepAliveReasons`.
     var label: String { get }
 }
 

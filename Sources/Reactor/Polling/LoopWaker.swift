@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// How a loop sleeps: whether its mailbox is parked, and which wake-ups are on their way.
+/// The sleep of a loop: whether its mailbox is parked, and which wake-ups are pending.
 ///
 /// Invariant: used on the loop's thread only. While `isParked` is true the mailbox may be parked, and the first job that
-/// another thread posts then writes the eventfd; each such write is counted in `wakesOwed` until it has been seen, so that
-/// the descriptor is not closed under the writer.
+/// another thread posts then writes the eventfd; each such write is counted in `wakesOwed` until it has been seen, so
+/// that the descriptor is not closed under the writer.
 @usableFromInline
 struct LoopWaker {
     /// Whether the loop has parked the mailbox and has not yet checked whether another thread found it parked.

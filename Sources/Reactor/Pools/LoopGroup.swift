@@ -14,9 +14,9 @@ import Synchronization
 /// As a collection, a group contains the remotes of its loops, in the order of their numbers. Any thread may use it.
 ///
 /// The loops run until `stop()`, or until the last reference to the group is released. A lease is such a reference, and
-/// a listener that serves on the group holds one. A job on a loop of the group
-/// that retains the group keeps it alive forever. Joining the group is optional. See `EventLoop.spawn` for what happens
-/// to work that is left on a loop when it ends.
+/// a listener that serves on the group holds one. A job on a loop of the group that retains the group keeps it alive
+/// forever. Joining the group is optional. See `EventLoop.spawn` for what happens to work that is left on a loop when
+/// it ends.
 public final class LoopGroup: Sendable {
     package let members: [Member]
     // Where the next choice begins to search.
