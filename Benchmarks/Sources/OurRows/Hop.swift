@@ -32,7 +32,7 @@ func pingPongByHang(_ n: Int) {
         court.there!.fulfill(1)
         sum &+= try! hang(pong)
     }
-    hold.release()
+    hold.cancel()
     // The last one of the other side, for which nobody waits.
     court.there!.fulfill(0)
     pthread_join(other, nil)
@@ -49,7 +49,7 @@ func answerByHang(_ first: Promise<Int>, _ court: Court, _ n: Int) {
         court.there = resolver
         court.here!.fulfill(value)
     }
-    hold.release()
+    hold.cancel()
 }
 
 func pingPongByHandlers(_ n: Int) {
@@ -69,7 +69,8 @@ func pingPongByHandlers(_ n: Int) {
 func ask(_ court: Court, _ left: Int, _ hold: EventLoop.Hold) {
     guard left > 0 else {
         court.there!.fulfill(0)
-        return hold.release()
+        hold.cancel()
+        return
     }
     let (pong, resolver) = Promise<Int>.pending()
     _ = pong.done { _ in ask(court, left - 1, hold) }
@@ -79,7 +80,10 @@ func ask(_ court: Court, _ left: Int, _ hold: EventLoop.Hold) {
 
 func answer(_ ping: Promise<Int>, _ court: Court, _ left: Int, _ hold: EventLoop.Hold) {
     _ = ping.done { value in
-        guard left > 0 else { return hold.release() }
+        guard left > 0 else {
+            hold.cancel()
+            return
+        }
         let (next, resolver) = Promise<Int>.pending()
         court.there = resolver
         answer(next, court, left - 1, hold)

@@ -121,7 +121,7 @@ extension PromiseCore {
                 reportStuck(what, caller)
                 continue
             }
-            if let timer, !timer.isPending { throw PromiseError.timedOut }
+            if let timer, !timer.isActive { throw PromiseError.timedOut }
             if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.shouldStop }) { throw PromiseError.loopEnded }
             if isStuck {
                 try loop._withUnsafeGuaranteedRef { try $0.turn(forRealAtMost: watch.remaining) }

@@ -54,7 +54,7 @@ extension EventLoop {
     @discardableResult
     func driveUntilStopped() -> Bool {
         let hold = hold()
-        defer { hold.release() }
+        defer { hold.cancel() }
         do throws(SystemError) { try run() } catch {
             LoopEvent.send(.loopFailed(remote.name ?? "", error))
             return false

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension EventLoop {
-    /// Keeps the loop alive until the returned token is released.
+    /// Keeps the loop alive until the returned hold is cancelled or released.
     ///
     /// Take a hold for work whose result comes from elsewhere: from another thread, or from an async task.
     /// `keepAliveReasons` reports the source line of the call.
@@ -10,30 +10,35 @@ extension EventLoop {
         return Hold(self, keepAlive.hold(CallSite(file, line)))
     }
 
-    /// A token that keeps a loop alive; see `EventLoop.hold()`.
+    /// A handle that keeps a loop alive; see `EventLoop.hold()` and `LoopHandle`.
     ///
-    /// It ends with `release()`, or when the last reference to it is released. Either may happen on any thread.
-    public final class Hold: Sendable {
+    /// It ends with `cancel()`, or when the last reference to it is released. Either may happen on any thread.
+    public final class Hold: LoopHandle, Sendable {
         // Sound: other threads touch only the loop's mailbox and its owner, which are made for any thread. The list of
         // holds is changed in `performCleanup`, on the loop's thread.
         nonisolated(unsafe) private let loop: EventLoop
-        // Not the token's address: another token may have that address by the time the loop learns that this one has
+        // Not the hold's address: another hold may have that address by the time the loop learns that this one has
         // ended.
         private let id: Int
-        private let isReleased = Atomic(false)
+        private let isCancelled = Atomic(false)
 
         fileprivate init(_ loop: EventLoop, _ id: Int) {
             self.loop = loop
             self.id = id
         }
 
-        deinit { release() }
+        deinit { cancel() }
 
-        /// Ends this hold: at once on the loop's thread, and with a job of the loop on any other thread. Further calls
-        /// do nothing.
-        public func release() {
-            if isReleased.exchange(true, ordering: .relaxed) { return }
+        /// Ends this hold: at once on the loop's thread, and with a job of the loop on any other thread.
+        /// - Returns: whether the hold was not cancelled before.
+        @discardableResult
+        public func cancel() -> Bool {
+            if isCancelled.exchange(true, ordering: .relaxed) { return false }
             loop.performCleanup { [loop, id] in if !loop.hasEnded { loop.keepAlive.release(id) } }
+            return true
         }
+
+        /// Whether the hold has not been cancelled and its loop has not ended.
+        public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !loop.shared.lifecycle.isOver.isOpen }
     }
 }

@@ -26,8 +26,8 @@ extension EventLoop {
         return Hook(self, isClosed ? 0 : hooks.add(body, CallSite(file, line), to: .after))
     }
 
-    /// A handle to a hook. Releasing the handle does not end the hook; `cancel()` does.
-    public struct Hook {
+    /// A handle to a hook; see `LoopHandle`.
+    public struct Hook: LoopHandle {
         private let loop: EventLoop
         private let id: Int
 
@@ -36,13 +36,21 @@ extension EventLoop {
             self.id = id
         }
 
-        /// Ends the hook and releases its closure. Further calls do nothing.
+        /// Ends the hook and releases its closure.
+        /// - Returns: whether the hook was active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        public func cancel() {
+        @discardableResult
+        public func cancel() -> Bool {
             loop.requireOwner()
             // Bound to a name, so that the closure is released after the list is consistent again.
             let removed = loop.hooks.remove(id)
-            withExtendedLifetime(removed) {}
+            return removed != nil
+        }
+
+        /// Whether the hook has not been cancelled.
+        public var isActive: Bool {
+            loop.requireOwner()
+            return loop.hooks.contains(id)
         }
     }
 

@@ -19,17 +19,27 @@ extension EventLoop {
         return SignalWatch(loop: self, id: try signals.add(signal, handler, CallSite(file, line)))
     }
 
-    /// A handle to a signal watch. Releasing the handle does not end the watch; `cancel()` does.
-    public struct SignalWatch {
+    /// A handle to a signal watch; see `LoopHandle`.
+    public struct SignalWatch: LoopHandle {
         fileprivate let loop: EventLoop
         fileprivate let id: Int
 
         /// Ends the watch and releases its handler. The end of the last watch of a signal restores the previous action
         /// of the process. A signal that is already on its way is not reported any more.
+        /// - Returns: whether the watch was active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        public func cancel() {
+        @discardableResult
+        public func cancel() -> Bool {
             loop.requireOwner()
-            _ = loop.signals.remove(id)
+            // Bound to a name, so that the closure is released after the list is consistent again.
+            let removed = loop.signals.remove(id)
+            return removed != nil
+        }
+
+        /// Whether the watch has not been cancelled.
+        public var isActive: Bool {
+            loop.requireOwner()
+            return loop.signals.contains(id)
         }
 
         /// Lets the loop end even though this watch is active.

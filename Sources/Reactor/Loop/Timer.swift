@@ -66,8 +66,8 @@ extension EventLoop {
         return Timer(self, .max)
     }
 
-    /// A handle to a timer that has been started. Releasing the handle does not end the timer; `cancel()` does.
-    public struct Timer {
+    /// A handle to a timer that has been started; see `LoopHandle`.
+    public struct Timer: LoopHandle {
         private let loop: EventLoop
         private let id: UInt64
 
@@ -97,8 +97,8 @@ extension EventLoop {
         }
 
         /// Whether the timer has still to fire.
-        public var isPending: Bool {
-            loop.assertOwner()
+        public var isActive: Bool {
+            loop.requireOwner()
             return loop.timers.heap.contains(id)
         }
 

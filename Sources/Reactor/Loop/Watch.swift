@@ -34,8 +34,8 @@ extension EventLoop {
         return Watch(group, interest, group.generation)
     }
 
-    /// A handle to a watch of a descriptor. Releasing the handle does not end the watch; `cancel()` does.
-    public struct Watch {
+    /// A handle to a watch of a descriptor; see `LoopHandle`.
+    public struct Watch: LoopHandle {
         private let group: WatchGroup
         private let interest: Interest
         private let generation: Int
@@ -47,11 +47,18 @@ extension EventLoop {
         }
 
         /// Ends the watch and releases its handler. Events that are already on their way are not delivered any more.
-        /// Further calls do nothing.
+        /// - Returns: whether the watch was active.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
-        public func cancel() {
+        @discardableResult
+        public func cancel() -> Bool {
             group.requireOwner()
-            group.remove(interest, generation)
+            return group.remove(interest, generation)
+        }
+
+        /// Whether the watch has not ended yet, by `cancel()` or because its descriptor was found to be closed.
+        public var isActive: Bool {
+            group.requireOwner()
+            return group.contains(generation)
         }
 
         /// Lets the loop end even though this watch is active. This applies to the descriptor: both watches of one
@@ -110,8 +117,11 @@ final class WatchGroup: ReadinessHandler {
         interests.append(Entry(interest: interest, handler: handler, generation: generation, origin: origin))
     }
 
-    func remove(_ interest: Interest, _ generation: Int) {
-        guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return }
+    func contains(_ generation: Int) -> Bool { interests.contains { $0.generation == generation } }
+
+    /// - Returns: whether there was such a watch.
+    func remove(_ interest: Interest, _ generation: Int) -> Bool {
+        guard let index = interests.firstIndex(where: { $0.generation == generation }), let loop else { return false }
         // If the descriptor was closed before the watch was cancelled, its number may belong to another handler.
         let isOurs = loop.isHandler(self, of: fd)
         // Released when this function ends, after all state has been updated.
@@ -123,6 +133,7 @@ final class WatchGroup: ReadinessHandler {
             try? loop.setInterest(all, of: fd, handler: self)
         }
         withExtendedLifetime(removed) {}
+        return true
     }
 
     /// Called when the descriptor was closed before its watches were cancelled: reports that and ends the watches.
@@ -166,7 +177,7 @@ final class WatchGroup: ReadinessHandler {
         // Iterates over a copy, and checks each entry again: a handler may cancel the other watch or its own.
         for entry in interests {
             let mine = ready.intersection(entry.interest)
-            guard !mine.isEmpty, interests.contains(where: { $0.generation == entry.generation }) else { continue }
+            guard !mine.isEmpty, contains(entry.generation) else { continue }
             entry.handler(mine)
         }
     }

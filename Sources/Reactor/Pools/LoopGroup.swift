@@ -91,12 +91,13 @@ public final class LoopGroup: Sendable {
     /// Returns the loops in turn. Loops that have ended are skipped, unless all have ended.
     public func next() -> EventLoop.Remote { (pick(.roundRobin) ?? members[0]).remote }
 
-    /// A share of a loop's work, which is counted as long as this object lives: for connections, sessions and other
-    /// work that the program itself assigns to loops.
-    public final class Lease: Sendable {
+    /// A share of a loop's work, which is counted until it is cancelled or released: for connections, sessions and other
+    /// work that the program itself assigns to loops. See `LoopHandle`.
+    public final class Lease: LoopHandle, Sendable {
         private let member: Member
         // Keeps the group alive as long as its loops have work.
         private let group: LoopGroup
+        private let isCancelled = Atomic(false)
 
         /// The loop on which the lease counts.
         public var remote: EventLoop.Remote { member.remote }
@@ -107,10 +108,22 @@ public final class LoopGroup: Sendable {
             member.load.add(1, ordering: .relaxed)
         }
 
-        deinit { member.load.subtract(1, ordering: .relaxed) }
+        deinit { cancel() }
+
+        /// Ends the lease: it no longer counts. The group is retained until this object is released. Any thread.
+        /// - Returns: whether the lease was not cancelled before.
+        @discardableResult
+        public func cancel() -> Bool {
+            if isCancelled.exchange(true, ordering: .relaxed) { return false }
+            member.load.subtract(1, ordering: .relaxed)
+            return true
+        }
+
+        /// Whether the lease has not been cancelled and its loop has not ended. Any thread.
+        public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !member.remote.hasEnded }
     }
 
-    /// Chooses a loop and returns a lease on it, which counts until it is released. Loops that have ended are skipped,
+    /// Chooses a loop and returns a lease on it, which counts until it is cancelled or released. Loops that have ended are skipped,
     /// unless all have ended.
     public func lease(_ balancing: Balancing = .leastConnections) -> Lease {
         Lease(pick(balancing) ?? members[0], self)

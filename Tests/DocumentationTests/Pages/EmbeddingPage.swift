@@ -40,7 +40,7 @@ extension Snippets {
             let carrier = try outer.watch(try inner.fileDescriptor, for: .reading) { _ in try? turnAll(inner) }
             try turnAll(inner)
             try outer.run(until: { isHeard })
-            assert(!timer.isPending)
+            assert(!timer.isActive)
             carrier.cancel()
         }
         _ = outer

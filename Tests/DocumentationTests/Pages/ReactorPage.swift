@@ -38,7 +38,7 @@ extension Snippets {
         let early = loop.schedule(at: loop.now + .seconds(1)) { log.append("first") }
         let never = loop.schedule(after: .seconds(1)) { log.append("never") }
         let moved = loop.schedule(after: .milliseconds(1)) { log.append("fourth") }
-        assert(early.isPending && never.cancel() && !never.cancel())
+        assert(early.isActive && never.cancel() && !never.cancel())
         moved.reschedule(at: loop.now + .seconds(3))
 
         var ticks = 0
@@ -181,9 +181,23 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: What keeps it alive
+// docs/reactor.md: Handles
 extension Snippets {
     static func reactor11() throws {
+        let loop = EventLoop.current
+        let handles: [any LoopHandle] = [loop.schedule(every: .seconds(1)) {}, loop.beforeWaiting {}, loop.hold()]
+        assert(handles.allSatisfy { $0.isActive } && loop.isAlive)
+        for handle in handles { handle.cancel() }
+        assert(!handles.contains { $0.isActive } && !loop.isAlive)
+        assert(!handles[0].cancel())
+        _ = loop
+        _ = handles
+    }
+}
+
+// docs/reactor.md: What keeps it alive
+extension Snippets {
+    static func reactor12() throws {
         let loop = EventLoop.current
         let statistics = loop.schedule(every: .seconds(60)) { print("a minute") }
         assert(loop.isAlive)
@@ -191,7 +205,7 @@ extension Snippets {
         assert(!loop.isAlive)
         let hold = loop.hold()
         assert(loop.keepAliveReasons.description.contains("hold at "))
-        hold.release()
+        hold.cancel()
         try loop.run()                                         // returns at once
         statistics.cancel()
         _ = loop
@@ -202,7 +216,7 @@ extension Snippets {
 
 // docs/reactor.md: Hooks
 extension Snippets {
-    static func reactor12() throws {
+    static func reactor13() throws {
         let loop = EventLoop.current
         var batch: [String] = []
         var flushed: [[String]] = []
@@ -227,7 +241,7 @@ extension Snippets {
 
 // docs/reactor.md: Metrics
 extension Snippets {
-    static func reactor13() throws {
+    static func reactor14() throws {
         let loop = EventLoop.current
         loop.measuresTurns = true                              // for timeWaiting and longestTurn
         loop.schedule(after: .seconds(1)) { loop.enqueue {} }
@@ -246,7 +260,7 @@ extension Snippets {
 
 // docs/reactor.md: Virtual time
 extension Snippets {
-    static func reactor14() throws {
+    static func reactor15() throws {
         withVirtualTime {
             let loop = EventLoop.current
             hang(after(.seconds(3600)))

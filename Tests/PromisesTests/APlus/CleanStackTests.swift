@@ -179,7 +179,7 @@ extension APlusTests {
                 }
                 try hang(ended)
                 #expect(sawItSettled == [true])
-                hold.release()
+                hold.cancel()
             }
         }
     }

@@ -83,7 +83,7 @@ import Testing
                 // Otherwise each hang would be logged.
                 let hold = EventLoop.current.hold()
                 let sum = promises.reduce(0) { sum, promise in sum + ((try? hang(promise)) ?? -1) }
-                hold.release()
+                hold.cancel()
                 sums.change { $0.append(sum) }
             }
         }
@@ -106,7 +106,7 @@ import Testing
                 }
                 expect(promise, failsWith: Flaw(1))
                 thread.join()
-                hold.release()
+                hold.cancel()
             }
         }
         #expect(lines == [])

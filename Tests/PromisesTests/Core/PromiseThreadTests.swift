@@ -28,7 +28,7 @@ private final class Counter: Sendable {
                 strand.join()
             }
             #expect(elsewhere == 0)
-            hold.release()
+            hold.cancel()
         }
     }
 
@@ -45,7 +45,7 @@ private final class Counter: Sendable {
                 let ended = promise.done { _ in if pthread_equal(pthread_self(), here) != 0 { calls += 1 } }
                 ready.open()
                 try? hang(ended)
-                hold.release()
+                hold.cancel()
                 let count = calls
                 right.change { $0 += count }
             }
@@ -95,7 +95,7 @@ private final class Counter: Sendable {
                 #expect(try hang(outer) == round + 1)
                 strand.join()
             }
-            hold.release()
+            hold.cancel()
         }
     }
 
@@ -111,7 +111,7 @@ private final class Counter: Sendable {
                 #expect(try hang(outer) == round)
                 strand.join()
             }
-            hold.release()
+            hold.cancel()
         }
     }
 
@@ -148,7 +148,7 @@ private final class Counter: Sendable {
                 }
                 let hold = EventLoop.current.hold()
                 while left > 0 { try? EventLoop.current.turn(.wait) }
-                hold.release()
+                hold.cancel()
             }
         }
         for strand in strands { strand.join() }
@@ -227,7 +227,7 @@ private final class Counter: Sendable {
             derived.change { $0 = nil }
             resolver.fulfill(1)
             expect(here, failsWith: PromiseError.loopEnded)
-            hold.release()
+            hold.cancel()
         }
     }
 

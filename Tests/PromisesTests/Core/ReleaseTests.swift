@@ -205,7 +205,7 @@ import Testing
                 #expect(try hang(ended) == 1)
                 strand.join()
             }
-            hold.release()
+            hold.cancel()
         }
         let here = pthread_self()
         let elsewhere = tally.enders.filter { pthread_equal($0, here) == 0 }
@@ -231,7 +231,7 @@ import Testing
             promise = nil
             TestThread.run { box.change { $0 = [] } }
             expect(ended, failsWith: PromiseError.abandoned)
-            hold.release()
+            hold.cancel()
         }
         recorder.stop()
         #expect(recorder.lines.count == 1)

@@ -41,7 +41,7 @@ import Testing
             expectFewVisits(loop) {
                 for _ in 0..<Self.count { _ = try? hang(promise, timeout: .zero) }
             }
-            hold.release()
+            hold.cancel()
             resolver.fulfill(1)
             try loop.run()
         }
@@ -54,7 +54,7 @@ import Testing
             ended = loop
             let hold = loop.hold()
             _ = try? hang(promise, timeout: .seconds(1))
-            hold.release()
+            hold.cancel()
         }
         #expect(ended == nil)
         resolver.fulfill(1)

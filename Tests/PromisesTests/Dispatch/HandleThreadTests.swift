@@ -7,16 +7,16 @@ import Testing
     @Test(.ownThread) func aHoldIsReleasedFromATask() throws {
         try EventLoop.withLoop { loop throws in
             let hold = loop.hold()
-            Task.detached { hold.release() }
+            Task.detached { hold.cancel() }
             try loop.run()
             #expect(!loop.isAlive)
-            hold.release()
+            hold.cancel()
         }
     }
 
     @Test func aHoldThatIsReleasedAfterTheLoopDoesNothing() throws {
         let hold = EventLoop.withLoop { $0.hold() }
-        hold.release()
+        hold.cancel()
     }
 
     /// In release builds too.

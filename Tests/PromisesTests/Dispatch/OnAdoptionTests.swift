@@ -14,7 +14,7 @@ import Testing
             let hold = loop.hold()
             #expect(try hang(outer) == 7)
             #expect(try hang(failing) == 7)
-            hold.release()
+            hold.cancel()
         }
     }
 

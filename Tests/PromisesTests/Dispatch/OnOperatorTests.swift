@@ -164,7 +164,7 @@ private func half(_ number: Int) throws -> Int {
             box.change { $0 = EventLoop.current.remote }
             isThere.open()
             try? EventLoop.current.run()
-            hold.release()
+            hold.cancel()
         }
         isThere.wait()
         let remote = box.value!

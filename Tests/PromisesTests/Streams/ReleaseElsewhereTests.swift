@@ -137,7 +137,7 @@ import Testing
             let other = loop.hold()
             try loop.turn(.poll)
             #expect(loop.isAlive)
-            other.release()
+            other.cancel()
             #expect(!loop.isAlive)
             try loop.run()
         }

@@ -16,7 +16,7 @@ final class Driver: Sendable {
             door.change { $0 = remote }
             ready.open()
             try! loop.run()
-            hold.release()
+            hold.cancel()
         }
         ready.wait()
         remote = door.value!

@@ -55,7 +55,7 @@ extension ProcessWide {
                         """)
                 line += 1
                 loop.remote.endExternalWork()
-                hold.release()
+                hold.cancel()
                 signal.cancel()
                 for watch in [watch] + both { watch.cancel() }
             }
@@ -97,7 +97,7 @@ extension ProcessWide {
                         }
                     case 3:
                         let hold = loop.hold()
-                        ends.append { hold.release() }
+                        ends.append { hold.cancel() }
                     case 4: loop.enqueue {}
                     case 5: try loop.turn(.poll)
                     default:

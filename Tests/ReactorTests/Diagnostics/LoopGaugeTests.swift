@@ -28,7 +28,7 @@ import Testing
             #expect(metrics.waitingHandlers == 0)
 
             loop.remote.endExternalWork()
-            hold.release()
+            hold.cancel()
             signal.cancel()
             timer.cancel()
             watch.cancel()
@@ -47,8 +47,8 @@ import Testing
             #expect(loop.metrics.holds == 2)
             second = nil
             #expect(loop.metrics.holds == 1)
-            first.release()
-            first.release()
+            first.cancel()
+            first.cancel()
             #expect(loop.metrics.holds == 0)
             #expect(second == nil)
         }
@@ -105,7 +105,7 @@ import Testing
             let hold = loop.hold()
             for _ in 0..<5 { try loop.turn(.poll) }
             #expect(loop.metrics.timeWaiting == .zero)
-            hold.release()
+            hold.cancel()
         }
     }
 

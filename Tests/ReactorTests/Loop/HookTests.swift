@@ -83,7 +83,7 @@ import Testing
             }
             try loop.run()
             #expect(calls == 1)
-            hold.release()
+            hold.cancel()
         }
     }
 
@@ -97,7 +97,7 @@ import Testing
                 watch.unref()
             }
             try loop.run()
-            #expect(timer.isPending)
+            #expect(timer.isActive)
         }
     }
 

@@ -62,7 +62,7 @@ import Testing
             loop.schedule(after: .milliseconds(3500)) {}
             try loop.run()
             #expect(ticks == 3)
-            #expect(timer.isPending && !loop.isAlive)
+            #expect(timer.isActive && !loop.isAlive)
             timer.reschedule(at: loop.now)
             #expect(!loop.isAlive, "moving it does not reference it")
         }
@@ -124,10 +124,10 @@ import Testing
         try EventLoop.withLoop(clock: clock) { loop in
             let first = loop.hold()
             let second = loop.hold()
-            first.release()
-            first.release()
+            first.cancel()
+            first.cancel()
             #expect(loop.isAlive)
-            loop.schedule(after: .seconds(1)) { second.release() }
+            loop.schedule(after: .seconds(1)) { second.cancel() }
             try loop.run()
             #expect(!loop.isAlive)
         }

@@ -77,7 +77,7 @@ import Testing
         let (timer, watch, hold) = try EventLoop.withLoop(clock: clock) { loop in
             (loop.schedule(after: .seconds(1)) {}, try loop.watch(pipe.near, for: .reading) { _ in }, loop.hold())
         }
-        #expect(!timer.isPending)
+        #expect(!timer.isActive)
         #expect(!timer.cancel())
         #expect(!timer.reschedule(at: .distantFuture))
         timer.unref()
@@ -85,7 +85,7 @@ import Testing
         watch.ref()
         watch.cancel()
         watch.cancel()
-        hold.release()
+        hold.cancel()
     }
 
     @Test func whatIsHandedToItAfterwardsIsReleasedAtOnce() {
@@ -104,7 +104,7 @@ import Testing
             loop.beforeWaiting(tally.bound { withExtendedLifetime(loop) {} })
             loop.afterWaiting(tally.bound { withExtendedLifetime(loop) {} }).cancel()
             #expect(tally.alive == 0)
-            #expect(timers.allSatisfy { !$0.isPending })
+            #expect(timers.allSatisfy { !$0.isActive })
             #expect(timers.allSatisfy { !$0.cancel() })
         }
         #expect(ended == nil)

@@ -19,7 +19,7 @@ final class MainThreadTests: XCTestCase {
         let isSame = Counter()
         let address = ObjectIdentifier(EventLoop.current)
         let hold = EventLoop.current.hold()
-        nonisolated(unsafe) let release = { hold.release() }
+        nonisolated(unsafe) let release: () -> Void = { hold.cancel() }
         let helper = TestThread {
             EventLoop.main.submit {
                 if ObjectIdentifier(EventLoop.current) == address { isSame.add() }

@@ -90,7 +90,7 @@ import Testing
                 try loop.run()
                 helper.join()
             }
-            #expect(watchdog.isPending)
+            #expect(watchdog.isActive)
             #expect(isAsleep.value == 3)
         }
     }

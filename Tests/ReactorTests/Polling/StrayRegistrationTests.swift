@@ -67,7 +67,7 @@ import Testing
             let helper = TestThread { remote.submit { received.add() } }
             try loop.drive { received.value == 1 }
             helper.join()
-            hold.release()
+            hold.cancel()
             let turns = loop.metrics.turns
             try loop.turn(.upTo(.milliseconds(5)))
             #expect(loop.metrics.turns == turns + 1)

@@ -30,7 +30,7 @@ final class MainActorJobTests: XCTestCase {
     func testTheyWakeALoopThatWaits() throws {
         let loop = EventLoop.current
         let hold = loop.hold()
-        nonisolated(unsafe) let release = { hold.release() }
+        nonisolated(unsafe) let release: () -> Void = { hold.cancel() }
         loop.schedule(after: .milliseconds(1)) {
             Task.detached {
                 await MainActor.run {

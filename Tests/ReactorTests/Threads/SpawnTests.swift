@@ -64,7 +64,7 @@ import Testing
             loop.enqueue { dive() }
             let hold = loop.hold()
             try? loop.run()
-            hold.release()
+            hold.cancel()
         }
         worker.submit { dive() }
         spin { depth.value == 3 }
@@ -81,7 +81,7 @@ import Testing
             loop.enqueue { loop.stop() }
             let hold = loop.hold()
             try? loop.run()
-            hold.release()
+            hold.cancel()
             steps.append("back")
         }
         worker.submit { steps.append("next") }

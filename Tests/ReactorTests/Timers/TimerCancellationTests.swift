@@ -11,13 +11,13 @@ import Testing
             var fires = 0
             let cancelled = loop.schedule(after: .seconds(1)) { fires += 1 }
             let fired = loop.schedule(after: .seconds(1)) { fires += 1 }
-            #expect(cancelled.isPending)
+            #expect(cancelled.isActive)
             #expect(cancelled.cancel())
             #expect(!cancelled.cancel())
-            #expect(!cancelled.isPending)
+            #expect(!cancelled.isActive)
             try loop.run()
             #expect(fires == 1)
-            #expect(!fired.isPending)
+            #expect(!fired.isActive)
             #expect(!fired.cancel())
         }
     }
@@ -57,7 +57,7 @@ import Testing
             #expect(!old.cancel())
             #expect(!old.reschedule(at: .distantFuture))
             old.unref()
-            #expect(new.isPending && !old.isPending)
+            #expect(new.isActive && !old.isActive)
             try loop.run()
             #expect(fired)
         }

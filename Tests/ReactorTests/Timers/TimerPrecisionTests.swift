@@ -56,7 +56,7 @@ import Testing
             try loop.turn(.upTo(.milliseconds(1)))
             #expect(ledger.deadlines.count == 2)
             #expect(fires == 0)
-            #expect(timers.map(\.isPending) == [true, true, true, true])
+            #expect(timers.map(\.isActive) == [true, true, true, true])
         }
     }
 

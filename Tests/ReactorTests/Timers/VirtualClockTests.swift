@@ -109,7 +109,7 @@ import Testing
             var woken = false
             nonisolated(unsafe) let work = {
                 woken = true
-                hold.release()
+                hold.cancel()
             }
             let remote = loop.remote
             let helper = TestThread { remote.submit { work() } }

@@ -9,7 +9,7 @@ func handlesInTask(_ loop: EventLoop) throws {
     let signals = try loop.onSignal(15) {}
     let watch = try loop.watch(0, for: .reading) { _ in }
     Task {
-        hold.release()
+        hold.cancel()
         timer.cancel()  // error: instance method 'cancel' is unavailable from asynchronous contexts
     }
     Task {

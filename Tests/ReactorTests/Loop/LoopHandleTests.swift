@@ -1,0 +1,110 @@
+import Glibc
+import Reactor
+import TestSupport
+import Testing
+
+/// The rule of all handles: see `LoopHandle`.
+@Suite struct LoopHandleTests {
+    /// A handle, what its loop would call, and whether the handle goes on when it is released.
+    enum Kind: CaseIterable {
+        case timer, repeatingTimer, watch, hook, laterHook, hold
+
+        var goesOnWhenReleased: Bool { self != .hold }
+    }
+
+    /// Starts something whose closure holds `held`.
+    private func make(_ kind: Kind, on loop: EventLoop, _ fd: CInt, holding held: LastWords?) throws -> any LoopHandle {
+        switch kind {
+        case .timer: loop.schedule(after: .seconds(1000)) { withExtendedLifetime(held) {} }
+        case .repeatingTimer: loop.schedule(every: .seconds(1000)) { withExtendedLifetime(held) {} }
+        case .watch: try loop.watch(fd, for: .reading) { _ in withExtendedLifetime(held) {} }
+        case .hook: loop.beforeWaiting { withExtendedLifetime(held) {} }
+        case .laterHook: loop.afterWaiting { withExtendedLifetime(held) {} }
+        case .hold: loop.hold()
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func cancelEndsItOnceAndReleasesItsClosure(_ kind: Kind) throws {
+        let ends = Ends.pipe()
+        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
+            var isReleased = false
+            let handle = try make(kind, on: loop, ends.near, holding: LastWords { isReleased = true })
+            #expect(handle.isActive)
+            #expect(handle.cancel())
+            #expect(isReleased && !handle.isActive)
+            #expect(!handle.cancel())
+            #expect(!loop.isAlive)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func releasingItEndsItOnlyIfItHasNoClosure(_ kind: Kind) throws {
+        let ends = Ends.pipe()
+        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
+            var isReleased = false
+            var handle: (any LoopHandle)? = try make(
+                kind, on: loop, ends.near, holding: kind.goesOnWhenReleased ? LastWords { isReleased = true } : nil)
+            #expect(handle != nil)
+            handle = nil
+            #expect(!isReleased)
+            #expect(loop.isAlive == [.timer, .repeatingTimer, .watch].contains(kind))
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func theEndOfTheLoopCancelsIt(_ kind: Kind) throws {
+        let ends = Ends.pipe()
+        let handle = try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
+            try make(kind, on: loop, ends.near, holding: nil)
+        }
+        #expect(!handle.isActive)
+        if kind.goesOnWhenReleased { #expect(!handle.cancel()) }
+    }
+
+    @Test func aTimerThatHasFiredAndAWatchWhoseDescriptorWasClosedHaveEnded() throws {
+        let ends = Ends.sockets()
+        try EventLoop.withLoop { loop throws in
+            let timer = loop.schedule(after: .zero) {}
+            try loop.turn(.poll)
+            #expect(!timer.isActive && !timer.cancel())
+            let watch = try loop.watch(ends.near, for: .reading) { _ in }
+            let copy = dup(ends.near)
+            defer { close(copy) }
+            let number = ends.near
+            ends.closeNear()
+            // Watching the number again shows that the first watch is stale.
+            #expect(dup2(ends.far, number) == number)
+            defer { close(number) }
+            let again = try loop.watch(number, for: .writing) { _ in }
+            #expect(!watch.isActive && again.isActive && !watch.cancel() && again.cancel())
+        }
+    }
+
+    @Test func aLeaseCountsUntilItIsCancelledOrReleased() throws {
+        let group = try LoopGroup(loops: 1)
+        let lease = group.lease()
+        var other: LoopGroup.Lease? = group.lease()
+        #expect(group.loads == [2] && other != nil)
+        other = nil
+        #expect(group.loads == [1] && lease.isActive)
+        #expect(lease.cancel() && !lease.cancel() && !lease.isActive)
+        #expect(group.loads == [0])
+        let last = group.lease()
+        group.stop()
+        group.join()
+        #expect(!last.isActive)
+    }
+}
+
+extension ProcessWide {
+    @Suite struct SignalHandleTests {
+        @Test func aSignalWatchIsAHandleLikeTheOthers() throws {
+            var isReleased = false
+            let last = try EventLoop.withLoop { loop throws in
+                let words = LastWords { isReleased = true }
+                let watch = try loop.onSignal(SIGURG) { withExtendedLifetime(words) {} }
+                #expect(watch.isActive && watch.cancel() && !watch.isActive && !watch.cancel())
+                return try loop.onSignal(SIGURG) {}
+            }
+            #expect(isReleased && !last.isActive && !last.cancel())
+        }
+    }
+}
