@@ -14,12 +14,12 @@ struct MetricsEndpoint {
         self.text = text
     }
 
-    /// Metrics are scraped from one or two places. Other clients wait in the backlog, and `patience` keeps each
+    /// Metrics are scraped from one or two places. Other clients wait in the backlog, and `timeLimit` keeps each
     /// client's time short.
     static var maxConnections: Int { 16 }
     /// The number of clients that have been answered and may still read the answer and close.
     static var maxLingering: Int { 16 }
-    static var patience: Duration { .seconds(5) }
+    static var timeLimit: Duration { .seconds(5) }
     static var longestHead: Int { 8192 }
 
     /// - Parameter warn: called with a message if the endpoint fails; the server continues.
@@ -33,10 +33,10 @@ struct MetricsEndpoint {
 
     private func serve(_ connection: Connection) -> Promise<Void> {
         readHead(connection, Self.longestHead)
-            .timeout(Self.patience)
+            .timeout(Self.timeLimit)
             .then { head in head.map { answer(to: $0).map(Optional.some) } ?? .value(nil) }
             .recover { error -> Promise<String?> in .value(try Self.answer(to: error)) }
-            .then { answer in answer.map { connection.write($0).timeout(Self.patience) } ?? .value }
+            .then { answer in answer.map { connection.write($0).timeout(Self.timeLimit) } ?? .value }
     }
 
     // MARK: HTTP
@@ -72,7 +72,7 @@ struct MetricsEndpoint {
             return .value(Self.response("405 Method Not Allowed", ["Allow: GET, HEAD"]))
         }
         let type = "text/plain; version=0.0.4; charset=utf-8"
-        return text().timeout(Self.patience).map { Self.response("200 OK", type: type, $0, isHead: isHead) }
+        return text().timeout(Self.timeLimit).map { Self.response("200 OK", type: type, $0, isHead: isHead) }
             .recover { _ -> Promise<String> in .value(Self.response("503 Service Unavailable", isHead: isHead)) }
     }
 

@@ -29,13 +29,13 @@ final class Service {
     /// `alive` is fulfilled.
     func notifyReady(_ addresses: [SocketAddress], _ alive: @escaping () -> Promise<Void>) {
         let places = addresses.map(\.description).joined(separator: ", ")
-        tell(.ready, .status("listening on \(places)"))
+        notify(.ready, .status("listening on \(places)"))
         guard let interval = ServiceManager.watchdogInterval else { return }
         // The loops themselves must respond: a blocked loop does not count as alive.
         loop.schedule(every: interval / 2) { [self] in
             alive().done {
                 // A message that waits has the same effect, and another one would only arrive later.
-                if self.unsent.isEmpty { self.tell(.watchdog) }
+                if self.unsent.isEmpty { self.notify(.watchdog) }
             }
             .catch { error in self.complain("the watchdog is no longer notified: \(error)") }
         }.unref()
@@ -44,11 +44,11 @@ final class Service {
     /// Reports that the server drains, within `timeout`. The manager may be configured to wait for less time than that.
     func notifyStopping(within timeout: Duration) {
         let microseconds = (timeout + .seconds(5)).components.seconds * 1_000_000
-        tell(.stopping, .status("draining"), ServiceManager.State("EXTEND_TIMEOUT_USEC=\(microseconds)"))
+        notify(.stopping, .status("draining"), ServiceManager.State("EXTEND_TIMEOUT_USEC=\(microseconds)"))
     }
 
     /// Sends the states in one message, after those that wait.
-    private func tell(_ states: ServiceManager.State...) {
+    private func notify(_ states: ServiceManager.State...) {
         unsent.append(ServiceManager.State(states.map(\.text).joined(separator: "\n")))
         if retry == nil { send() }
     }

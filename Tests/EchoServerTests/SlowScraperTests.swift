@@ -19,10 +19,10 @@ import Testing
             }
             let next = try Client(to: endpoint.address)
             try next.send(Array("GET /metrics HTTP/1.1\r\n\r\n".utf8))
-            hang(after(MetricsEndpoint.patience - .milliseconds(1)))
+            hang(after(MetricsEndpoint.timeLimit - .milliseconds(1)))
             #expect(!next.waits(for: POLLIN, 0))
             // They are told, and have as long again to go.
-            hang(after(MetricsEndpoint.patience + .seconds(1)))
+            hang(after(MetricsEndpoint.timeLimit + .seconds(1)))
             for client in slow { #expect(try Answer(client.receive()).status == "408 Request Timeout") }
             #expect(try Answer(next.receive()).body == "text\n")
             endpoint.close()

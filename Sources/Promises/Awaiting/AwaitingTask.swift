@@ -20,7 +20,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         /// The waiter is in the list, and can be withdrawn.
         static var waiting: UInt8 { 2 }
         /// Ended by the promise, which has settled or never will. What it reported is in `upstream`, owned.
-        static var told: UInt8 { 3 }
+        static var notified: UInt8 { 3 }
         /// Ended by a cancellation of the task.
         static var cancelled: UInt8 { 4 }
     }
@@ -139,7 +139,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     }
 
     private func sourceDidSettle() {
-        if end(as: Phase.told) == Phase.waiting { resume() }
+        if end(as: Phase.notified) == Phase.waiting { resume() }
     }
 
     private func withdrawAndCancel() {
@@ -157,7 +157,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     /// task; in an earlier phase, `begin` resumes it.
     private func end(as end: UInt8) -> UInt8 {
         var seen = phase.load(ordering: .acquiring)
-        while seen < Phase.told {
+        while seen < Phase.notified {
             let (done, now) = phase.weakCompareExchange(
                 expected: seen, desired: end, ordering: .acquiringAndReleasing)
             if done { break }
@@ -171,11 +171,11 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
 
     private func resume() {
         // An ending thread no longer has what Swift's own pool needs to take over a task.
-        if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { letGo() }
+        if EventLoop.isEndingOnThisThread { resumeElsewhere() } else { resumeHere() }
     }
 
     private func resumeElsewhere() {
-        do { try Self.thread.dispatch { self.letGo() } } catch { letGo() }
+        do { try Self.thread.dispatch { self.resumeHere() } } catch { resumeHere() }
     }
 
     // A thread of its own: the threads for async bodies may all be blocked by code that waits for this task.
@@ -183,7 +183,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
 
     // The job runs on this executor, and not on that of Swift's pool: there Swift would continue the task right here,
     // inside the call that settles.
-    private func letGo() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
+    private func resumeHere() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
 /// A cancellation on its way to the loop of the awaited promise.

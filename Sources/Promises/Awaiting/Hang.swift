@@ -144,7 +144,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     // the waiter does not access its loop.
     @exclusivity(unchecked) private var eventLoop: EventLoop?
     @exclusivity(unchecked) private var isAwaited = true
-    @exclusivity(unchecked) private var hasCome = false
+    @exclusivity(unchecked) private var hasArrived = false
 
     private init(_ loop: EventLoop) {
         eventLoop = loop
@@ -155,11 +155,11 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     /// A waiter that waits for nothing yet, with a reference for the list that it will wait in.
     static func take(on loop: EventLoop) -> Unmanaged<WakeUp> {
-        guard let used = loop.takeSpareJob() else { return .passRetained(WakeUp(loop)) }
+        guard let used = loop.takeRecycledWaiter() else { return .passRetained(WakeUp(loop)) }
         // Nothing else is ever kept there.
         let wakeUp = Unmanaged<WakeUp>.fromOpaque(used.toOpaque())
         wakeUp._withUnsafeGuaranteedRef {
-            $0.hasCome = false
+            $0.hasArrived = false
             $0.cameByLink = false
         }
         return wakeUp
@@ -167,7 +167,7 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     /// Ends the use by a `hang`: keeps a waiter that has arrived for reuse, and leaves any other in its list.
     static func giveBack(_ wakeUp: Unmanaged<WakeUp>, to loop: EventLoop) {
-        if wakeUp._withUnsafeGuaranteedRef({ $0.hasCome }) {
+        if wakeUp._withUnsafeGuaranteedRef({ $0.hasArrived }) {
             return loop.keepRecycledWaiter(.fromOpaque(wakeUp.toOpaque()))
         }
         // The object exists as long as it has neither arrived nor been withdrawn.
@@ -177,18 +177,18 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     }
 
     override func runAndRelease() {
-        letGoOfSource()
+        releaseSource()
         // During a `hang`, the reference that arrives with the waiter passes to the `hang`.
-        if isAwaited { hasCome = true } else { Unmanaged.passUnretained(self).release() }
+        if isAwaited { hasArrived = true } else { Unmanaged.passUnretained(self).release() }
     }
 
     /// The loop has ended, and every `hang` on it. This may be any thread, so the flags are not accessed.
     override func discardAndRelease() {
-        letGoOfSource()
+        releaseSource()
         Unmanaged.passUnretained(self).release()
     }
 
-    private func letGoOfSource() {
+    private func releaseSource() {
         let word = upstream.load(ordering: .relaxed)
         if word != Upstream.taken { PromiseCore.release(upstream: word) }
         upstream.store(Upstream.taken, ordering: .relaxed)

@@ -7,7 +7,7 @@ import Synchronization
 struct HangWatch {
     /// How long that must last before it is reported, in nanoseconds of real time. A thread of a pool or of Dispatch
     /// settles most promises in less.
-    static let patience = Atomic<Int64>(1_000_000_000)
+    static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
     /// When the measurement began, by the real clock; 0 if it has not begun.
     private var began: Int64 = 0
@@ -20,18 +20,18 @@ struct HangWatch {
     mutating func restart() { began = 0 }
 
     /// Whether to report now that nothing can settle the promise; true at most once. After a time limit has expired,
-    /// there is no further patience.
+    /// there is no further grace period.
     mutating func isOver(isTimedOut: Bool) -> Bool {
         let now = Self.now
         if began == 0 { began = now }
-        guard isTimedOut || now - began >= Self.patience.load(ordering: .relaxed) else { return false }
+        guard isTimedOut || now - began >= Self.gracePeriod.load(ordering: .relaxed) else { return false }
         isWatching = false
         return true
     }
 
-    /// The rest of the patience.
+    /// The rest of the grace period.
     var remaining: Duration {
-        .nanoseconds(max(began + Self.patience.load(ordering: .relaxed) - Self.now, 0))
+        .nanoseconds(max(began + Self.gracePeriod.load(ordering: .relaxed) - Self.now, 0))
     }
 }
 

@@ -53,7 +53,7 @@ extension Guarantee {
         get async {
             if let value = settledValue { return value }
             do { return try await AwaitingTask.suspend(until: core).outcome() } catch {
-                await core.waitForEver("Guarantee<\(T.self)>", error)
+                await core.waitForever("Guarantee<\(T.self)>", error)
             }
         }
     }
@@ -66,7 +66,7 @@ extension Guarantee {
 extension PromiseCore {
     /// Suspends forever, for a caller that can neither return a value nor throw.
     @usableFromInline
-    func waitForEver(
+    func waitForever(
         _ type: String, _ error: any Error, _ isolation: isolated (any Actor)? = #isolation
     ) async -> Never {
         conf.log(.awaitStalled(provenance(type: type, origin: root.creationSite), error))

@@ -13,24 +13,24 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
     }
 
-    /// The source at `index` has settled. Consumes the reference to it. Must end with `lose`.
+    /// The source at `index` has settled. Consumes the reference to it. Must end with `inputDidEnd`.
     func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) { preconditionFailure("abstract") }
 
-    /// The source at `index` will never settle. Must end with `lose`.
+    /// The source at `index` will never settle. Must end with `inputDidEnd`.
     func abandoned(_ index: Int) { preconditionFailure("abstract") }
 
     /// Counts one more source.
     final func begin() { outstanding.add(1, ordering: .relaxed) }
 
     /// Releases what is kept only until the result settles.
-    func letGo() { preconditionFailure("abstract") }
+    func releaseInputs() { preconditionFailure("abstract") }
 
     /// Counts a source that has settled, or that never will.
-    final func lose(_ error: @autoclosure () -> PromiseError = .ofNobody) {
+    final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         guard outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, isOpen else { return }
         // No node is left that could run on the loop's thread, so this may be any thread.
         producerDidEnd(error())
-        letGo()
+        releaseInputs()
     }
 }
 
@@ -59,7 +59,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     /// The loop has ended. The threads of several sources may be here at one time, so the gatherer does not receive the
     /// outcome, only the fact that none will come.
     override func discardAndRelease() {
-        tellGatherer { $0.lose(.loopEnded) }
+        notifyGatherer { $0.inputDidEnd(.loopEnded) }
         super.discardAndRelease()
     }
 
@@ -69,14 +69,14 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         let source = Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
         if word & Upstream.mark == Upstream.abandoned {
             source.release()
-            tellGatherer { $0.abandoned(index) }
+            notifyGatherer { $0.abandoned(index) }
         } else {
-            tellGatherer { $0.settled(index, source, word & State.kindMask) }
+            notifyGatherer { $0.settled(index, source, word & State.kindMask) }
         }
     }
 
     @inline(__always)
-    private func tellGatherer(_ body: (CombinatorCore) -> Void) {
+    private func notifyGatherer(_ body: (CombinatorCore) -> Void) {
         guard let gatherer = gatherer.take() else { return }
         gatherer._withUnsafeGuaranteedRef(body)
         gatherer.release()

@@ -66,11 +66,11 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     deinit {
-        letGo()
+        releaseInputs()
         slots.deallocate()
     }
 
-    override func letGo() {
+    override func releaseInputs() {
         for index in 0..<count {
             guard case .settled(let source) = slots[index] else { continue }
             slots[index] = .empty
@@ -115,7 +115,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     func seal() {
         isSealed = true
         if rule.isRace && !isOpen { stopSourcesLater() }
-        lose()
+        inputDidEnd()
     }
 
     override func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
@@ -127,13 +127,13 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
                 didSettle()
             }
         } else {
-            miss(index, source, kind)
+            handleUnused(index, source, kind)
         }
-        lose()
+        inputDidEnd()
     }
 
     /// Handles an outcome that comes too late, or a rejection that does not meet the rule.
-    private func miss(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
+    private func handleUnused(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
         slots[index] = .empty
         switch rule {
         case .all where isOpen, .first where isOpen:
@@ -145,15 +145,15 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             slots[index] = .settled(source)
             rejections += 1
             guard rejections == count else { return }
-            reject(PromiseError.ofNone((0..<count).map { self.source($0)._withUnsafeGuaranteedRef { $0.error } }))
-            return letGo()
+            reject(PromiseError.allRejected((0..<count).map { self.source($0)._withUnsafeGuaranteedRef { $0.error } }))
+            return releaseInputs()
         default: break
         }
         source.release()
     }
 
     private func didSettle() {
-        letGo()
+        releaseInputs()
         if rule.isRace && isSealed { stopSources() }
     }
 
@@ -182,7 +182,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     override func abandoned(_ index: Int) {
         slots[index] = .empty
-        lose()
+        inputDidEnd()
     }
 
     override func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {
@@ -207,7 +207,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             // The node is in its source's list or queued to run; either retains it.
             node.takeUnretainedValue().leave()?.enqueueCancel()
         }
-        letGo()
+        releaseInputs()
         return true
     }
 }

@@ -32,8 +32,8 @@ extension SequentialOperation where Value == Void {
     @inlinable
     init(while body: @escaping () throws -> PromiseCore) {
         self.init { source, core in
-            let goesOn = source?._withUnsafeGuaranteedRef { $0.value(as: Bool.self) } ?? true
-            if goesOn { return try body() }
+            let continues = source?._withUnsafeGuaranteedRef { $0.value(as: Bool.self) } ?? true
+            if continues { return try body() }
             core.finish(())
             return nil
         }

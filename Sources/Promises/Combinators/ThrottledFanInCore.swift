@@ -43,7 +43,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     /// The number of sources taken so far.
     private var taken = 0
     /// The number of sources that nothing will ever settle. They still count against the limit.
-    private var lost = 0
+    private var abandonedCount = 0
     /// Whether `next` has returned `nil`.
     private var isExhausted = false
     private var isTaking = false
@@ -62,7 +62,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func start() {
         take()
-        lose()
+        inputDidEnd()
     }
 
     /// Takes sources while fewer than `limit` are pending.
@@ -72,7 +72,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         guard !isTaking else { return }
         isTaking = true
         // `callbacks` is a copy, because the user's code may cancel the result.
-        while !isExhausted, nodes.count + lost < limit, let callbacks = makeCallbacks {
+        while !isExhausted, nodes.count + abandonedCount < limit, let callbacks = activeCallbacks {
             let source: PromiseCore
             do {
                 guard let next = try callbacks.next() else {
@@ -92,18 +92,18 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
             source.attach(node)
         }
         isTaking = false
-        if isExhausted && nodes.isEmpty && lost == 0, let callbacks = makeCallbacks {
+        if isExhausted && nodes.isEmpty && abandonedCount == 0, let callbacks = activeCallbacks {
             callbacks.complete(self)
             self.callbacks = nil
         }
     }
 
-    private var makeCallbacks: Callbacks? { isOpen && !wasCancelled ? callbacks : nil }
+    private var activeCallbacks: Callbacks? { isOpen && !wasCancelled ? callbacks : nil }
 
     override func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
         nodes[index] = nil
-        defer { lose() }
-        guard let callbacks = makeCallbacks else { return source.release() }
+        defer { inputDidEnd() }
+        guard let callbacks = activeCallbacks else { return source.release() }
         guard kind == State.fulfilled || keepsRejections else {
             source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
             source.release()
@@ -119,11 +119,11 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func abandoned(_ index: Int) {
         nodes[index] = nil
-        lost += 1
-        lose()
+        abandonedCount += 1
+        inputDidEnd()
     }
 
-    override func letGo() { callbacks = nil }
+    override func releaseInputs() { callbacks = nil }
 
     /// Cancels the pending sources, except those that another handler waits for, and takes no more.
     override func cancelProducer() -> Bool {

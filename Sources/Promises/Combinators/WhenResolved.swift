@@ -109,7 +109,7 @@ public func when<Each: Thenable>(
         if errors.count < results.count {
             result.fulfill(results)
         } else {
-            result.reject(PromiseError.ofNone(errors))
+            result.reject(PromiseError.allRejected(errors))
         }
     } code: {
         PromiseCore.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)

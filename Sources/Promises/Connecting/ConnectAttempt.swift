@@ -14,7 +14,7 @@ final class ConnectAttempt: ReadinessHandler {
     private let began: LoopInstant
 
     /// How long a Unix connect without a time limit is retried: as long as the kernel would try TCP.
-    private static var patience: Duration { .seconds(120) }
+    private static var retryLimit: Duration { .seconds(120) }
 
     init(_ address: SocketAddress, _ race: ConnectRace) {
         self.address = address
@@ -35,7 +35,7 @@ final class ConnectAttempt: ReadinessHandler {
         let code = socket.startConnect(to: address)
         if code == 0 { return try loop.setInterest(.writing, of: socket.fd, handler: self) }
         // A Unix listener whose backlog is full: no event reports when there is room.
-        guard code == EAGAIN, address.isUnix, began.advanced(by: Self.patience) > loop.now else {
+        guard code == EAGAIN, address.isUnix, began.advanced(by: Self.retryLimit) > loop.now else {
             throw SystemError(.connect, code, detail: address.description)
         }
         retry = loop.startTimer(after: .milliseconds(1 << min(tries, 6)), Retry(self))

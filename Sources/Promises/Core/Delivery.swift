@@ -52,7 +52,7 @@ struct Delivery {
     }
 
     /// Notes that a waiter receives the rejection.
-    fileprivate mutating func noteHeard() { outcome = State.handled(outcome) }
+    fileprivate mutating func noteHandled() { outcome = State.handled(outcome) }
 
     fileprivate var kind: UInt { outcome & State.kindMask }
 }
@@ -68,7 +68,7 @@ extension PromiseCore {
         }
         let outcome = address | delivery.pointee.kind
         guard runsInline else {
-            if send(node, outcome) { delivery.pointee.noteHeard() }
+            if send(node, outcome) { delivery.pointee.noteHandled() }
             return
         }
         // Another thread may be withdrawing the waiter. Or this exchange hands it over at once, with the reference to
@@ -83,7 +83,7 @@ extension PromiseCore {
             return Unmanaged.passUnretained(self).release()
         }
         // Noted before it runs: its handler may complete the delivery.
-        if !isWatching { delivery.pointee.noteHeard() }
+        if !isWatching { delivery.pointee.noteHandled() }
         here._withUnsafeGuaranteedRef { $0.runInline(node, interrupting: delivery, complete: Delivery.completion) }
     }
 }

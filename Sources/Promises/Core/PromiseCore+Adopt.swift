@@ -24,7 +24,8 @@ extension PromiseCore {
             let source = inner.unmanagedRoot
             // Only a core of this thread can be marked as adopting, and few are.
             let mayWaitForUs = source._withUnsafeGuaranteedRef { $0.loop == here && $0.isAdopting }
-            if source.toOpaque() == root.toOpaque() || mayWaitForUs && Self.forwards(root, to: source, here) {
+            if source.toOpaque() == root.toOpaque() || mayWaitForUs && Self.adoptionLeads(from: root, to: source, here)
+            {
                 storeError(PromiseError.returnedSelf, nil)
                 return settle(State.rejected)
             }
@@ -77,7 +78,7 @@ extension PromiseCore {
     }
 
     /// Drops the adoption of a node that will never run.
-    func dropFollower() {
+    func dropAdoption() {
         isAdopting = false
         _ = take(AdoptingWaiter.self)
     }
@@ -87,8 +88,8 @@ extension PromiseCore {
     ///
     /// This thread holds the right to settle `root`, and everything that adopts it waits for that, so no node leaves
     /// these lists now.
-    private static func forwards(
-        _ root: Unmanaged<PromiseCore>, to target: Unmanaged<PromiseCore>, _ here: UnsafeMutableRawPointer
+    private static func adoptionLeads(
+        from root: Unmanaged<PromiseCore>, to target: Unmanaged<PromiseCore>, _ here: UnsafeMutableRawPointer
     ) -> Bool {
         var followers = [root]
         while let next = followers.popLast() {

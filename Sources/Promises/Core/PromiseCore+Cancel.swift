@@ -169,12 +169,12 @@ extension PromiseCore {
             // The source has settled, perhaps on another thread, and this node is scheduled to run.
             if willRun {
                 isEndingCancelled = true
-                let told = upstream.load(ordering: .acquiring)
-                if told & Upstream.hasNoOutcome == 0 {
+                let outcome = upstream.load(ordering: .acquiring)
+                if outcome & Upstream.hasNoOutcome == 0 {
                     runAndReject(with: error)
                 } else {
                     upstream.store(PromiseCore.cancellation(error), ordering: .relaxed)
-                    PromiseCore.release(upstream: told)
+                    PromiseCore.release(upstream: outcome)
                 }
                 return .willEnd(nil)
             }
@@ -280,6 +280,6 @@ private final class CancelledRun: Job {
         core.producerDidEnd(.loopEnded)
         let loop = core.countsAsWaiting ? core.loop : nil
         super.discardAndRelease()
-        if let loop { PromiseCore.handlerIsGone(fromLoopAt: loop) }
+        if let loop { PromiseCore.handlerDidEnd(onLoopAt: loop) }
     }
 }

@@ -40,7 +40,7 @@ extension PromiseCore {
 
     /// The producer of this core has ended, or is about to: the waiters are notified, each on its own loop. The
     /// producer calls this while it still holds the core.
-    func producerDidEnd(_ error: @autoclosure () -> PromiseError = .ofNobody) {
+    func producerDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         guard isOpen else { return }
         let error = error()
         if error.staysPending { return abandon() }

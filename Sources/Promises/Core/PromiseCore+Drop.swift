@@ -20,7 +20,7 @@ extension PromiseCore {
     /// core has made it an adopting one: the mark is then `adopted`.
     @inline(never)
     func dropWhatWaits() {
-        if isAdopting { return dropFollower() }
+        if isAdopting { return dropAdoption() }
         // A thread without a loop may be ending, and gets no loop for this.
         guard dropsOnlyPayload, let loop = clinux_get_current_loop() else { return code(self, .drop) }
         Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { loop in

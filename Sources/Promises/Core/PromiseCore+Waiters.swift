@@ -12,27 +12,27 @@ extension PromiseCore {
         // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
         // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.
         var newest = first
-        var voids = 0
+        var tombstones = 0
         while let node = newest, isWithdrawn(Self.core(node)) {
             newest = node._withUnsafeGuaranteedRef { $0.next }
-            voids += 1
+            tombstones += 1
         }
         let isWanted = hasListener(from: newest)
-        EventLoop.nodesWereVisited(voids)
-        if voids < 16 {
+        EventLoop.nodesWereVisited(tombstones)
+        if tombstones < 16 {
             unlockWaiters()
         } else {
             unlockWaiters(replacing: first, by: newest)
-            Self.letGo(from: first, upTo: newest)
+            Self.release(from: first, upTo: newest)
         }
         return isWanted
     }
 
     /// Releases nodes that have been taken out of a list, up to `end`, which stays.
-    private static func letGo(from first: Unmanaged<Job>?, upTo end: Unmanaged<Job>? = nil) {
-        var gone = first
-        while let node = gone, node.toOpaque() != end?.toOpaque() {
-            gone = node._withUnsafeGuaranteedRef { $0.next }
+    private static func release(from first: Unmanaged<Job>?, upTo end: Unmanaged<Job>? = nil) {
+        var removed = first
+        while let node = removed, node.toOpaque() != end?.toOpaque() {
+            removed = node._withUnsafeGuaranteedRef { $0.next }
             node.release()
         }
     }
@@ -74,7 +74,7 @@ extension PromiseCore {
 
     /// Removes the withdrawn waiters from a locked list.
     private func sweepAndUnlock(_ first: Unmanaged<Job>?) {
-        Self.letGo(from: takeOutAndUnlock(first, isWithdrawn))
+        Self.release(from: takeOutAndUnlock(first, isWithdrawn))
     }
 
     /// Removes waiters from a locked list and unlocks it.
@@ -84,7 +84,7 @@ extension PromiseCore {
     ) -> Unmanaged<Job>? {
         var kept: Unmanaged<Job>?
         var last: Unmanaged<Job>?
-        var gone: Unmanaged<Job>?
+        var removed: Unmanaged<Job>?
         var left = 0
         var visited = 0
         var rest = first
@@ -92,8 +92,8 @@ extension PromiseCore {
             rest = node._withUnsafeGuaranteedRef { $0.next }
             visited += 1
             if isToGo(Self.core(node)) {
-                node._withUnsafeGuaranteedRef { $0.next = gone }
-                gone = node
+                node._withUnsafeGuaranteedRef { $0.next = removed }
+                removed = node
             } else {
                 if let last { last._withUnsafeGuaranteedRef { $0.next = node } } else { kept = node }
                 last = node
@@ -106,7 +106,7 @@ extension PromiseCore {
         last?._withUnsafeGuaranteedRef { $0.next = nil }
         withdrawals.store(Withdrawal.afterSweep(left), ordering: .relaxed)
         unlockWaiters(replacing: first, by: kept)
-        return gone
+        return removed
     }
 
     /// Locks the list against threads that would take it; nodes can still be pushed. Requires `mayLockWaiters`.

@@ -276,7 +276,7 @@ class PromiseCore: Job, @unchecked Sendable {
         producerDidEnd(.loopEnded)
         let loop = countsAsWaiting ? loop : nil
         super.discardAndRelease()
-        if let loop { Self.handlerIsGone(fromLoopAt: loop) }
+        if let loop { Self.handlerDidEnd(onLoopAt: loop) }
     }
 
     /// Hands the operation, with its closure's captures, to the loop's thread, which releases it, if that is another
@@ -296,7 +296,7 @@ class PromiseCore: Job, @unchecked Sendable {
     }
 
     /// A handler that waited on that loop will not run.
-    static func handlerIsGone(fromLoopAt loop: UnsafeMutableRawPointer) {
+    static func handlerDidEnd(onLoopAt loop: UnsafeMutableRawPointer) {
         if loop == EventLoop.addressOfThisThread {
             EventLoop.ofCurrentThread.handlerDidDetach()
         } else {

@@ -120,7 +120,7 @@ final class ResolverToken: Sendable {
         // Usually it has settled; checking that retains nothing.
         guard Unmanaged.passUnretained(core)._withUnsafeGuaranteedRef({ $0.claim() }) else { return }
         Reports.abandoned(core.provenance(origin: core.creationSite))
-        let error = PromiseError.ofNobody
+        let error = PromiseError.noProducer
         if error.staysPending { core.abandon() } else { core.reject(error) }
     }
 }

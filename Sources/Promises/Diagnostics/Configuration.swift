@@ -26,7 +26,7 @@ public final class Configuration: Sendable {
     }
 
     init() {
-        atexit { conf.limited.tellAll() }
+        atexit { conf.limited.reportAllSuppressed() }
         let handler = LoopEvent.Handler { report in
             switch report {
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))

@@ -34,7 +34,7 @@ public enum PromiseError: Error, Sendable {
     case validationFailed(value: String)
 
     /// The error of a promise that nothing can settle any more.
-    static var ofNobody: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
+    static var noProducer: PromiseError { EventLoop.isEndingOnThisThread ? .loopEnded : .abandoned }
 
     /// Whether `conf.abandoned` keeps a promise pending that would be rejected with this error. The end of a loop does
     /// not count as abandonment.
@@ -44,7 +44,7 @@ public enum PromiseError: Error, Sendable {
 
     /// The error of a promise that depended on several, all of which were rejected.
     @usableFromInline
-    static func ofNone(_ errors: [any Error]) -> PromiseError {
+    static func allRejected(_ errors: [any Error]) -> PromiseError {
         errors.allSatisfy(\.isCancelled) ? .cancelled : .noWinner(errors)
     }
 

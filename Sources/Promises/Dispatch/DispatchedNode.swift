@@ -21,7 +21,7 @@ protocol DispatchedOperation<Input, Output> {
 /// itself.
 ///
 /// Three parties may want its operation: the job, a cancellation, and the release of a job that never ran. The one that
-/// puts `taken` into `upstream` gets the operation. It also owns `source`, and then `told`. Unlike with other nodes, a
+/// puts `taken` into `upstream` gets the operation. It also owns `source`, and then `takenWord`. Unlike with other nodes, a
 /// cancellation may come from any thread, so the node retains `source`, whatever happens to it elsewhere.
 // @unchecked: as PromiseCore, and by the rules above.
 @usableFromInline
@@ -38,7 +38,7 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
     /// Whether `home` counts the job. The thread that resets this lowers the count.
     private let isCounted = Atomic(false)
     /// The word of `upstream` when the operation was taken out. Owned until the source is released.
-    final var told: UInt = 0
+    final var takenWord: UInt = 0
 
     /// The outcomes of the source for which the closure is called. All others are passed on where they occur.
     @usableFromInline
@@ -114,10 +114,10 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
     /// Takes the operation out and runs it, unless another party has taken it.
     fileprivate func perform() {
         guard takeOut() else { return }
-        let mark = told & Upstream.mark
+        let mark = takenWord & Upstream.mark
         if mark == Upstream.abandoned {
             code(self, .drop)
-            if result.claim() { result.endForsaken() }
+            if result.claim() { result.endAbandoned() }
         } else if mark != Upstream.cancelled && !result.isOpen && !role.contains(.runsWhenCancelled) {
             // The promise has been cancelled while the job was queued.
             code(self, .drop)
@@ -127,23 +127,23 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         } else {
             code(self, .run)
         }
-        letGoOfSource()
+        releaseSource()
         releaseExternalWork()
     }
 
     private func dispatchDidFail(_ error: any Error) {
         guard takeOut() else { return }
         code(self, .drop)
-        if mayBring { result.endUnrun(toldSource, error) }
-        letGoOfSource()
+        if claimResult() { result.endWithoutRunning(inputCore, error) }
+        releaseSource()
     }
 
     /// The last reference to the job was released, whether it has run or not.
     fileprivate func tokenWasReleased() {
         if takeOut() {
             code(self, .drop)
-            if mayBring { result.endUnrun(toldSource, nil) }
-            letGoOfSource()
+            if claimResult() { result.endWithoutRunning(inputCore, nil) }
+            releaseSource()
         }
         releaseExternalWork()
     }
@@ -155,17 +155,17 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
 
     private func takeOut() -> Bool {
         guard let word = replace(by: Upstream.taken) else { return false }
-        told = word
+        takenWord = word
         source = nil
         return true
     }
 
     /// Releases the source. Only the party that has taken the operation out may call it.
     @usableFromInline
-    func letGoOfSource() {
-        guard told & State.pointerMask != 0 else { return }
-        let word = told
-        told &= Upstream.mark
+    func releaseSource() {
+        guard takenWord & State.pointerMask != 0 else { return }
+        let word = takenWord
+        takenWord &= Upstream.mark
         PromiseCore.release(upstream: word)
     }
 
@@ -191,7 +191,7 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
     /// Ends the node of a result that has been claimed in order to cancel it. May be called on any thread.
     func stop(for error: (any Error)?) -> Stopping {
         let willRun = role.contains(.runsWhenCancelled)
-        guard let before = willRun ? tellOfCancellation(error) : replace(by: Upstream.taken) else {
+        guard let before = willRun ? deliverCancellation(error) : replace(by: Upstream.taken) else {
             // The operation runs, or is about to. Its result comes too late.
             return .stopped(nil)
         }
@@ -226,7 +226,7 @@ extension DispatchedNode {
     ///
     /// Returns the previous word with its reference, unless the cancellation now owns that. Returns `nil`, without any
     /// effect, if the operation has been taken out.
-    private func tellOfCancellation(_ error: (any Error)?) -> UInt? {
+    private func deliverCancellation(_ error: (any Error)?) -> UInt? {
         var seen = upstream.load(ordering: .acquiring)
         while seen & Upstream.mark != Upstream.taken {
             let mark = seen & Upstream.mark

@@ -30,7 +30,7 @@ extension DispatchedNode {
         switch outcome {
         case .value(let value): node.complete(value)
         case .error(let error): node.complete(throwing: error)
-        case .ofSource: node.bringSource(as: Op.Output.self)
+        case .ofSource: node.completeAsSource(as: Op.Output.self)
         case .following(let core): node.complete(following: core, as: Op.Output.self)
         }
     }
@@ -38,27 +38,29 @@ extension DispatchedNode {
     /// The source as the operation sees it, once the operation has been taken out.
     @inlinable
     func source<Value>(of type: Value.Type) -> Source<Value> {
-        Source(toldSource, isFulfilled: isToldOfValue)
+        Source(inputCore, isFulfilled: isInputFulfilled)
     }
 
     /// The input of the operation: its source, or the cancellation that took the place of the source's outcome.
     @usableFromInline
-    var toldSource: Unmanaged<PromiseCore> { Self.core(ofWord: sourceWord) }
+    var inputCore: Unmanaged<PromiseCore> { Self.core(ofWord: sourceWord) }
 
     @usableFromInline
-    var isToldOfValue: Bool { sourceWord & State.kindMask == State.fulfilled }
+    var isInputFulfilled: Bool { sourceWord & State.kindMask == State.fulfilled }
 
-    /// The core whose outcome an operation passes on unchanged: `toldSource`, or a cancellation that came after the
+    /// The core whose outcome an operation passes on unchanged: `inputCore`, or a cancellation that came after the
     /// source's outcome.
     @usableFromInline
-    var outcomePassedOn: Unmanaged<PromiseCore> { Self.core(ofWord: told) }
+    var outcomePassedOn: Unmanaged<PromiseCore> { Self.core(ofWord: takenWord) }
 
     @usableFromInline
-    var passesValueOn: Bool { told & State.kindMask == State.fulfilled }
+    var passesValueOn: Bool { takenWord & State.kindMask == State.fulfilled }
 
     private var sourceWord: UInt {
-        guard told & Upstream.mark == Upstream.cancelled, let late = PromiseCore.core(told) as? LateCancellation else {
-            return told
+        guard takenWord & Upstream.mark == Upstream.cancelled,
+            let late = PromiseCore.core(takenWord) as? LateCancellation
+        else {
+            return takenWord
         }
         return late.sourceWord
     }
@@ -69,31 +71,31 @@ extension DispatchedNode {
 
     /// Whether the outcome of the operation counts. If it does, the caller must settle the result now.
     @usableFromInline
-    var mayBring: Bool { told & Upstream.mark == Upstream.cancelled || result.claim() }
+    func claimResult() -> Bool { takenWord & Upstream.mark == Upstream.cancelled || result.claim() }
 
     @inlinable
     func complete<Value>(_ value: consuming Value) {
-        letGoOfSource()
-        guard mayBring else { return }
+        releaseSource()
+        guard claimResult() else { return }
         result.store(value)
         result.end(State.fulfilled | PromiseCore.flags(Value.self))
     }
 
     @usableFromInline
     func complete(throwing error: any Error) {
-        letGoOfSource()
-        if mayBring { result.end(rejectedWith: error) }
+        releaseSource()
+        if claimResult() { result.end(rejectedWith: error) }
     }
 
     /// Passes the outcome of the source on; an error keeps its origin.
     @inlinable
-    func bringSource<Value>(as type: Value.Type) {
+    func completeAsSource<Value>(as type: Value.Type) {
         if passesValueOn { complete(source(of: Value.self).value) } else { complete(rejectedAs: outcomePassedOn) }
     }
 
     @usableFromInline
     func complete(rejectedAs source: Unmanaged<PromiseCore>) {
-        guard mayBring else { return }
+        guard claimResult() else { return }
         source._withUnsafeGuaranteedRef { result.storeError($0.error, $0.origin) }
         result.end(State.rejected)
     }
@@ -110,7 +112,7 @@ extension DispatchedNode {
 
     @usableFromInline
     func wait(for inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
-        letGoOfSource()
+        releaseSource()
         if Tracing.isOn { Tracing.adopt(result, inner) }
         guard result.isOpen else {
             // Cancelled while the handler ran: the promise that it returned is no longer needed.
@@ -153,7 +155,7 @@ extension PromiseCore {
         // Before the operation may run: the promise that its handler returns is recorded with the result.
         _ = result.traced(name, after: self, type, file, line)
         attach(node)
-        result.waits(by: node)
+        result.setFirstNode(node)
         return result
     }
 }

@@ -23,7 +23,7 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
     /// that another thread is at work. Written before any other code has this promise.
     final var sender: EventLoop.Remote?
     /// Whether the job has been dispatched, and the promise not settled since.
-    private let isOut = Atomic(false)
+    private let isDispatched = Atomic(false)
 
     /// What happens to the promise when its handler cannot run.
     @usableFromInline
@@ -56,10 +56,10 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
 
     /// Stores the first node, which is in the list of its source. By now it may have run, or been replaced by another.
     @usableFromInline
-    func waits(by first: DispatchedNode) {
+    func setFirstNode(_ first: DispatchedNode) {
         let word = UInt(bitPattern: Unmanaged.passRetained(first).toOpaque())
-        let isThere = node.compareExchange(expected: 0, desired: word, ordering: .acquiringAndReleasing).exchanged
-        if !isThere { Self.release(word) }
+        let isStored = node.compareExchange(expected: 0, desired: word, ordering: .acquiringAndReleasing).exchanged
+        if !isStored { Self.release(word) }
     }
 
     /// Stores the node that follows the previous one. Returns `false` if the result has settled, or is being cancelled.
@@ -86,14 +86,14 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
 
     /// Counts the job, which is about to be dispatched.
     func didDispatch() {
-        guard let sender, !isOut.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        guard let sender, !isDispatched.exchange(true, ordering: .acquiringAndReleasing) else { return }
         sender.beginDispatchedJob()
         // A cancellation on another thread may have checked before.
         if settled != nil { didReturn() }
     }
 
     private func didReturn() {
-        if isOut.exchange(false, ordering: .acquiringAndReleasing) { sender?.endDispatchedJob() }
+        if isDispatched.exchange(false, ordering: .acquiringAndReleasing) { sender?.endDispatchedJob() }
     }
 
     // MARK: End. Only for the thread that has claimed the result.
@@ -115,22 +115,22 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
 
     /// Ends a result whose handler will never run with the outcome of its source: the dispatcher has refused the job
     /// with `error`, or released it without running it.
-    func endUnrun(_ source: Unmanaged<PromiseCore>, _ error: (any Error)?) {
+    func endWithoutRunning(_ source: Unmanaged<PromiseCore>, _ error: (any Error)?) {
         if let error, case .byError = failure { return end(rejectedWith: error) }
         Reports.abandoned(provenance(origin: creationSite))
-        let outcome = PromiseError.ofNobody
+        let outcome = PromiseError.noProducer
         if case .beforeAnEnd = failure {
             source._withUnsafeGuaranteedRef { Reports.unhandled($0.error, $0.provenance(origin: $0.origin)) }
             store(())
             end(State.fulfilled | PromiseCore.flags(Void.self))
         } else if outcome.staysPending {
-            endForsaken()
+            endAbandoned()
         } else {
             end(rejectedWith: outcome)
         }
     }
 
-    func endForsaken() {
+    func endAbandoned() {
         abandon()
         didReturn()
         Self.release(node.exchange(Self.closed, ordering: .acquiringAndReleasing))

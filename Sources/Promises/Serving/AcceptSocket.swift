@@ -4,7 +4,7 @@ import Reactor
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
     /// The listener, retained while this socket waits for clients: no other reference to it is needed then.
-    var keeper: Listener?
+    var retainedListener: Listener?
     /// How many calls of `accept` in a row have failed with the error of a single connection.
     var refusals = 0
 
@@ -16,13 +16,13 @@ final class AcceptSocket: ReadinessHandler {
     /// The text in `keepAliveReasons`: of several sockets, the address of the waiting one.
     package var label: String { "Listener(\(address))" }
 
-    func letGo(on loop: EventLoop) {
-        keeper = nil
+    func close(on loop: EventLoop) {
+        retainedListener = nil
         if loop.isOwnedByThisThread { loop.forget(socket.fd) }
         listening.close()
     }
 
-    package func descriptorIsReady(_ ready: Interest) { keeper?.acceptReady(on: self) }
+    package func descriptorIsReady(_ ready: Interest) { retainedListener?.acceptReady(on: self) }
 
-    package func loopWillEnd() { keeper?.loopWillEnd() }
+    package func loopWillEnd() { retainedListener?.loopWillEnd() }
 }

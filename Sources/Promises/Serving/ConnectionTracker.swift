@@ -16,7 +16,7 @@ protocol ConnectionKeeper: AnyObject {
 /// its own.
 final class ConnectionTracker {
     private let loop: EventLoop
-    private let account: DrainCounters
+    private let counters: DrainCounters
     /// All open connections.
     private(set) var running = RunningConnections()
     /// The open connections whose handlers have finished.
@@ -31,9 +31,9 @@ final class ConnectionTracker {
     /// The interval at which busy connections are checked for having become idle.
     private static var interval: Duration { .milliseconds(20) }
 
-    init(on loop: EventLoop, _ account: DrainCounters) {
+    init(on loop: EventLoop, _ counters: DrainCounters) {
         self.loop = loop
-        self.account = account
+        self.counters = counters
     }
 
     /// How many connections have a handler that has not finished.
@@ -49,7 +49,7 @@ final class ConnectionTracker {
     ) {
         let place = running.insert(connection)
         let work = firstly { try handler(connection) }.core
-        let served = Served(branch: self, place: place, keeper: keeper)
+        let served = Served(tracker: self, place: place, keeper: keeper)
         let waiter =
             if let onError {
                 work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
@@ -60,7 +60,7 @@ final class ConnectionTracker {
     fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
         let entry = running.remove(place)
         lingering.remove(place)
-        if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { account.countLeft() }
+        if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { counters.countLeft() }
         if running.count == 0 { sweeping.take()?.cancel() }
         keeper.connectionDidEnd()
     }
@@ -88,7 +88,7 @@ final class ConnectionTracker {
 
     private func sweep() {
         for entry in running.all where entry.connection.isIdle && entry.connection.socket.unreadBytes == 0 {
-            if ended.insert(ObjectIdentifier(entry.connection)).inserted { account.countIdle() }
+            if ended.insert(ObjectIdentifier(entry.connection)).inserted { counters.countIdle() }
             entry.connection.close()
         }
     }
@@ -96,7 +96,7 @@ final class ConnectionTracker {
     /// The drain deadline has been reached.
     func abortAll() {
         let rest = running.all
-        for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { account.countLeaving() }
+        for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { counters.countLeaving() }
         for entry in rest {
             entry.connection.abort()
             entry.waiter?.cancel()
@@ -151,14 +151,14 @@ struct RunningConnections {
 private struct Served<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void
-    let branch: ConnectionTracker
+    let tracker: ConnectionTracker
     let place: Int
     let keeper: Keeper
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        if let connection = branch.running[place]?.connection {
-            _ = connection.close().core.derive(ReleaseSlot(branch: branch, place: place, keeper: keeper))
-            if connection.lifecycle.hasDescriptor { branch.didBeginLingering(place, keeper) }
+        if let connection = tracker.running[place]?.connection {
+            _ = connection.close().core.derive(ReleaseSlot(tracker: tracker, place: place, keeper: keeper))
+            if connection.lifecycle.hasDescriptor { tracker.didBeginLingering(place, keeper) }
         }
         core.finish(())
     }
@@ -177,9 +177,9 @@ private struct ServedAndReported<Keeper: ConnectionKeeper>: Operation {
     }
 
     private func report(_ error: any Error) {
-        let branch = served.branch
-        guard !error.isCancelled, let connection = branch.running[served.place]?.connection else { return }
-        if !branch.hasEnded(connection) { onError(error, connection) }
+        let tracker = served.tracker
+        guard !error.isCancelled, let connection = tracker.running[served.place]?.connection else { return }
+        if !tracker.hasEnded(connection) { onError(error, connection) }
     }
 }
 
@@ -187,12 +187,12 @@ private struct ServedAndReported<Keeper: ConnectionKeeper>: Operation {
 private struct ReleaseSlot<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
     typealias Output = Void
-    let branch: ConnectionTracker
+    let tracker: ConnectionTracker
     let place: Int
     let keeper: Keeper
 
     func run(_ source: AnySource, _ core: PromiseCore) {
-        branch.connectionDidClose(place, keeper)
+        tracker.connectionDidClose(place, keeper)
         core.finish(())
     }
 }

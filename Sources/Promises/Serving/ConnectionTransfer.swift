@@ -29,7 +29,7 @@ final class ConnectionTransfer: ConnectionKeeper, @unchecked Sendable {
         // The loop has ended before the socket arrived.
         if let accepted { _ = Glibc.close(accepted.fd) }
         destination?.load.subtract(1, ordering: .relaxed)
-        if !isDone { service.account.countLost() }
+        if !isDone { service.counters.countLost() }
         service.connectionDidEnd(wasLingering: isLingering)
     }
 

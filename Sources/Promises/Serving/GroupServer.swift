@@ -21,10 +21,10 @@ final class GroupServer: @unchecked Sendable {
     private let balancing: LoopGroup.Balancing
     private let limit: Int
     private let lingeringLimitOfLoop: Int
-    let account: DrainCounters
+    let counters: DrainCounters
     private let home: EventLoop.Remote
     private let start: Start
-    private let branches: [TrackerBox]
+    private let trackers: [TrackerBox]
     /// How many connections there are, and whether the listener is closed. One word, so that either the connection that
     /// ends or the listener that is closed at the same time observes the other, and so that each change of the number
     /// of active connections is observed once.
@@ -39,12 +39,12 @@ final class GroupServer: @unchecked Sendable {
     /// The tracker of a member's loop, while it has connections.
     // @unchecked: accessed on the thread of the member's loop only.
     private final class TrackerBox: @unchecked Sendable {
-        weak var branch: ConnectionTracker?
+        weak var tracker: ConnectionTracker?
     }
 
     init(
         _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ lingeringLimit: Int,
-        _ account: DrainCounters, _ home: EventLoop.Remote, _ start: @escaping Start
+        _ counters: DrainCounters, _ home: EventLoop.Remote, _ start: @escaping Start
     ) {
         self.group = group
         self.balancing = balancing
@@ -52,11 +52,11 @@ final class GroupServer: @unchecked Sendable {
         let loops = group.count
         // Rounded up, without a sum that could overflow.
         lingeringLimitOfLoop = lingeringLimit / loops + (lingeringLimit % loops == 0 ? 0 : 1)
-        self.account = account
+        self.counters = counters
         self.home = home
         self.start = start
-        branches = group.map { _ in TrackerBox() }
-        living = Atomic(branches.count)
+        trackers = group.map { _ in TrackerBox() }
+        living = Atomic(trackers.count)
     }
 
     /// The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer of either
@@ -97,10 +97,10 @@ final class GroupServer: @unchecked Sendable {
     /// - Returns: false if all loops of the group have ended; the socket is then closed.
     func handOver(_ accepted: Accepted) -> Bool {
         word.add(Counts.oneActive, ordering: .relaxed)
-        let handOff = ConnectionTransfer(accepted, self)
+        let transfer = ConnectionTransfer(accepted, self)
         while let member = group.pick(balancing) {
-            handOff.destination = member
-            if member.remote.submit({ handOff.arrive() }) { return true }
+            transfer.destination = member
+            if member.remote.submit({ transfer.arrive() }) { return true }
             member.noteEnd()
         }
         return false
@@ -122,26 +122,26 @@ final class GroupServer: @unchecked Sendable {
         listener?.listenerLoopDidEnd()
     }
 
-    func drain() { tellBranches { $0.drain() } }
+    func drain() { forEachTracker { $0.drain() } }
 
-    func abortAll() { tellBranches { $0.abortAll() } }
+    func abortAll() { forEachTracker { $0.abortAll() } }
 
-    private func tellBranches(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
+    private func forEachTracker(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
         for member in group.members {
-            let box = branches[member.index]
-            member.remote.submit { if let branch = box.branch { body(branch) } }
+            let box = trackers[member.index]
+            member.remote.submit { if let tracker = box.tracker { body(tracker) } }
         }
     }
 
     // MARK: On other threads
 
-    func arrived(_ handOff: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
+    func arrived(_ transfer: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
         let loop = EventLoop.ofCurrentThread
-        let box = branches[member.index]
-        let branch = box.branch ?? ConnectionTracker(on: loop, account)
-        branch.lingeringLimit = lingeringLimitOfLoop
-        box.branch = branch
-        start(branch, accepted.connection(on: loop), handOff)
+        let box = trackers[member.index]
+        let tracker = box.tracker ?? ConnectionTracker(on: loop, counters)
+        tracker.lingeringLimit = lingeringLimitOfLoop
+        box.tracker = tracker
+        start(tracker, accepted.connection(on: loop), transfer)
     }
 
     /// The listener gets a message only where a change makes a difference to it: it was at its limit, or this was the

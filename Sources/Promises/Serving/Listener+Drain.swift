@@ -22,10 +22,10 @@ extension Listener {
     @available(*, noasync, message: "an async function has no loop of its own")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
         if let drain { return drain.guarantee }
-        let drain = ListenerDrain(openConnections, account)
+        let drain = ListenerDrain(openConnections, counters)
         self.drain = drain
         if !isClosed { end(nil) }
-        branch.drain()
+        tracker.drain()
         group?.drain()
         if openConnections == 0 {
             drain.finish(active: 0)
@@ -39,7 +39,7 @@ extension Listener {
         // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
         // the result.
         drain.finish(active: openConnections)
-        branch.abortAll()
+        tracker.abortAll()
         group?.abortAll()
     }
 }

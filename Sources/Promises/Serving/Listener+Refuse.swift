@@ -13,10 +13,10 @@ extension Listener {
         guard refusesWithoutDescriptors, let descriptor = reserve else { return openReserve() }
         reserve = nil
         loop.kernel.close(descriptor)
-        for door in doors {
+        for acceptSocket in acceptSockets {
             for _ in 0..<Self.refusalBudget {
                 var storage = sockaddr_storage()
-                let result = loop.kernel.accept(door.socket.fd, &storage)
+                let result = loop.kernel.accept(acceptSocket.socket.fd, &storage)
                 // No client waits, or another thread has taken the descriptor. Other errors will occur again after the
                 // pause.
                 if result < 0 { break }

@@ -19,9 +19,9 @@ extension Listener {
     @usableFromInline
     func startAccept() -> Promise<Connection> {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
-        if claims.service != nil { return Promise(error: SystemError(.accept, EBUSY, detail: "serve is running")) }
-        let core = IOPromise(Connection.self, claims)
-        claims.waiting.append(core)
+        if acceptQueue.service != nil { return Promise(error: SystemError(.accept, EBUSY, detail: "serve is running")) }
+        let core = IOPromise(Connection.self, acceptQueue)
+        acceptQueue.waiting.append(core)
         updateInterest()
         return Promise(core)
     }
@@ -59,9 +59,9 @@ extension Listener {
     ) -> Promise<Void> {
         // Unowned: only the listener calls it.
         let service = startService(maxConnections, maxLingering) { [unowned self] accepted in
-            branch.serve(accepted.connection(on: loop), self, onError, handler)
+            tracker.serve(accepted.connection(on: loop), self, onError, handler)
         }
-        if service.isPending { branch.lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections) }
+        if service.isPending { tracker.lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections) }
         return Promise(service.core.traced(root: "serve", Promise<Void>.self, file, line))
     }
 
@@ -70,7 +70,7 @@ extension Listener {
         Void
     > {
         if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
-        if claims.service != nil || !claims.waiting.isEmpty {
+        if acceptQueue.service != nil || !acceptQueue.waiting.isEmpty {
             return Promise(error: SystemError(.accept, EBUSY, detail: "the listener is in use"))
         }
         guard maxConnections > 0 else {
@@ -79,8 +79,8 @@ extension Listener {
         if let maxLingering, maxLingering < 0 {
             return Promise(error: SystemError(.accept, EINVAL, detail: "maxLingering: \(maxLingering)"))
         }
-        let core = IOPromise(Void.self, claims)
-        claims.service = AcceptQueue.Service(limit: maxConnections, start: start, promise: core)
+        let core = IOPromise(Void.self, acceptQueue)
+        acceptQueue.service = AcceptQueue.Service(limit: maxConnections, start: start, promise: core)
         updateInterest()
         return Promise(core)
     }

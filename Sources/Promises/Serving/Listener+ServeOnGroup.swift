@@ -31,9 +31,9 @@ extension Listener {
         _ handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
         let lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections)
-        let service = GroupServer(group, balancing, maxConnections, lingeringLimit, account, loop.remote) {
-            branch, connection, keeper in
-            branch.serve(connection, keeper, onError, handler)
+        let service = GroupServer(group, balancing, maxConnections, lingeringLimit, counters, loop.remote) {
+            tracker, connection, keeper in
+            tracker.serve(connection, keeper, onError, handler)
         }
         // Unowned: only the listener calls it.
         let promise = startService(maxConnections, maxLingering) { [unowned self] accepted in
@@ -56,7 +56,7 @@ extension Listener: GroupListener {
     func listenerLoopDidEnd() {
         loopWillEnd()
         drain?.finish(active: openConnections)
-        claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+        acceptQueue.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
     }
 
     private func endWithoutLoops() {

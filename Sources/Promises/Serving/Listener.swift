@@ -26,12 +26,12 @@ public final class Listener {
     public var localAddress: SocketAddress { localAddresses[0] }
     /// How many connections of `serve` are active, on all loops: their handlers have not finished. `maxConnections`
     /// limits them.
-    public var activeConnections: Int { branch.activeCount + (group?.activeCount ?? 0) }
+    public var activeConnections: Int { tracker.activeCount + (group?.activeCount ?? 0) }
     /// How many connections of `serve` linger, on all loops: their handlers have finished, and their descriptors are
     /// not closed yet. `maxLingering` limits them.
-    public var lingeringConnections: Int { branch.lingering.count + (group?.lingeringCount ?? 0) }
+    public var lingeringConnections: Int { tracker.lingering.count + (group?.lingeringCount ?? 0) }
     /// How many connections are active or linger.
-    var openConnections: Int { branch.running.count + (group?.openCount ?? 0) }
+    var openConnections: Int { tracker.running.count + (group?.openCount ?? 0) }
 
     /// Whether clients that connect while the process has no free descriptor (`EMFILE`) are refused. False by default:
     /// they wait in the backlog until a descriptor is free.
@@ -50,18 +50,18 @@ public final class Listener {
     public internal(set) var refusedConnections = 0
 
     let loop: EventLoop
-    let doors: [AcceptSocket]
-    let claims = AcceptQueue()
+    let acceptSockets: [AcceptSocket]
+    let acceptQueue = AcceptQueue()
     var isClosed = false
     var isDraining = false
     var drain: ListenerDrain?
-    let account = DrainCounters()
+    let counters = DrainCounters()
     /// The connections that are served on the listener's own loop.
-    let branch: ConnectionTracker
+    let tracker: ConnectionTracker
     /// The connections that are served on a group of loops.
     var group: GroupServer?
     private var backOff: EventLoop.Timer?
-    private var isInTrouble = false
+    private var hasShortage = false
     /// The descriptor in reserve, which is closed to accept the clients that are refused.
     var reserve: CInt?
 
@@ -76,11 +76,11 @@ public final class Listener {
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         localAddresses = sockets.map(\.address)
-        doors = sockets.map(AcceptSocket.init)
-        branch = ConnectionTracker(on: loop, account)
-        claims.listener = self
+        acceptSockets = sockets.map(AcceptSocket.init)
+        tracker = ConnectionTracker(on: loop, counters)
+        acceptQueue.listener = self
         // A watch of a descriptor that was closed before it was cancelled may have left its mark on the number.
-        for door in doors { loop.forget(door.socket.fd) }
+        for acceptSocket in acceptSockets { loop.forget(acceptSocket.socket.fd) }
     }
 
     // When the loop ends, it releases what retained this listener: the timer of `backOff`, or the handlers of active
@@ -88,20 +88,20 @@ public final class Listener {
     deinit {
         if loop.isOwnedByThisThread && !isClosed { release() }
         loop.performCleanup {
-            [loop, doors, backOff, reserve, drain, claims, active = openConnections, isOpen = !isClosed] in
+            [loop, acceptSockets, backOff, reserve, drain, acceptQueue, active = openConnections, isOpen = !isClosed] in
             // If it is closed, no socket waits: the socket would retain it.
             if isOpen {
                 if !loop.hasEnded { backOff?.cancel() }
-                for door in doors { door.letGo(on: loop) }
+                for acceptSocket in acceptSockets { acceptSocket.close(on: loop) }
                 if let reserve { loop.closeDescriptor(reserve) }
             }
             drain?.finish(active: active)
-            claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
+            acceptQueue.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
         }
     }
 
     /// Whether an `accept` waits for a connection, or `serve` is below its limit.
-    var hasRoom: Bool { claims.service.map { activeConnections < $0.limit } ?? !claims.waiting.isEmpty }
+    var hasRoom: Bool { acceptQueue.service.map { activeConnections < $0.limit } ?? !acceptQueue.waiting.isEmpty }
 
     /// Stops listening. Active connections continue; a waiting `accept` is rejected with `ECANCELED`. The file of a
     /// Unix listener is removed, if it is still the one that the listener has created.
@@ -112,11 +112,11 @@ public final class Listener {
         // Called by a handler that this very drain has started: the drain continues.
         if isClosed || drain && isDraining { return }
         // (In a forked child the waiting clients belong to the parent.)
-        if drain, claims.service != nil, !loop.kernel.isForked {
+        if drain, acceptQueue.service != nil, !loop.kernel.isForked {
             isDraining = true
-            for door in doors {
+            for acceptSocket in acceptSockets {
                 for _ in 0..<Self.drainBudget where !isClosed && hasRoom {
-                    guard acceptOne(door) else { break }
+                    guard acceptOne(acceptSocket) else { break }
                 }
             }
         }
@@ -125,54 +125,54 @@ public final class Listener {
 
     // MARK: Accepting
 
-    func acceptReady(on door: AcceptSocket) {
+    func acceptReady(on acceptSocket: AcceptSocket) {
         // Before any handler is called: it may turn the loop.
         updateInterest()
         for _ in 0..<Self.budget where !isClosed && hasRoom {
-            guard acceptOne(door) else { break }
+            guard acceptOne(acceptSocket) else { break }
         }
         if !isClosed { updateInterest() }
     }
 
     /// - Returns: whether further clients may be waiting.
-    private func acceptOne(_ door: AcceptSocket) -> Bool {
+    private func acceptOne(_ acceptSocket: AcceptSocket) -> Bool {
         var storage = sockaddr_storage()
-        let result = loop.kernel.accept(door.socket.fd, &storage)
+        let result = loop.kernel.accept(acceptSocket.socket.fd, &storage)
         guard result < 0 else {
-            isInTrouble = false
-            door.refusals = 0
+            hasShortage = false
+            acceptSocket.refusals = 0
             if refusesWithoutDescriptors { openReserve() }
-            deliver(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: door.address.isUnix))
+            deliver(Accepted(fd: CInt(result), peer: SocketAddress(storage), isUnix: acceptSocket.address.isUnix))
             return true
         }
         switch CInt(-result) {
         case EAGAIN:
-            door.refusals = 0
+            acceptSocket.refusals = 0
             return false
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-            let isNew = !isInTrouble
-            isInTrouble = true
-            backOff(SystemError(.accept, CInt(-result), detail: door.address.description), isNew: isNew)
+            let isNew = !hasShortage
+            hasShortage = true
+            backOff(SystemError(.accept, CInt(-result), detail: acceptSocket.address.description), isNew: isNew)
             return false
         case EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP:
-            end(SystemError(.accept, CInt(-result), detail: door.address.description))
+            end(SystemError(.accept, CInt(-result), detail: acceptSocket.address.description))
             return false
         // Errors of one connection that failed before it was accepted; accept(2) lists the network errors that may
         // occur here.
         default:
-            door.refusals += 1
-            if door.refusals < Self.budget { return true }
+            acceptSocket.refusals += 1
+            if acceptSocket.refusals < Self.budget { return true }
             // A connection that is refused before it is taken out of the backlog stays there: the next call would find
             // it again.
-            let error = SystemError(.accept, CInt(-result), detail: door.address.description)
-            backOff(error, isNew: door.refusals == Self.budget)
+            let error = SystemError(.accept, CInt(-result), detail: acceptSocket.address.description)
+            backOff(error, isNew: acceptSocket.refusals == Self.budget)
             return false
         }
     }
 
     private func deliver(_ accepted: Accepted) {
-        if let service = claims.service { return service.start(accepted) }
-        claims.waiting.removeFirst().fulfill(accepted.connection(on: loop))
+        if let service = acceptQueue.service { return service.start(accepted) }
+        acceptQueue.waiting.removeFirst().fulfill(accepted.connection(on: loop))
     }
 
     private func backOff(_ error: SystemError, isNew: Bool) {
@@ -190,11 +190,11 @@ public final class Listener {
 
     /// Each socket is registered exactly while there is room, and retains the listener exactly while it is registered.
     func updateInterest() {
-        for door in doors where !isClosed {
+        for acceptSocket in acceptSockets where !isClosed {
             let waits = hasRoom && backOff == nil
-            door.keeper = waits ? self : nil
+            acceptSocket.retainedListener = waits ? self : nil
             do throws(SystemError) {
-                try loop.setInterest(waits ? .reading : [], of: door.socket.fd, handler: door)
+                try loop.setInterest(waits ? .reading : [], of: acceptSocket.socket.fd, handler: acceptSocket)
             } catch {
                 end(error)
             }
@@ -209,17 +209,17 @@ public final class Listener {
 
     func end(_ error: SystemError?) {
         release()
-        if let error { return claims.refuseAll(error) }
-        if claims.service == nil {
-            claims.refuseAll(SystemError(.accept, ECANCELED, detail: "the listener was closed"))
+        if let error { return acceptQueue.refuseAll(error) }
+        if acceptQueue.service == nil {
+            acceptQueue.refuseAll(SystemError(.accept, ECANCELED, detail: "the listener was closed"))
         }
         finishIfDone()
     }
 
     func finishIfDone() {
         endGroupIfDone()
-        guard isClosed, openConnections == 0, let service = claims.service else { return }
-        claims.service = nil
+        guard isClosed, openConnections == 0, let service = acceptQueue.service else { return }
+        acceptQueue.service = nil
         service.promise.fulfill(())
     }
 
@@ -228,7 +228,7 @@ public final class Listener {
         backOff?.cancel()
         backOff = nil
         closeReserve()
-        for door in doors { door.letGo(on: loop) }
+        for acceptSocket in acceptSockets { acceptSocket.close(on: loop) }
         group?.close()
         endGroupIfDone()
     }

@@ -17,14 +17,14 @@ final class ListenerDrain {
     private let resolve: (DrainResult) -> Void
     /// How many connections were open at the beginning.
     private let all: Int
-    private let account: DrainCounters
+    private let counters: DrainCounters
     private var deadline: EventLoop.Timer?
     private var isFinished = false
 
-    init(_ all: Int, _ account: DrainCounters) {
+    init(_ all: Int, _ counters: DrainCounters) {
         self.all = all
-        self.account = account
-        account.begin()
+        self.counters = counters
+        counters.begin()
         (guarantee, resolve) = Guarantee<DrainResult>.pending()
     }
 
@@ -38,7 +38,7 @@ final class ListenerDrain {
         if isFinished { return }
         isFinished = true
         deadline.take()?.cancel()
-        resolve(account.result(all, active: active))
+        resolve(counters.result(all, active: active))
     }
 }
 

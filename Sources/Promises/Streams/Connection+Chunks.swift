@@ -129,12 +129,12 @@ struct ChunkStep: Operation {
             chunks.end()
             return core.finish(rejectedAs: source.reference)
         }
-        goOn(core)
+        readNext(core)
         Unmanaged.passUnretained(core).release()
     }
 
     /// Continues with the next chunk.
-    private func goOn(_ core: PromiseCore) {
+    private func readNext(_ core: PromiseCore) {
         let connection = chunks.connection
         if !connection.lifecycle.isOpen {
             chunks.end()
@@ -159,7 +159,7 @@ struct ChunkStep: Operation {
         guard core.isOpen else { return inner.cancelIfUnobserved() }
         // If more input is here already, the next chunk is the next job's: otherwise the stack would grow with the
         // length of the input.
-        if inner.settled?.kind == State.fulfilled && !chunks.connection.hasInput { return goOn(core) }
+        if inner.settled?.kind == State.fulfilled && !chunks.connection.hasInput { return readNext(core) }
         core.retain()
         core.wait(for: inner, andRun: self)
     }

@@ -32,7 +32,7 @@ extension Connection {
         if !lifecycle.isOpen { return refuseShutdown(EBADF, "the connection is closed") }
         if !traits.contains(.writes) { return refuseShutdown(EBADF, "this end of the pipe only reads") }
         if !traits.contains(.socket) && traits.contains(.reads) {
-            return refuseShutdown(ENOTSOCK, "one side alone can only be ended at a socket")
+            return refuseShutdown(ENOTSOCK, "only a socket can end one direction alone")
         }
         sendGathered()
         if let failure { return Promise(error: failure) }

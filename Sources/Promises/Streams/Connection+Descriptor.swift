@@ -75,7 +75,7 @@ extension Connection {
             throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
         }
         if !reader.isFree || writer.isQueued || hasInput {
-            let reason = writer.isQueued ? "a write waits" : hasInput ? "bytes wait to be read" : "a read waits"
+            let reason = writer.isQueued ? "a write is pending" : hasInput ? "buffered input" : "a read is pending"
             throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
         }
         // As in `release`, but without closing. The number may belong to any code now, so it is never used again.
@@ -116,7 +116,7 @@ extension Connection {
                 _ = try kernel.getSocketOption(fd, SOL_SOCKET, name, &value).orThrow(.getSocketOption)
                 return value
             }
-            if try option(SO_TYPE) != CInt(SOCK_STREAM.rawValue) { throw refuse("a socket that is no stream") }
+            if try option(SO_TYPE) != CInt(SOCK_STREAM.rawValue) { throw refuse("a socket that is not a stream") }
             if try option(SO_ACCEPTCONN) != 0 { throw refuse("a listening socket") }
             let isTCP = try option(SO_PROTOCOL) == CInt(IPPROTO_TCP)
             return isTCP ? [.tcp, .socket, .reads, .writes] : [.socket, .reads, .writes]
@@ -124,14 +124,14 @@ extension Connection {
         case S_IFCHR:
             // Only epoll knows whether it can watch a device.
             do throws(SystemError) { try loop.register(.reading, of: fd, handler: nil) } catch {
-                throw error.code == EPERM ? refuse("a device that cannot be waited for") : error
+                throw error.code == EPERM ? refuse("a device that epoll cannot watch") : error
             }
             loop.forget(fd)
             return try direction(of: fd, kernel)
         case S_IFREG: throw refuse("a regular file")
         case S_IFDIR: throw refuse("a directory")
         case S_IFBLK: throw refuse("a block device")
-        default: throw refuse("no stream of bytes")
+        default: throw refuse("not a stream of bytes")
         }
     }
 

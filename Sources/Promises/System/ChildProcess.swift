@@ -95,10 +95,10 @@ public final class ChildProcess {
     static func start(_ plan: SpawnRequest, _ streams: [Stream]) throws(SystemError) -> ChildProcess {
         let loop = EventLoop.ofCurrentThread
         var plan = plan
-        var ours: [Connection?] = []
-        var theirs: [CInt] = []
+        var ownEnds: [Connection?] = []
+        var childEnds: [CInt] = []
         // The child has its own copies.
-        defer { for fd in theirs { loop.kernel.close(fd) } }
+        defer { for fd in childEnds { loop.kernel.close(fd) } }
         plan.streams = []
         for (number, stream) in streams.enumerated() {
             var connection: Connection?
@@ -109,12 +109,12 @@ public final class ChildProcess {
             case .pipe:
                 let (own, others) = try pipe(intoChild: number == 0, loop)
                 connection = own
-                theirs.append(others)
+                childEnds.append(others)
                 plan.streams.append(.copy(others))
             }
-            ours.append(connection)
+            ownEnds.append(connection)
         }
-        return ChildProcess(try loop.spawn(plan), ours)
+        return ChildProcess(try loop.spawn(plan), ownEnds)
     }
 
     /// This process's end as a connection, and the child's end, which blocks, as programs expect.

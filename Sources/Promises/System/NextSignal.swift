@@ -51,7 +51,7 @@ private final class SignalWait: IOProducer {
     }
 
     /// The handler was released: no signal will be reported any more.
-    func handlerIsGone() { promise.take()?.producerDidEnd() }
+    func handlerWasReleased() { promise.take()?.producerDidEnd() }
 
     private func endWatch() { watch.take()?.cancel() }
 }
@@ -62,5 +62,5 @@ private final class SignalWaitEnd {
 
     init(_ wait: SignalWait) { self.wait = wait }
 
-    deinit { wait.handlerIsGone() }
+    deinit { wait.handlerWasReleased() }
 }

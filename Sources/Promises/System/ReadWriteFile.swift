@@ -46,7 +46,7 @@ package func readFile(
     _ path: String, limit: Int, on pool: ThreadPool, calls: FileSyscalls, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<[UInt8]> {
-    onPool(pool, "readFile", file, line) { try FileOperation(path, calls, goOn: $0).read(limit: limit) }
+    onPool(pool, "readFile", file, line) { try FileOperation(path, calls, checkCancelled: $0).read(limit: limit) }
 }
 
 /// Writes `bytes` to a file on a thread of `pool`, and creates the file if there is none.
@@ -81,7 +81,7 @@ package func writeFile(
     calls: FileSyscalls, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> {
     onPool(pool, "writeFile", file, line) {
-        let work = FileOperation(path, calls, goOn: $0)
+        let work = FileOperation(path, calls, checkCancelled: $0)
         switch manner {
         case .replacing: try work.overwrite(with: bytes, mode: mode)
         case .appending: try work.append(bytes, mode: mode)
@@ -93,7 +93,7 @@ package func writeFile(
 /// Runs `body` on the pool, and passes it a function that throws once the result is no longer needed.
 private func onPool<Value: Sendable>(
     _ pool: ThreadPool, _ operation: StaticString, _ file: StaticString, _ line: UInt,
-    _ body: @escaping @Sendable (_ goOn: @escaping @Sendable () throws -> Void) throws -> Value
+    _ body: @escaping @Sendable (_ checkCancelled: @escaping @Sendable () throws -> Void) throws -> Value
 ) -> Promise<Value> {
     let interruption = Interruption()
     let core = PromiseCore.void.derive(

@@ -54,7 +54,7 @@ private final class SignalFeed: LoopSource<CInt> {
             keepLoopAlive()
             defer {
                 waiter = nil
-                letLoopEnd()
+                unrefWatches()
             }
             try await promise.value
         }
@@ -63,7 +63,7 @@ private final class SignalFeed: LoopSource<CInt> {
 
     // On the loop's thread. The functions of the handles require that of async code.
     private func keepLoopAlive() { for watch in watches { watch.ref() } }
-    private func letLoopEnd() { for watch in watches { watch.unref() } }
+    private func unrefWatches() { for watch in watches { watch.unref() } }
 
     /// Retained only by the handler of a watch, so its `deinit` marks the end of the watch: the end of the loop, while
     /// a consumer waits.

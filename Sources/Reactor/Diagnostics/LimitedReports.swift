@@ -97,16 +97,16 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     }
 
     private let state = LockedValue(State())
-    private let tell: @Sendable (Key?, Int) -> Void
+    private let send: @Sendable (Key?, Int) -> Void
     private let forkGeneration: CInt
 
     /// Creates a limiter without counts.
-    /// - Parameter tell: called with a key, or `nil` for the keys beyond those that are kept, and the number of its
+    /// - Parameter send: called with a key, or `nil` for the keys beyond those that are kept, and the number of its
     ///   suppressed reports. Called on any thread, without a lock.
-    package init(tell: @escaping @Sendable (Key?, Int) -> Void) {
+    package init(send: @escaping @Sendable (Key?, Int) -> Void) {
         ForkDetector.watch()
         forkGeneration = ForkDetector.generation
-        self.tell = tell
+        self.send = send
     }
 
     /// The limit; `nil` means that every report passes.
@@ -127,29 +127,29 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
             if needsThread { state.hasThread = true }
             return (passes, before, needsThread)
         }
-        if before > 0 { tell(key, before) }
+        if before > 0 { send(key, before) }
         if needsThread { startThread() }
         return passes
     }
 
     /// Reports the counts of all suppressed reports.
-    package func tellAll() {
+    package func reportAllSuppressed() {
         if ForkDetector.generation != forkGeneration { return }
         let suppressed = state.withLock { $0.counts.takeSuppressed($0.limit ?? .standard, now: nil) }
-        for (key, count) in suppressed { tell(key, count) }
+        for (key, count) in suppressed { send(key, count) }
     }
 
     private func startThread() {
         var handle = pthread_t()
         // If there is no thread, the count is reported with the next report of the key, or at exit.
-        if LibraryThread.start("reports", &handle, LibraryThread.create, { self.tellInTime() }) == 0 {
+        if LibraryThread.start("reports", &handle, LibraryThread.create, { self.reportExpired() }) == 0 {
             pthread_detach(handle)
         } else {
             state.withLock { $0.hasThread = false }
         }
     }
 
-    private func tellInTime() {
+    private func reportExpired() {
         while true {
             let now = LoopClock.monotonic.now.nanoseconds
             let (suppressed, next) = state.withLock { state in
@@ -159,7 +159,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
                 if next == nil && suppressed.isEmpty { state.hasThread = false }
                 return (suppressed, next)
             }
-            for (key, count) in suppressed { tell(key, count) }
+            for (key, count) in suppressed { send(key, count) }
             if suppressed.isEmpty && next == nil { return }
             // If the limit is shortened meanwhile, the thread notices that after a second at most.
             let pause = min(max((next ?? now) &- now, 0), 1_000_000_000)

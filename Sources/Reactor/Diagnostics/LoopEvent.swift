@@ -27,7 +27,7 @@ package enum LoopEvent: Sendable {
 
     /// For programs without the layer above, which has a limit of its own.
     private static let limited: LimitedReports<Key> = {
-        atexit { LoopEvent.limited.tellAll() }
+        atexit { LoopEvent.limited.reportAllSuppressed() }
         return LimitedReports { key, count in
             let name = key.map { " of \($0.name)\($0.origin.map { " at \($0)" } ?? "")" } ?? ""
             LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(name) suppressed")

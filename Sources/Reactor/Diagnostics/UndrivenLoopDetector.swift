@@ -18,7 +18,7 @@ package final class UndrivenLoopDetector: Sendable {
 
     /// The time for which a task may leave its thread's loop undriven before that is reported, in nanoseconds. A
     /// synchronous test attaches its handlers and hangs a moment later, also on a thread of Swift's pool.
-    package static let patience = Atomic<Int64>(1_000_000_000)
+    package static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
     /// The call sites that have been reported, once each.
     private static let reported = LockedValue<Set<CallSite>>([])
@@ -55,11 +55,11 @@ package final class UndrivenLoopDetector: Sendable {
         Task.detached { await self.watch(since: generation) }
     }
 
-    /// Reports work that has not been driven within the patience.
+    /// Reports work that has not been driven within the grace period.
     private func watch(since generation: Int) async {
         var generation = generation
         while true {
-            try? await Task.sleep(for: .nanoseconds(Self.patience.load(ordering: .relaxed)))
+            try? await Task.sleep(for: .nanoseconds(Self.gracePeriod.load(ordering: .relaxed)))
             let now = self.generation.load(ordering: .relaxed)
             if hasNotes.load(ordering: .acquiring) && now != generation {
                 // The loop was driven meanwhile, and more work has begun since.

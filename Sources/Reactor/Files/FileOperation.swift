@@ -5,15 +5,15 @@ package struct FileOperation: Sendable {
     private let path: String
     private let calls: FileSyscalls
     /// Throws if the result is no longer wanted. Called between any two chunks.
-    private let goOn: @Sendable () throws -> Void
+    private let checkCancelled: @Sendable () throws -> Void
 
-    /// The number of bytes that are read or written between two calls of `goOn`: some 0.1 ms.
+    /// The number of bytes that are read or written between two calls of `checkCancelled`: some 0.1 ms.
     private static var chunk: Int { 256 << 10 }
 
-    package init(_ path: String, _ calls: FileSyscalls, goOn: @escaping @Sendable () throws -> Void) {
+    package init(_ path: String, _ calls: FileSyscalls, checkCancelled: @escaping @Sendable () throws -> Void) {
         self.path = path
         self.calls = calls
-        self.goOn = goOn
+        self.checkCancelled = checkCancelled
     }
 
     // MARK: Reading
@@ -30,7 +30,7 @@ package struct FileOperation: Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(expected)
         while true {
-            try goOn()
+            try checkCancelled()
             let room = min(max(expected - bytes.count, 4096), Self.chunk)
             var count = 0
             let start = bytes.count
@@ -89,7 +89,7 @@ package struct FileOperation: Sendable {
                 if let target { try adoptPermissions(of: target, fd) }
                 _ = try retrying(.sync) { calls.sync(fd) }
             }
-            try goOn()
+            try checkCancelled()
             _ = try retrying(.rename) { calls.rename(temporary, path) }
         } catch {
             _ = calls.unlink(temporary)
@@ -148,7 +148,7 @@ package struct FileOperation: Sendable {
         try bytes.withUnsafeBytes { buffer in
             var sent = 0
             while sent < buffer.count {
-                try goOn()
+                try checkCancelled()
                 let count = min(buffer.count - sent, Self.chunk)
                 let start = buffer.baseAddress! + sent
                 let written = try retrying(.write) { calls.write(fd, start, count) }

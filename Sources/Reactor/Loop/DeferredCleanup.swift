@@ -14,8 +14,8 @@ extension EventLoop {
     /// No other thread may use what `body` has captured.
     package func performCleanup(_ body: @escaping () -> Void) {
         if isOwnedByThisThread { return body() }
-        let estate = Unmanaged<Job>.passRetained(DeferredCleanup(self, body))
-        if !post(estate) { estate.takeRetainedValue().run() }
+        let cleanup = Unmanaged<Job>.passRetained(DeferredCleanup(self, body))
+        if !post(cleanup) { cleanup.takeRetainedValue().run() }
     }
 
     /// Forgets and closes a descriptor. Call it on the loop's thread, or on any thread once the loop has ended.

@@ -11,7 +11,7 @@ extension EventLoop {
         if waker.isParked { unpark() }
         shared.waker.mailbox.close(into: &queues.ready)
         let undrivenPlaces = undrivenPlaces
-        let undelivered = letGoOfEverything() + waitingHandlers
+        let undelivered = releaseEverything() + waitingHandlers
         queues.recycledWaiter.take()?.release()
         endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
@@ -19,7 +19,7 @@ extension EventLoop {
         remote?.ended.open()
         // A listener of `ended` may have brought what a handler of this loop waited for. That handler has
         // been counted already.
-        _ = letGoOfEverything()
+        _ = releaseEverything()
         lifecycle.hasReleasedAll = true
         awaitOwedWakes()
         if timers.descriptor >= 0 { kernel.close(timers.descriptor) }
@@ -38,7 +38,7 @@ extension EventLoop {
 
     /// Releases everything that is ready or waits, without running it.
     /// - Returns: the number of released jobs to report as undelivered.
-    private func letGoOfEverything() -> Int {
+    private func releaseEverything() -> Int {
         var undelivered = 0
         // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
         while true {
@@ -90,8 +90,8 @@ extension EventLoop {
     private func closeSignals() {
         while let last = signals.handlers.last { _ = signals.remove(last.id) }
         _ = signals.forgetArrived()
-        guard let door = signals.door else { return }
-        signals.door = nil
-        kernel.close(SignalRegistry.close(door))
+        guard let slot = signals.slot else { return }
+        signals.slot = nil
+        kernel.close(SignalRegistry.close(slot))
     }
 }

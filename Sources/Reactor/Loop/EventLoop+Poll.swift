@@ -15,7 +15,7 @@ extension EventLoop {
     public var fileDescriptor: CInt {
         get throws(SystemError) {
             if !hasWaker { try openWaker() }
-            waker.isCarried = true
+            waker.isEmbedded = true
             return poller.descriptor
         }
     }

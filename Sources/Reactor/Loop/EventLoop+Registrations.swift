@@ -39,7 +39,7 @@ extension EventLoop {
 
     /// Called when `fd` is forgotten.
     @inline(never)
-    func forgetTrouble(of fd: CInt) {
+    func forgetFailures(of fd: CInt) {
         registrations.futile[fd] = nil
         guard poller.deferred.isEmpty, let timer = registrations.retryTimer else { return }
         registrations.retryTimer = nil
@@ -99,11 +99,11 @@ extension EventLoop {
         if poller.removeStray(fd, kernel) { return }
         reportStray(fd, nil)
         // A loop that embeds this one has registered its epoll descriptor, which therefore must not change.
-        guard !waker.isCarried, meter.counters.turns >= registrations.turnOfNextRebuild else { return }
+        guard !waker.isEmbedded, meter.counters.turns >= registrations.turnOfNextRebuild else { return }
         var own: [(source: Poller.Source, fd: CInt)] = []
         if hasWaker { own.append((.mailbox, shared.waker.descriptor.load(ordering: .relaxed))) }
         if timers.descriptor >= 0 { own.append((.timer, timers.descriptor)) }
-        if let door = signals.door { own.append((.signals, door.descriptor.load(ordering: .relaxed))) }
+        if let slot = signals.slot { own.append((.signals, slot.descriptor.load(ordering: .relaxed))) }
         if mainActor.watchesQueue, let queue = try? mainActorQueue() { own.append((.mainActor, queue)) }
         // If there is no room for a new epoll descriptor, the loop wakes in vain for a while, and then tries again.
         if !poller.rebuild(own, kernel) { registrations.turnOfNextRebuild = meter.counters.turns + 65536 }

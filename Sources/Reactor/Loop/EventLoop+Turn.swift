@@ -181,7 +181,7 @@ extension EventLoop {
     }
 
     /// The kept job with its reference, if there is one.
-    package func takeSpareJob() -> Unmanaged<Job>? { queues.recycledWaiter.take() }
+    package func takeRecycledWaiter() -> Unmanaged<Job>? { queues.recycledWaiter.take() }
 
     /// Queues a job and takes over the caller's reference.
     @inlinable @inline(__always)

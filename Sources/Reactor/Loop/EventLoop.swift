@@ -173,7 +173,7 @@ public final class EventLoop {
         takeMail()
         _ = drain()
         if let began { noteTurn(since: began) }
-        if waker.isCarried && !queues.hasJobs { try prepareForEmbedding() }
+        if waker.isEmbedded && !queues.hasJobs { try prepareForEmbedding() }
     }
 
     /// A turn that is measured, or that runs inside a measured handler or an inline job, or on a thread that may never

@@ -58,12 +58,12 @@ extension EventLoop {
     }
 
     private func openSignalSlot() throws(SystemError) {
-        guard signals.door == nil else { return }
+        guard signals.slot == nil else { return }
         try openPoller()
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
         do throws(SystemError) {
             try poller.add(.signals, fd, kernel)
-            signals.door = try SignalRegistry.open(fd)
+            signals.slot = try SignalRegistry.open(fd)
         } catch {
             kernel.close(fd)
             throw error

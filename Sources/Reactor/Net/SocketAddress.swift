@@ -83,8 +83,8 @@ public struct SocketAddress: Hashable, Sendable {
 
     private init(unix name: String, isAbstract: Bool) throws(ParseError) {
         let bytes = Array(name.utf8)
-        if let flaw = UnixSocketPath.flaw(of: bytes, isAbstract: isAbstract) {
-            throw ParseError(text: "unix:\(isAbstract ? "@" : "")\(name)", reason: flaw)
+        if let problem = UnixSocketPath.problem(of: bytes, isAbstract: isAbstract) {
+            throw ParseError(text: "unix:\(isAbstract ? "@" : "")\(name)", reason: problem)
         }
         self.init(host: .unix(UnixSocketPath(bytes: bytes, isAbstract: isAbstract)), port: 0)
     }

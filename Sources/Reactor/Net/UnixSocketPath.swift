@@ -16,7 +16,7 @@ final class UnixSocketPath: Hashable, Sendable {
     }
 
     /// The reason why `bytes` cannot be such a name; `nil` if they can.
-    static func flaw(of bytes: [UInt8], isAbstract: Bool) -> String? {
+    static func problem(of bytes: [UInt8], isAbstract: Bool) -> String? {
         let kind = isAbstract ? "abstract name" : "path"
         if bytes.isEmpty { return "the \(kind) is empty" }
         if bytes.contains(0) { return "the \(kind) contains a zero byte" }

@@ -12,7 +12,7 @@ struct LoopWaker {
     var isParked = false
     /// Whether another event loop waits for this one, by `EventLoop.fileDescriptor`. The mailbox then stays parked
     /// between turns, so that mail makes the descriptor readable.
-    var isCarried = false
+    var isEmbedded = false
     /// How often another thread has found the mailbox parked. Each of these threads has written the eventfd, or is
     /// about to.
     var wakesOwed: UInt64 = 0

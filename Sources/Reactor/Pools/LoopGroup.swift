@@ -151,7 +151,7 @@ public final class LoopGroup: Sendable {
         package let remote: EventLoop.Remote
         package let index: Int
         package let load = Atomic(0)
-        private let isGone = Atomic(false)
+        private let isKnownToHaveEnded = Atomic(false)
 
         fileprivate init(_ remote: EventLoop.Remote, index: Int) {
             self.remote = remote
@@ -159,14 +159,14 @@ public final class LoopGroup: Sendable {
         }
 
         fileprivate var hasEnded: Bool {
-            if isGone.load(ordering: .relaxed) { return true }
+            if isKnownToHaveEnded.load(ordering: .relaxed) { return true }
             if remote.hasEnded { noteEnd() }
-            return isGone.load(ordering: .relaxed)
+            return isKnownToHaveEnded.load(ordering: .relaxed)
         }
 
         /// Called when the loop has refused a job: no caller is to try this loop again, although it may take a moment
         /// until it has ended.
-        package func noteEnd() { isGone.store(true, ordering: .relaxed) }
+        package func noteEnd() { isKnownToHaveEnded.store(true, ordering: .relaxed) }
     }
 }
 

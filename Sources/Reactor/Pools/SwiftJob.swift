@@ -34,11 +34,11 @@ final class SwiftJob: Job {
 
     override func run() { Self.run(job, purpose, loop.lifecycle.remote) }
 
-    private static func run(_ job: UnownedJob, _ purpose: Purpose, _ door: EventLoop.Remote?) {
-        switch (purpose, door) {
-        case (.actor(let actors), let door?):
+    private static func run(_ job: UnownedJob, _ purpose: Purpose, _ remote: EventLoop.Remote?) {
+        switch (purpose, remote) {
+        case (.actor(let actors), let remote?):
             job.runSynchronously(
-                isolatedTo: actors.asUnownedSerialExecutor(), taskExecutor: door.asUnownedTaskExecutor())
+                isolatedTo: actors.asUnownedSerialExecutor(), taskExecutor: remote.asUnownedTaskExecutor())
         case (.actor(let actors), nil): job.runSynchronously(on: actors.asUnownedSerialExecutor())
         case (.task(let tasks), _): job.runSynchronously(on: tasks.asUnownedTaskExecutor())
         }
@@ -67,7 +67,7 @@ final class SwiftJob: Job {
     private static func runElsewhere(_ job: UnownedJob, _ purpose: Purpose) {
         while true {
             do {
-                return try afterlife.dispatch { run(job, purpose, nil) }
+                return try poolForEndedLoops.dispatch { run(job, purpose, nil) }
             } catch DispatchError.poolIsForked {
                 // The thread belongs to the parent, and there is nothing to wait for.
                 return
@@ -77,5 +77,5 @@ final class SwiftJob: Job {
 
     // One thread, so that isolation holds. The arguments are valid, and the limit is out of reach. Only starting the
     // thread can fail, which is then tried again.
-    private static let afterlife = try! ThreadPool(name: "ended-loops", threads: 1, queueLimit: .max)
+    private static let poolForEndedLoops = try! ThreadPool(name: "ended-loops", threads: 1, queueLimit: .max)
 }

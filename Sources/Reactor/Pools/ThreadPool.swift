@@ -64,7 +64,7 @@ public final class ThreadPool: Dispatcher {
     }
 
     // This may run on one of the pool's own threads, so it does not wait for them.
-    deinit { threads.letGo() }
+    deinit { threads.closeWithoutWaiting() }
 
     /// Runs `job` on one of the threads, when one is free. Any thread may call it.
     /// - Throws: `DispatchError.queueIsFull`, `.poolIsShutDown` or `.poolIsForked`; `SystemError` of `pthread_create`

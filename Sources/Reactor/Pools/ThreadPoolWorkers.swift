@@ -157,7 +157,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     }
 
     /// Called when the last reference to the pool is released: closes the pool as `shutDown` does, but does not wait.
-    func letGo() {
+    func closeWithoutWaiting() {
         if isForked { return }
         close()
         withLock { state in

@@ -32,7 +32,7 @@ extension EventLoop {
     ///   there is a child.
     package func spawn(_ plan: SpawnRequest) throws(SystemError) -> Child {
         assertOwner()
-        if let flaw = plan.flaw { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(flaw)") }
+        if let problem = plan.problem { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(problem)") }
         try openPoller()
         ZombieReaper.reap()
         // A child that could not be watched must not be started.

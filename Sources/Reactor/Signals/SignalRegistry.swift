@@ -17,7 +17,7 @@ struct LoopSignals {
     /// Watches whose signal has arrived and which have not been called yet, in the order of their calls.
     private var arrived: [Handler] = []
     private var nextArrived = 0
-    var door: SignalSlot?
+    var slot: SignalSlot?
 
     var hasReferenced: Bool { handlers.contains { $0.isReferenced } }
 
@@ -27,8 +27,8 @@ struct LoopSignals {
     mutating func add(
         _ signal: CInt, _ body: @escaping () -> Void, _ origin: CallSite
     ) throws(SystemError) -> Int {
-        if let door, !handlers.contains(where: { $0.signal == signal }) {
-            try SignalRegistry.subscribe(door, to: signal)
+        if let slot, !handlers.contains(where: { $0.signal == signal }) {
+            try SignalRegistry.subscribe(slot, to: signal)
         }
         lastID += 1
         handlers.append(Handler(id: lastID, signal: signal, body: body, origin: origin, isReferenced: true))
@@ -39,8 +39,8 @@ struct LoopSignals {
     mutating func remove(_ id: Int) -> Handler? {
         guard let index = handlers.firstIndex(where: { $0.id == id }) else { return nil }
         let removed = handlers.remove(at: index)
-        if let door, !handlers.contains(where: { $0.signal == removed.signal }) {
-            SignalRegistry.unsubscribe(door, from: removed.signal)
+        if let slot, !handlers.contains(where: { $0.signal == removed.signal }) {
+            SignalRegistry.unsubscribe(slot, from: removed.signal)
         }
         return removed
     }
@@ -56,7 +56,7 @@ struct LoopSignals {
     /// The next watch to call, or `nil`. Watches are taken one by one and the others stay here, so that a turn inside
     /// the handler delivers the rest.
     mutating func takeNext() -> Handler? {
-        let pending = door?.pending.exchange(0, ordering: .acquiring) ?? 0
+        let pending = slot?.pending.exchange(0, ordering: .acquiring) ?? 0
         if pending != 0 { arrived += handlers.filter { pending & SignalRegistry.bit($0.signal) != 0 } }
         while hasArrived {
             let next = arrived[nextArrived]
@@ -101,10 +101,10 @@ final class SignalSlot: Sendable {
 /// atomics, sets a bit, and writes an eventfd: all of it async-signal-safe (signal-safety(7)).
 enum SignalRegistry {
     // nonisolated(unsafe): allocated once, never moved or freed; everything that is reachable through it is atomic.
-    nonisolated(unsafe) private static let doors: UnsafeMutableBufferPointer<SignalSlot> = {
-        let doors = UnsafeMutableBufferPointer<SignalSlot>.allocate(capacity: count)
-        for index in 0..<count { doors.initializeElement(at: index, to: SignalSlot()) }
-        return doors
+    nonisolated(unsafe) private static let slots: UnsafeMutableBufferPointer<SignalSlot> = {
+        let slots = UnsafeMutableBufferPointer<SignalSlot>.allocate(capacity: count)
+        for index in 0..<count { slots.initializeElement(at: index, to: SignalSlot()) }
+        return slots
     }()
     private static var count: Int { 64 }
     // The number of signal handlers that are running now, on any thread: a slot is closed only when there are none.
@@ -114,28 +114,28 @@ enum SignalRegistry {
     static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
     static func open(_ fd: CInt) throws(SystemError) -> SignalSlot {
-        for door in doors {
-            if door.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
+        for slot in slots {
+            if slot.descriptor.compareExchange(expected: -1, desired: fd, ordering: .acquiringAndReleasing).exchanged {
                 // Stored before the slot wants any signal, and so before a handler reads it.
-                door.generation.store(ForkDetector.generation, ordering: .relaxed)
-                return door
+                slot.generation.store(ForkDetector.generation, ordering: .relaxed)
+                return slot
             }
         }
         throw SystemError(.sigaction, ENOSPC, detail: "\(count) loops watch signals already, which is the limit")
     }
 
     /// Closes the slot and returns its descriptor, which no signal handler can write any more.
-    static func close(_ door: SignalSlot) -> CInt {
-        door.wanted.store(0, ordering: .sequentiallyConsistent)
+    static func close(_ slot: SignalSlot) -> CInt {
+        slot.wanted.store(0, ordering: .sequentiallyConsistent)
         // A handler on another thread that saw the slot open is between two instructions and ends soon. A handler on
         // this thread has ended, since it interrupted this thread. (A forked child has no other thread, only their
         // count.)
-        while running.load(ordering: .sequentiallyConsistent) != 0 && door.isOfThisProcess { sched_yield() }
-        door.pending.store(0, ordering: .relaxed)
-        return door.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
+        while running.load(ordering: .sequentiallyConsistent) != 0 && slot.isOfThisProcess { sched_yield() }
+        slot.pending.store(0, ordering: .relaxed)
+        return slot.descriptor.exchange(-1, ordering: .acquiringAndReleasing)
     }
 
-    static func subscribe(_ door: SignalSlot, to signal: CInt) throws(SystemError) {
+    static func subscribe(_ slot: SignalSlot, to signal: CInt) throws(SystemError) {
         _ = running.load(ordering: .relaxed)
         notify(0)
         let failure = previous.withLock { previous -> SystemError? in
@@ -150,17 +150,17 @@ enum SignalRegistry {
                 }
                 previous[signal] = old
             }
-            door.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
+            slot.wanted.bitwiseOr(bit(signal), ordering: .sequentiallyConsistent)
             return nil
         }
         if let failure { throw failure }
     }
 
-    static func unsubscribe(_ door: SignalSlot, from signal: CInt) {
+    static func unsubscribe(_ slot: SignalSlot, from signal: CInt) {
         previous.withLock { previous in
-            door.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
-            door.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
-            let isWanted = doors.contains { $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
+            slot.wanted.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
+            slot.pending.bitwiseAnd(~bit(signal), ordering: .sequentiallyConsistent)
+            let isWanted = slots.contains { $0.wanted.load(ordering: .relaxed) & bit(signal) != 0 }
             guard !isWanted, var old = previous.removeValue(forKey: signal) else { return }
             sigaction(signal, &old, nil)
         }
@@ -179,18 +179,18 @@ enum SignalRegistry {
     /// middle of a signal. `subscribe` calls this once without bits, so that a signal handler is never the first to run
     /// any of it.
     private static func notify(_ bits: UInt64) {
-        let doors = doors.baseAddress!
+        let slots = slots.baseAddress!
         var index = 0
         while index < count {
-            let door = doors[index]
+            let slot = slots[index]
             index += 1
-            guard door.wanted.load(ordering: .sequentiallyConsistent) & bits != 0, door.isOfThisProcess else {
+            guard slot.wanted.load(ordering: .sequentiallyConsistent) & bits != 0, slot.isOfThisProcess else {
                 continue
             }
-            door.pending.bitwiseOr(bits, ordering: .acquiringAndReleasing)
+            slot.pending.bitwiseOr(bits, ordering: .acquiringAndReleasing)
             var one: UInt64 = 1
             // EAGAIN would mean that the counter is full, and then the loop has been woken already.
-            _ = write(door.descriptor.load(ordering: .acquiring), &one, 8)
+            _ = write(slot.descriptor.load(ordering: .acquiring), &one, 8)
         }
     }
 }

@@ -16,7 +16,7 @@ package final class LineWriter: Sendable {
     /// Standard error. When the process ends by exit(3), the last count of dropped lines is written once more, if there
     /// is room then.
     package static let standardError: LineWriter = {
-        atexit { LineWriter.standardError.tellDropped() }
+        atexit { LineWriter.standardError.reportDropped() }
         return LineWriter(STDERR_FILENO)
     }()
 
@@ -32,7 +32,7 @@ package final class LineWriter: Sendable {
         }
     }
 
-    private func tellDropped() {
+    private func reportDropped() {
         let before = dropped.exchange(0, ordering: .relaxed)
         if before > 0 { _ = transmit(Self.note(before)) }
     }

@@ -37,7 +37,7 @@ package struct SpawnRequest {
 
     /// The reason why the request cannot be passed to C unchanged: a C string ends at its first zero, and a name ends
     /// at its first `=`.
-    var flaw: String? {
+    var problem: String? {
         let texts = [program] + arguments + (workingDirectory.map { [$0] } ?? [])
         if texts.contains(where: { $0.utf8.contains(0) }) { return "a zero byte in an argument" }
         if program.isEmpty { return "no program" }

@@ -30,8 +30,8 @@ import Testing
     }
 
     @Test(.ownThread) func inASynchronousFunctionThatATaskCalls() {
-        UndrivenLoopDetector.patience.store(0, ordering: .relaxed)
-        defer { UndrivenLoopDetector.patience.store(1_000_000_000, ordering: .relaxed) }
+        UndrivenLoopDetector.gracePeriod.store(0, ordering: .relaxed)
+        defer { UndrivenLoopDetector.gracePeriod.store(1_000_000_000, ordering: .relaxed) }
         let line = UInt32(#line) + 5
         let reports = recorder(of: line)
         defer { reports.stop() }
@@ -101,14 +101,14 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let seen = Shared<[Bool]>([])
         @Sendable func attach() {
-            UndrivenLoopDetector.patience.store(0, ordering: .relaxed)
+            UndrivenLoopDetector.gracePeriod.store(0, ordering: .relaxed)
             hang(after(.zero))
             promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
             seen.change { $0.append(EventLoop.isNotingHandlers) }
         }
         Task.detached { attach() }
         while reports.count == 0 { sched_yield() }
-        UndrivenLoopDetector.patience.store(1_000_000_000, ordering: .relaxed)
+        UndrivenLoopDetector.gracePeriod.store(1_000_000_000, ordering: .relaxed)
         #expect(seen.value == [true])
         #expect(reports.count == 1)
         withExtendedLifetime(resolver) {}
