@@ -58,6 +58,10 @@ public func connect(
 
 /// Opens a connection to an address given as text, or to a host name and port.
 ///
+/// ```swift
+/// connect(to: "example.com:80", timeout: .seconds(10)).then { connection in connection.write("…") }
+/// ```
+///
 /// The forms are `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000`, `unix:/run/service.sock`, `unix:@name`, and
 /// `example.com:80`. A name is looked up on another thread. Its addresses are tried as in the form with several
 /// addresses: IPv6 and IPv4 alternate, starting with the family that the system prefers (RFC 8305). There is no lookup

@@ -3,6 +3,12 @@ import Synchronization
 /// Settles a promise: fulfills it with a value, or rejects it with an error. The first settlement counts; later ones
 /// are ignored.
 ///
+/// ```swift
+/// let (promise, resolver) = Promise<Int>.pending()
+/// promise.done { print($0) }.cauterize()
+/// resolver.fulfill(42)
+/// ```
+///
 /// Any thread may settle, if the value is `Sendable`. Copies share one right. When the last copy is released and none
 /// has settled the promise, the promise is *abandoned*: it is logged with the line that made it, and it is rejected
 /// with `PromiseError.abandoned`, so that its waiters do not wait forever.

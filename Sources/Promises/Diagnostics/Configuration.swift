@@ -5,6 +5,10 @@ import Synchronization
 
 /// The settings of the library, for the whole process. They may be read and changed on any thread. An operator reads
 /// them when it is called.
+///
+/// ```swift
+/// conf.logHandler = { event in log.notice("\(event)") }
+/// ```
 public let conf = Configuration()
 
 /// The type of `conf`.

@@ -23,6 +23,10 @@ public enum FileWriting: Sendable {
 
 /// Reads a whole file on a thread of `pool`.
 ///
+/// ```swift
+/// readFile("/etc/hostname").done { bytes in print(String(decoding: bytes, as: UTF8.self)) }.cauterize()
+/// ```
+///
 /// A cancelled read ends before the next chunk of 256 KiB. The promise is rejected with a `SystemError`, which has the
 /// path, or a `DispatchError`:
 /// - the error of `open`, such as `ENOENT`;

@@ -2,6 +2,10 @@ import Glibc
 import Reactor
 
 /// The pauses between the attempts of `retry`.
+///
+/// ```swift
+/// retry(maxAttempts: 5, delay: .exponential(from: .milliseconds(50))) { _ in fetch(url) }
+/// ```
 public struct RetrySchedule {
     /// Returns the pause after a failed attempt, given its number (from 1) and its error. `nil` means no further
     /// attempt.

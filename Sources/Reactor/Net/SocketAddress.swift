@@ -3,6 +3,10 @@ import Glibc
 
 /// The address of a socket: an IPv4 or IPv6 address with a port, or a Unix address, which is a path or an abstract
 /// name.
+///
+/// ```swift
+/// let address = try SocketAddress("127.0.0.1:7000")       // also [::1]:7000, unix:/run/service.sock, unix:@name
+/// ```
 public struct SocketAddress: Hashable, Sendable {
     enum Host: Hashable {
         // In network byte order, as in the kernel's structures.
