@@ -1,0 +1,25 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every server here is built of.
+let libraries: [Target.Dependency] = [
+    .product(name: "Promises", package: "swift-reactor"),
+    .product(name: "Reactor", package: "swift-reactor"),
+]
+
+// A package of its own, so that a package that depends on the library builds none of the examples. It depends on nothing
+// but the library: it builds without a network.
+let package = Package(
+    name: "swift-reactor-examples",
+    products: [
+        .executable(name: "kv-server", targets: ["kv-server"])
+    ],
+    dependencies: [
+        // Named, since the name of a folder is whatever it was cloned as.
+        .package(name: "swift-reactor", path: "..")
+    ],
+    targets: [
+        .executableTarget(name: "kv-server", dependencies: libraries)
+    ],
+    swiftLanguageModes: [.v6]
+)

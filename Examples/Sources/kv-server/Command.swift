@@ -1,0 +1,85 @@
+/// The commands by their names.
+enum Command: String, CaseIterable {
+    case get, set, incr, incrby
+    case del, exists, expire, pexpire, ttl, pttl
+    case lpush, lrange, llen
+    case publish, subscribe, unsubscribe
+    case ping, echo, select, quit
+    case dbsize, flushall, config, info, command
+
+    /// The number of words that a request has, the command's name included.
+    private var words: ClosedRange<Int> {
+        switch self {
+        case .dbsize: 1...1
+        case .ping, .flushall: 1...2
+        case .get, .incr, .ttl, .pttl, .llen, .echo, .select: 2...2
+        case .incrby, .expire, .pexpire, .publish: 3...3
+        case .lrange: 4...4
+        case .quit, .unsubscribe, .info, .command: 1...Int.max
+        case .del, .exists, .subscribe, .config: 2...Int.max
+        case .set, .lpush: 3...Int.max
+        }
+    }
+
+    var isAllowedWhileSubscribed: Bool {
+        switch self {
+        case .subscribe, .unsubscribe, .ping, .quit: true
+        default: false
+        }
+    }
+
+    /// The command that a request names.
+    init(_ request: Request) throws(CommandError) {
+        guard let name = CommandName(request[0]), let command = Self.byName[name] else {
+            throw .unknownCommand(request)
+        }
+        guard command.words ~= request.count else { throw .wrongNumberOfArguments(command.rawValue) }
+        self = command
+    }
+
+    private static let byName = Dictionary(
+        uniqueKeysWithValues: allCases.map { (CommandName(Array($0.rawValue.utf8))!, $0) })
+}
+
+extension Session {
+    func execute(_ command: Command, _ request: Request) throws(CommandError) -> Reply {
+        switch command {
+        case .get: try get(request)
+        case .set: try set(request)
+        case .incr: try increment(request, by: 1)
+        case .incrby: try increment(request, by: try request.integer(2))
+        case .del: delete(request)
+        case .exists: exists(request)
+        case .expire: try expire(request, inUnitsOf: .seconds(1), command)
+        case .pexpire: try expire(request, inUnitsOf: .milliseconds(1), command)
+        case .ttl: timeToLive(request, inUnitsOf: .seconds(1))
+        case .pttl: timeToLive(request, inUnitsOf: .milliseconds(1))
+        case .lpush: try push(request)
+        case .lrange: try range(request)
+        case .llen: try length(request)
+        case .publish: publish(request)
+        case .subscribe: subscribe(to: request.dropFirst())
+        case .unsubscribe: request.count == 1 ? unsubscribe() : unsubscribe(from: request.dropFirst())
+        case .ping: ping(request)
+        case .echo: .bulk(request[1])
+        case .select: try select(request)
+        case .quit: quit()
+        case .dbsize: .integer(store.count)
+        case .flushall: flush()
+        case .config: try configuration(request)
+        case .info: information()
+        case .command: .array([])
+        }
+    }
+}
+
+/// The name of a command, whatever its case, in an integer: comparing and hashing it touches no other memory.
+private struct CommandName: Hashable {
+    private var packed: UInt128 = 0
+
+    /// `nil` if the name is longer than any command's.
+    init?(_ name: [UInt8]) {
+        if name.count > 16 { return nil }
+        for byte in name { packed = packed << 8 | UInt128(byte | 0x20) }
+    }
+}

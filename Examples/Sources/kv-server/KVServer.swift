@@ -1,0 +1,65 @@
+import Glibc
+import Promises
+import Reactor
+
+/// The program: listens, says where, and serves until SIGTERM or SIGINT.
+@main
+enum KVServer {
+    static func main() {
+        do { try serve(Options(CommandLine.arguments.dropFirst())) } catch {
+            let message = "kv-server: \(error)\n"
+            write(STDERR_FILENO, message, message.utf8.count)
+            exit(error is Options.UsageError ? EX_USAGE : EX_OSERR)
+        }
+    }
+
+    private static func serve(_ options: Options) throws {
+        let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
+        let server = Server(limits: options.limits)
+        let served = listener.serve(maxConnections: 10_000) { connection in
+            Session(connection, of: server).serve()
+        }
+        try drainAtSignals(listener, within: .seconds(10))
+        print("listening on \(listener.localAddress)")
+        fflush(nil)
+        try hang(served)
+    }
+
+    /// The first signal closes idle connections and lets busy ones finish; a second signal ends the process at once.
+    private static func drainAtSignals(_ listener: Listener, within deadline: Duration) throws {
+        var isDraining = false
+        for signal in [SIGTERM, SIGINT] {
+            try EventLoop.current.onSignal(signal) {
+                if isDraining { _exit(128 + signal) }
+                isDraining = true
+                listener.drain(deadline: deadline)
+            }.unref()
+        }
+    }
+}
+
+/// What all sessions share. Everything happens on one thread, so nothing is locked.
+final class Server {
+    let store = Store()
+    let channels = Channels()
+    let limits: Limits
+    let start = EventLoop.current.now
+    var openSessions = 0
+    var commandsProcessed = 0
+
+    init(limits: Limits) {
+        self.limits = limits
+        scheduleSweep(after: Self.sweepInterval)
+    }
+
+    private static let sweepInterval = Duration.milliseconds(100)
+
+    /// Removes expired keys that no client asks for. A sweep checks a bounded number of keys, and the next one follows
+    /// quickly if it found many, so that clients are served in between.
+    private func scheduleSweep(after delay: Duration) {
+        EventLoop.current.schedule(after: delay) { [self] in
+            let foundMany = store.sweep(atMost: 1000)
+            scheduleSweep(after: foundMany ? .milliseconds(1) : Self.sweepInterval)
+        }.unref()
+    }
+}
