@@ -34,7 +34,8 @@ final class RequestReader {
             }
             if count <= 0 { return next() }
             bytesLeft = limits.request
-            let request = readWords(count)
+            // Between two of its words nothing shows that there is an answer to come.
+            let request = connection.deferDrain(until: readWords(count))
             return request.isPending ? request.timeout(limits.partialRequest) : request
         }
     }
