@@ -141,7 +141,7 @@ class Server:
     def __init__(self, name, command, cpu):
         self.name = name
         self.output = tempfile.TemporaryFile()
-        arguments = shlex.split(command) + ["--listen", "127.0.0.1:0"]
+        arguments = shlex.split(command) + self.options()
         try:
             self.process = subprocess.Popen(
                 arguments, stdin=subprocess.DEVNULL, stdout=self.output,
@@ -161,6 +161,9 @@ class Server:
 
     def __exit__(self, *_):
         self.stop()
+
+    def options(self):
+        return ["--listen", "127.0.0.1:0"]
 
     def read_output(self):
         size = os.fstat(self.output.fileno()).st_size
