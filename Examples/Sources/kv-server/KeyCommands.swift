@@ -22,7 +22,7 @@ extension Session {
         let key = Key(request[1])
         var number = 0
         if let digits = try store.string(at: key) {
-            guard let current = parseInteger(digits) else { throw .notInteger }
+            guard let current = parseInteger(digits[...]) else { throw .notInteger }
             number = current
         }
         let (sum, overflow) = number.addingReportingOverflow(step)
@@ -127,7 +127,7 @@ private struct SetOptions {
 extension Request {
     /// The integer that a word is.
     func integer(_ index: Int) throws(CommandError) -> Int {
-        guard let integer = parseInteger(self[index]) else { throw .notInteger }
+        guard let integer = parseInteger(self[index][...]) else { throw .notInteger }
         return integer
     }
 }

@@ -19,7 +19,7 @@ enum Reply {
         return output
     }
 
-    private func append(to output: inout [UInt8]) {
+    func append(to output: inout [UInt8]) {
         switch self {
         case .simple(let text): text.withUTF8Buffer { output.append(line: "+", $0) }
         case .error(let error): output.append(line: "-", error.text.utf8.map { $0 < 0x20 ? UInt8(ascii: " ") : $0 })

@@ -12,7 +12,7 @@ extension Session {
     }
 
     func quit() -> Reply {
-        hasQuit = true
+        isOver = true
         return .ok
     }
 

@@ -1,4 +1,5 @@
 import Promises
+import Reactor
 
 /// The conversation with one client.
 final class Session {
@@ -6,16 +7,18 @@ final class Session {
     let server: Server
     /// The channels that the client is subscribed to.
     var subscriptions: Set<Key> = []
-    /// The client has said that it will send no more commands.
-    var hasQuit = false
-    private let reader: RequestReader
+    /// The client has quit, or does not speak the protocol.
+    var isOver = false
+    private var decoder: RequestDecoder
+    /// When the rest of a request must have arrived; `nil` between two requests.
+    private var deadline: LoopInstant?
 
     var store: Store { server.store }
 
     init(_ connection: Connection, of server: Server) {
         self.connection = connection
         self.server = server
-        reader = RequestReader(connection, server.limits)
+        decoder = RequestDecoder(server.limits)
     }
 
     /// Answers one request after the other until the client ends its side, quits, or makes a mistake.
@@ -23,25 +26,54 @@ final class Session {
         server.openSessions += 1
         connection.idleTimeout = server.limits.idle
         connection.writeQueueLimit = server.limits.subscriberQueue
-        return converse()
-            .recover { error -> Promise<Void> in
-                guard let reply = Reply(protocolError: error) else { throw error }
-                return self.connection.write(reply.bytes)
-            }
-            .ensure {
-                self.unsubscribe()
-                self.server.openSessions -= 1
-            }
+        return converse().ensure {
+            self.unsubscribe()
+            self.server.openSessions -= 1
+        }
     }
 
-    /// A loop, written as recursion: it runs in constant memory. Each answer is written before the next request is read, so
-    /// a client that asks and never reads is slowed down.
+    /// A loop, written as recursion: it runs in constant memory. Answers are written before the next requests are read, so a
+    /// client that asks and never reads is slowed down.
     private func converse() -> Promise<Void> {
-        reader.next().then { [self] request -> Promise<Void> in
-            guard let request else { return .value }
-            let reply = answer(request)
-            return connection.write(reply.bytes).then { self.hasQuit ? .value : self.converse() }
+        let answers = answers()
+        if !answers.isEmpty {
+            return connection.write(answers).then { self.isOver ? .value : self.converse() }
         }
+        return read().then { [self] outcome -> Promise<Void> in
+            switch outcome {
+            case .bytes(let bytes):
+                decoder.append(bytes)
+                return converse()
+            case .end: return .value
+            case .failed(let error): return Promise(error: error)
+            }
+        }
+    }
+
+    /// The next bytes. The rest of a request must come before its deadline, and a drain of the listener waits for it.
+    private func read() -> Promise<ReadOutcome> {
+        guard decoder.isInsideRequest else {
+            deadline = nil
+            return Promise(connection.read())
+        }
+        let deadline = deadline ?? EventLoop.current.now + server.limits.partialRequest
+        self.deadline = deadline
+        return connection.deferDrain(until: connection.read().timeout(deadline: deadline))
+    }
+
+    /// The answers to requests that have arrived: to all, or to so many that they fill a packet.
+    private func answers() -> [UInt8] {
+        var output: [UInt8] = []
+        do throws(ProtocolError) {
+            while !isOver, output.count < 65_536, let request = try decoder.next() {
+                deadline = nil
+                answer(request).append(to: &output)
+            }
+        } catch {
+            Reply.error(CommandError(text: "ERR Protocol error: \(error.reason)")).append(to: &output)
+            isOver = true
+        }
+        return output
     }
 
     private func answer(_ request: Request) -> Reply {
@@ -53,20 +85,5 @@ final class Session {
         } catch {
             return .error(error)
         }
-    }
-}
-
-extension Reply {
-    /// What a client is told whose bytes are not the protocol; `nil` if the error is another one.
-    fileprivate init?(protocolError error: any Error) {
-        let reason: String
-        switch error {
-        case let error as ProtocolError: reason = error.reason
-        case StreamError.limitExceeded(Limits().header): reason = "too big bulk count string"
-        case StreamError.limitExceeded: reason = "too big inline request"
-        case StreamError.notUTF8: reason = "a line that is not UTF-8"
-        default: return nil
-        }
-        self = .error(CommandError(text: "ERR Protocol error: \(reason)"))
     }
 }
