@@ -1,7 +1,7 @@
-// The types of the forms of `when` for any number of thenables contain a parameter pack. The compiler (Swift 6.3)
-// cannot see through a pack while it type-checks a single-expression closure: in `.done { user, page in count +=
-// page.length }` it does not find `length`, and reports a different problem. The forms here, for the usual numbers of
-// thenables, have no pack and behave identically.
+// The types of the forms of `when` for any number of thenables contain a parameter pack, which the compiler (Swift 6.3)
+// resolves too late for some expressions: in `hang(when(fulfilled: a, b)) == ([1], [2])` with arrays of bytes it takes
+// the literals for arrays of `Int`, and reports an error. The forms here, for the usual numbers of thenables, have no
+// pack and behave identically. Outcomes cannot be compared, so `when(resolved:)` needs no such forms.
 
 /// Waits for two thenables of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -30,47 +30,6 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
     fulfilled a: A, _ b: B, _ c: C, _ d: D, _ e: E, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<(A.T, B.T, C.T, D.T, E.T)> { whenAll(a, b, c, d, e, file: file, line: line) }
-
-/// Waits until two thenables of any types have settled; see the form for any number.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func when<A: Thenable, B: Thenable>(
-    resolved a: A, _ b: B, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>)> { whenAllResolved(a, b, file: file, line: line) }
-
-/// Waits until three thenables of any types have settled; see the form for any number.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func when<A: Thenable, B: Thenable, C: Thenable>(
-    resolved a: A, _ b: B, _ c: C, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>, Result<C.T, any Error>)> {
-    whenAllResolved(a, b, c, file: file, line: line)
-}
-
-/// Waits until four thenables of any types have settled; see the form for any number.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
-    resolved a: A, _ b: B, _ c: C, _ d: D, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<(Result<A.T, any Error>, Result<B.T, any Error>, Result<C.T, any Error>, Result<D.T, any Error>)> {
-    whenAllResolved(a, b, c, d, file: file, line: line)
-}
-
-/// Waits until five thenables of any types have settled; see the form for any number.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-@_disfavoredOverload
-public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
-    resolved a: A, _ b: B, _ c: C, _ d: D, _ e: E, file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<
-    (
-        Result<A.T, any Error>, Result<B.T, any Error>, Result<C.T, any Error>, Result<D.T, any Error>,
-        Result<E.T, any Error>
-    )
-> { whenAllResolved(a, b, c, d, e, file: file, line: line) }
 
 /// Waits for two guarantees of any types; see the form for any number.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -107,12 +66,6 @@ public func when<A, B, C, D, E>(
 func whenAll<each Each: Thenable>(
     _ one: repeat each Each, file: StaticString, line: UInt
 ) -> Promise<(repeat (each Each).T)> { when(fulfilled: repeat each one, file: file, line: line) }
-
-/// Calls the form of `when(resolved:)` for any number. Here no other form matches.
-@inlinable
-func whenAllResolved<each Each: Thenable>(
-    _ one: repeat each Each, file: StaticString, line: UInt
-) -> Guarantee<(repeat Result<(each Each).T, any Error>)> { when(resolved: repeat each one, file: file, line: line) }
 
 /// Calls the form of `when(guarantees:)` for any number. Here no other form matches.
 @inlinable

@@ -1,4 +1,4 @@
-/// Waits until all thenables are fulfilled and collects their values in the order of the list. An empty list is
+/// Waits until all thenables are fulfilled and collects their values in the order of the sequence. An empty sequence is
 /// fulfilled immediately.
 ///
 /// ```swift
@@ -6,24 +6,19 @@
 /// ```
 ///
 /// The first rejection rejects the result with that error immediately. The other thenables continue, and their outcomes
-/// are not reported. If several are already rejected, the first one in the list counts. Cancelling the result cancels
+/// are not reported. If several are already rejected, the first one in the sequence counts. Cancelling the result cancels
 /// the thenables that no other handler waits for.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<Each: Thenable>(
-    fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<[Each.T]> {
-    guard !thenables.isEmpty else { return .value([]) }
-    return Promise(FanInCore.values(of: thenables).traced(root: "when", Promise<[Each.T]>.self, file, line))
-}
-
-/// Waits for every promise of a sequence. The sequence is iterated once, immediately. See the form with an array.
+///
+/// The sequence is iterated once, immediately.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
     fulfilled thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Each.Element.T]> where Each.Element: Thenable {
-    when(fulfilled: Array(thenables), file: file, line: line)
+    // Of an array this is the array itself.
+    let thenables = Array(thenables)
+    guard !thenables.isEmpty else { return .value([]) }
+    return Promise(FanInCore.values(of: thenables).traced(root: "when", Promise<[Each.Element.T]>.self, file, line))
 }
 
 /// Waits until all thenables are fulfilled; see the form with values.
@@ -53,7 +48,7 @@ public func when(
     fulfilled thenables: any Thenable<Void>..., file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
-/// Waits until all promises and guarantees of one value type are fulfilled; see the form with an array of one type.
+/// Waits until all promises and guarantees of one value type are fulfilled; see the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -63,7 +58,7 @@ public func when<T>(
 /// Waits until all thenables of any types are fulfilled, and collects their values as `Any`: for a list that is made at
 /// run time.
 ///
-/// See also the form with an array of one type, and the form without an array, which preserves the types.
+/// See also the form with a sequence of one type, and the form without an array, which preserves the types.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -90,7 +85,7 @@ public func when(
 /// when(fulfilled: user, avatar).done { user, avatar in … }
 /// ```
 ///
-/// The first rejection rejects the result immediately; the other thenables continue. See the form with an array.
+/// The first rejection rejects the result immediately; the other thenables continue. See the form with a sequence.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Each: Thenable>(

@@ -1,4 +1,4 @@
-/// Waits until all thenables have settled, and collects their outcomes in the order of the list. An empty list is
+/// Waits until all thenables have settled, and collects their outcomes in the order of the sequence. An empty sequence is
 /// fulfilled immediately.
 ///
 /// ```swift
@@ -9,39 +9,32 @@
 ///
 /// The result cannot fail: the errors are part of its value, and count as handled. Cancelling the result cancels the
 /// thenables that no other handler waits for.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<Each: Thenable>(
-    resolved thenables: [Each], file: StaticString = #fileID, line: UInt = #line
-) -> Guarantee<[Result<Each.T, any Error>]> {
-    guard !thenables.isEmpty else { return .value([]) }
-    let result = FanInCore(.each, thenables.count) { result, _ in
-        result.fulfill(result.results(as: Each.T.self))
-    } code: {
-        PromiseCore.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
-    }
-    let core = result.wait(for: thenables)
-    return Guarantee(core.traced(root: "when", Guarantee<[Result<Each.T, any Error>]>.self, file, line))
-}
-
-/// Waits until every promise of a sequence has settled. The sequence is iterated once, immediately. See the form with
-/// an array.
+///
+/// The sequence is iterated once, immediately.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
     resolved thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
-    when(resolved: Array(thenables), file: file, line: line)
+    let thenables = Array(thenables)
+    guard !thenables.isEmpty else { return .value([]) }
+    let result = FanInCore(.each, thenables.count) { result, _ in
+        result.fulfill(result.results(as: Each.Element.T.self))
+    } code: {
+        PromiseCore.perform(Follow<[Result<Each.Element.T, any Error>]>.self, $0, $1)
+    }
+    let core = result.wait(for: thenables)
+    return Guarantee(core.traced(root: "when", Guarantee<[Result<Each.Element.T, any Error>]>.self, file, line))
 }
 
-/// Waits until all thenables have settled; see the form with an array.
+/// Waits until all thenables have settled; see the form with a sequence.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
     resolved thenables: Each..., file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<[Result<Each.T, any Error>]> { when(resolved: thenables, file: file, line: line) }
 
-/// Waits until all promises and guarantees of one value type have settled; see the form with an array of one type.
+/// Waits until all promises and guarantees of one value type have settled; see the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -91,20 +84,23 @@ public func when<each Each: Thenable>(
         result.traced(root: "when", Guarantee<(repeat Result<(each Each).T, any Error>)>.self, file, line))
 }
 
-/// Waits until all thenables have settled, collects their outcomes in the order of the list, and rejects if every one
-/// is rejected. An empty list is fulfilled immediately.
+/// Waits until all thenables have settled, collects their outcomes in the order of the sequence, and rejects if every one
+/// is rejected. An empty sequence is fulfilled immediately.
 ///
 /// If all are rejected, the result is rejected with `PromiseError.noWinner`, which has all errors. If all errors mean
 /// "cancelled", the result is rejected with `PromiseError.cancelled`. Cancelling the result cancels the thenables that
 /// no other handler waits for.
+///
+/// The sequence is iterated once, immediately.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
-public func when<Each: Thenable>(
-    notAllRejected thenables: [Each], file: StaticString = #fileID, line: UInt = #line
-) -> Promise<[Result<Each.T, any Error>]> {
+public func when<Each: Sequence>(
+    notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
+    let thenables = Array(thenables)
     guard !thenables.isEmpty else { return .value([]) }
     let result = FanInCore(.each, thenables.count) { result, _ in
-        let results = result.results(as: Each.T.self)
+        let results = result.results(as: Each.Element.T.self)
         let errors = results.compactMap { if case .failure(let error) = $0 { error } else { nil } }
         if errors.count < results.count {
             result.fulfill(results)
@@ -112,23 +108,13 @@ public func when<Each: Thenable>(
             result.reject(PromiseError.allRejected(errors))
         }
     } code: {
-        PromiseCore.perform(Follow<[Result<Each.T, any Error>]>.self, $0, $1)
+        PromiseCore.perform(Follow<[Result<Each.Element.T, any Error>]>.self, $0, $1)
     }
     let core = result.wait(for: thenables)
-    return Promise(core.traced(root: "when", Promise<[Result<Each.T, any Error>]>.self, file, line))
+    return Promise(core.traced(root: "when", Promise<[Result<Each.Element.T, any Error>]>.self, file, line))
 }
 
-/// Waits until every promise of a sequence has settled, and rejects if all are rejected. The sequence is iterated once,
-/// immediately. See the form with an array.
-@available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
-@inlinable
-public func when<Each: Sequence>(
-    notAllRejected thenables: Each, file: StaticString = #fileID, line: UInt = #line
-) -> Promise<[Result<Each.Element.T, any Error>]> where Each.Element: Thenable {
-    when(notAllRejected: Array(thenables), file: file, line: line)
-}
-
-/// Waits until all thenables have settled, and rejects if every one is rejected; see the form with an array.
+/// Waits until all thenables have settled, and rejects if every one is rejected; see the form with a sequence.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
@@ -136,7 +122,7 @@ public func when<Each: Thenable>(
 ) -> Promise<[Result<Each.T, any Error>]> { when(notAllRejected: thenables, file: file, line: line) }
 
 /// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
-/// the form with an array of one type.
+/// the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -145,7 +131,7 @@ public func when<T>(
 ) -> Promise<[Result<T, any Error>]> { when(notAllRejected: promises(of: thenables), file: file, line: line) }
 
 /// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
-/// the form with an array of one type.
+/// the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload

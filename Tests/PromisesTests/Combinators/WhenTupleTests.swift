@@ -2,8 +2,8 @@ import Promises
 import Reactor
 import Testing
 
-/// That a closure of one expression sees the members of the values that `when` gives: through a type with a pack the
-/// compiler does not.
+/// That a closure of one expression sees the members of the values that `when` gives, although its type contains a
+/// parameter pack.
 @Suite struct WhenTupleTests {
     private final class Page {
         let length: Int
@@ -37,6 +37,16 @@ import Testing
             expect(when(resolved: page(1), page(2)).map { a, b in try a.get().length + b.get().length }, gives: 3)
             let three = when(resolved: page(1), page(2), sure(3)).map { a, b, c in try c.get().length - a.get().length }
             expect(three, gives: 2)
+        }
+    }
+
+    /// The types are known before those of the literals.
+    @Test func comparedWithLiterals() throws {
+        try inLoop { _ throws in
+            let (bytes, sure) = (Promise<[UInt8]>.value([1]), Guarantee<[UInt8]>.value([2]))
+            #expect(try hang(when(fulfilled: bytes, sure)) == ([1], [2]))
+            #expect(try hang(when(fulfilled: bytes, sure, bytes), timeout: .seconds(1)) == ([1], [2], [1]))
+            #expect(hang(when(guarantees: sure, sure)) == ([2], [2]))
         }
     }
 
