@@ -135,7 +135,7 @@ extension PromiseCore {
 
 /// The waiter of a `hang`. Its operation does nothing, because its arrival is enough.
 ///
-/// After its arrival nothing refers to it, and the next `hang` of the thread reuses it.
+/// After its arrival nothing refers to it. It is then kept with the loop, and the next `hang` of the thread reuses it.
 // @unchecked: as for PromiseCore. The flags are accessed only on the loop's thread.
 private final class WakeUp: PromiseCore, @unchecked Sendable {
     // Retains the loop, to which the settling thread posts: a waiter that only watches is not counted, and so does not
@@ -155,8 +155,8 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     /// A waiter that waits for nothing yet, with a reference for the list that it will wait in.
     static func take(on loop: EventLoop) -> Unmanaged<WakeUp> {
-        guard let used = loop.takeRecycledWaiter() else { return .passRetained(WakeUp(loop)) }
-        // Nothing else is ever kept there.
+        guard let used = loop.exchangeAttachment(nil) else { return .passRetained(WakeUp(loop)) }
+        // Nothing else is ever kept with a loop.
         let wakeUp = Unmanaged<WakeUp>.fromOpaque(used.toOpaque())
         wakeUp._withUnsafeGuaranteedRef {
             $0.hasArrived = false
@@ -168,7 +168,9 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     /// Ends the use by a `hang`: keeps a waiter that has arrived for reuse, and leaves any other in its list.
     static func giveBack(_ wakeUp: Unmanaged<WakeUp>, to loop: EventLoop) {
         if wakeUp._withUnsafeGuaranteedRef({ $0.hasArrived }) {
-            return loop.keepRecycledWaiter(.fromOpaque(wakeUp.toOpaque()))
+            // Of two, as after a nested `hang`, one is enough.
+            loop.exchangeAttachment(.fromOpaque(wakeUp.toOpaque()))?.release()
+            return
         }
         // The object exists as long as it has neither arrived nor been withdrawn.
         let wakeUp = wakeUp.takeUnretainedValue()

@@ -14,8 +14,6 @@ struct JobQueues: ~Copyable {
     var hasLongJobs = false
     /// Jobs that never run, to be released one after the other; see `EventLoop.discard`.
     var discarded = Trampoline()
-    /// One job that is in no queue, kept for another use; see `EventLoop.keepRecycledWaiter`. Owned.
-    var recycledWaiter: Unmanaged<Job>?
     /// The operation that the running inline job has interrupted, if it must be completed before a turn; see
     /// `EventLoop.runInline`.
     var interrupted: Interrupted?

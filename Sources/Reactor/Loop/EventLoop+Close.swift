@@ -12,7 +12,7 @@ extension EventLoop {
         shared.waker.mailbox.close(into: &queues.ready)
         let undrivenPlaces = undrivenPlaces
         let undelivered = releaseEverything() + waitingHandlers
-        queues.recycledWaiter.take()?.release()
+        lifecycle.attachment.take()?.release()
         endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
         let remote = lifecycle.remote.take()

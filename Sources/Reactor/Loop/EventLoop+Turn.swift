@@ -172,17 +172,6 @@ extension EventLoop {
     /// Whether a discard is under way.
     package var isDiscarding: Bool { queues.discarded.isRunning }
 
-    /// Keeps a job that is in no queue, with the caller's reference, for reuse by the layer above. The loop
-    /// releases it when it ends.
-    package func keepRecycledWaiter(_ job: Unmanaged<Job>) {
-        let superfluous = hasEnded ? job : queues.recycledWaiter
-        if !hasEnded { queues.recycledWaiter = job }
-        superfluous?.release()
-    }
-
-    /// The kept job with its reference, if there is one.
-    package func takeRecycledWaiter() -> Unmanaged<Job>? { queues.recycledWaiter.take() }
-
     /// Queues a job and takes over the caller's reference.
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { queues.ready.append(job) }
