@@ -37,12 +37,13 @@ import Testing
     @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
-            let listener = try net.listen()
+            let port = try ReservedPort()
+            let listener = try net.listen("\(port.address)")
             let served = serve(listener)
             let clients = try clients(net, listener, "iiibbs")
             let begin = clock.now
             let drained = listener.drain(deadline: .milliseconds(300))
-            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            port.expectRefusal()
             for client in clients[..<3] {
                 #expect(try client.receive() == [], "at once")
                 client.close()

@@ -46,14 +46,15 @@ import Testing
 
     @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
         try withGroup(2) { loop, group in
-            let listener = try Listener.bind("127.0.0.1:0")
+            let port = try ReservedPort()
+            let listener = try Listener.bind(port.address)
             let (gate, open) = Promise<Void>.pending()
             let errors = Shared<[String]>([])
             let served = serve(listener, on: group, gate, errors: errors)
             let clients = try clients(listener, "iiiibbss")
             #expect(group.loads == [4, 4], "of each kind there are some on either")
             let drained = listener.drain(deadline: .seconds(1))
-            #expect(throws: SystemError(.connect, ECONNREFUSED)) { try Peer(to: listener.localAddress) }
+            port.expectRefusal()
             for client in clients[..<4] { #expect(try isEnded(client)) }
             #expect(drained.isPending)
             open.fulfill()
