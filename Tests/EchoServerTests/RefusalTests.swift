@@ -35,8 +35,7 @@ import Testing
         _ = try server.terminate()
     }
 
-    @Test(arguments: ["198.51.100.1:0", "[2001:db8::1]:0"]) func anAddressThatIsNotThisMachines(address: String) throws
-    {
+    @Test(arguments: foreignAddresses) func anAddressThatIsNotThisMachines(address: String) throws {
         let (line, exit) = try refusal(["--listen", address])
         #expect(line == "echo-server: bind \(address): Cannot assign requested address (EADDRNOTAVAIL)")
         #expect(exit == .code(EX_UNAVAILABLE))

@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import TestSupport
 import Testing
 
 /// The echo server as users run it: a process of its own. It is ended, and waited for, when the last reference goes.
@@ -16,7 +17,10 @@ final class ServerProcess {
         _ arguments: String..., limits: String? = nil, passing socket: CInt? = nil
     ) throws -> ServerProcess {
         let listen = arguments.contains("--listen") || socket != nil ? [] : ["--listen", "127.0.0.1:0"]
-        let server = try ServerProcess(listen + arguments, limits: limits, passing: socket)
+        // Where there are too few descriptors for the default, the server says so, and serves fewer.
+        let isLimited = limits?.contains("ulimit") == true || arguments.contains { $0.hasPrefix("--max-connections") }
+        let connections = isLimited || mayHaveDescriptorsForDefaults ? [] : ["--max-connections", "100"]
+        let server = try ServerProcess(listen + connections + arguments, limits: limits, passing: socket)
         let count = (listen + arguments).filter { $0 == "--listen" }.count + (socket == nil ? 0 : 1)
         for _ in 0..<count { server.addresses.append(try server.readAddress("listening on ")) }
         if arguments.contains("--metrics") { server.metricsAddress = try server.readAddress("metrics on ") }
@@ -26,6 +30,9 @@ final class ServerProcess {
     private(set) var addresses: [SocketAddress] = []
     var address: SocketAddress { addresses[0] }
     private(set) var metricsAddress: SocketAddress?
+
+    /// Whether a server may have as many connections as by default, 10,000 and those that linger, without a word.
+    static let mayHaveDescriptorsForDefaults = mayHaveDescriptors(20_000)
 
     /// - Parameters:
     ///   - limits: shell commands to run first, in the server's process alone.

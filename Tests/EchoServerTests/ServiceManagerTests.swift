@@ -25,7 +25,8 @@ import Testing
         #expect(try server.waitForExit() == .code(0))
     }
 
-    @Test func besideAnAddressOfTheCommandLine() throws {
+    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    func besideAnAddressOfTheCommandLine() throws {
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         // Fewer than by default: there are two listeners, and each is to have as many descriptors.
         let server = try ServerProcess.serving(

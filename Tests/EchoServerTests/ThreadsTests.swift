@@ -161,7 +161,8 @@ import Testing
         #expect(!folder.has("echo.sock"))
     }
 
-    @Test func socketsOfTheServiceManager() throws {
+    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    func socketsOfTheServiceManager() throws {
         let folder = Folder()
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))

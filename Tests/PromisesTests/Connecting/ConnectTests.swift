@@ -1,10 +1,11 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct ConnectTests {
-    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func bothEndsKnowEachOther(address: String) throws {
+    @Test(arguments: loopbacks) func bothEndsKnowEachOther(address: String) throws {
         try withNetwork { net in
             let listener = try net.listen(address)
             let client = try hang(connect(to: listener.localAddress, timeout: .seconds(10)), timeout: patience)
@@ -17,7 +18,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func aClosedPortRefuses(address: String) throws {
+    @Test(arguments: loopbacks) func aClosedPortRefuses(address: String) throws {
         try withNetwork { net in
             let target = try closedPort(address)
             let attempt = connect(to: target)

@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct DatagramSocketTests {
@@ -16,7 +17,7 @@ import Testing
         return packets
     }
 
-    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func theyCarryBytesAndAddresses(address: String) throws {
+    @Test(arguments: loopbacks) func theyCarryBytesAndAddresses(address: String) throws {
         try withNetwork { _ in
             let server = try DatagramSocket.bind(address)
             let client = try DatagramSocket.bind(address)
@@ -47,7 +48,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["127.0.0.1:0", "[::1]:0"]) func thePeerMayBeGivenAsText(address: String) throws {
+    @Test(arguments: loopbacks) func thePeerMayBeGivenAsText(address: String) throws {
         try withNetwork { _ in
             let server = try DatagramSocket.bind(address)
             let text = "\(server.localAddress!)"

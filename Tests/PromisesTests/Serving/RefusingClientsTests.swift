@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 /// Clients that come while the process has no descriptor left, and a listener that refuses them.
@@ -22,7 +23,8 @@ import Testing
         #expect(try hang(end, timeout: patience) == bytes)
     }
 
-    @Test func theyAreToldAndThoseThatComeLaterAreServed() throws {
+    @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))
+    func theyAreToldAndThoseThatComeLaterAreServed() throws {
         try withNetwork { net in
             let limit = limit(net)
             let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0"])

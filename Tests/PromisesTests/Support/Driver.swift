@@ -1,5 +1,6 @@
 import Reactor
 import TestSupport
+import Testing
 
 /// A thread that drives a loop of its own until it is told to stop.
 final class Driver: Sendable {
@@ -15,7 +16,7 @@ final class Driver: Sendable {
             let remote = loop.remote
             door.change { $0 = remote }
             ready.open()
-            try! loop.run()
+            do { try loop.run() } catch { Issue.record(error, "the loop of a driver cannot run") }
             hold.cancel()
         }
         ready.wait()

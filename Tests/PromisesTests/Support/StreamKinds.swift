@@ -8,6 +8,11 @@ import Testing
 enum StreamKind: CaseIterable {
     case ipv4Client, ipv4Server, ipv6Client, ipv6Server, unixClient, unixServer, socketPair, pipes
 
+    /// All that the machine has.
+    static let allCases: [StreamKind] =
+        [.ipv4Client, .ipv4Server] + (hasIPv6 ? [.ipv6Client, .ipv6Server] : [])
+        + [.unixClient, .unixServer, .socketPair, .pipes]
+
     /// Where a stream can be cut off so that the other end sees an error. The others just end.
     var knowsResets: Bool { [.ipv4Client, .ipv4Server, .ipv6Client, .ipv6Server].contains(self) }
 
