@@ -13,8 +13,8 @@
 ///     +-------------> [ended] <-----------------+
 /// ```
 ///
-/// *Gathering* is a writer whose bytes stand in `Connection.ColdState.gathered`, promised as written, while more requests are
-/// here to be answered. Beside the state: *corked* is a writer whose queue a job sends at the end of the turn; *congested* is
+/// A *gathering* writer has bytes in `Connection.ColdState.gathered`, promised as written, while more requests are here to be
+/// answered. Beside the state: *corked* is a writer whose queue a job sends at the end of the turn; *congested* is
 /// one whose queue has reached the high watermark, and has not sunk to the low one since.
 struct ConnectionWriter {
     enum State {
