@@ -1,94 +1,43 @@
-/// The frame that a read waits for.
-enum FrameDecoder {
-    case exactly(Int)
-    case until([UInt8], limit: Int)
-    case line(limit: Int)
+/// Finds the frames of a protocol in the bytes of a stream. For `Connection.readFrame` and `Connection.forEachFrame`.
+///
+/// ```swift
+/// /// A type of one byte, then a length of one byte, then as many bytes.
+/// struct RecordDecoder: FrameDecoder {
+///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
+///         guard bytes.byteCount >= 2 else { return .incomplete(missing: 2 - bytes.byteCount) }
+///         let count = 2 + Int(bytes.unsafeLoad(fromByteOffset: 1, as: UInt8.self))
+///         guard bytes.byteCount >= count else { return .incomplete(missing: count - bytes.byteCount) }
+///         let record = bytes.withUnsafeBytes { ($0[0], [UInt8]($0[2..<count])) }
+///         return .frame(record, consumed: count)
+///     }
+/// }
+/// ```
+///
+/// `LineDecoder`, `DelimiterDecoder` and `LengthPrefixDecoder` are ready made.
+public protocol FrameDecoder {
+    associatedtype Frame
 
-    /// The result of a decoding step, with one case for each type of value that a promise may be waiting for.
-    enum Answer {
-        case bytes([UInt8])
-        case delimited([UInt8]?)
-        case line(String?)
-        case refused(any Error)
-        /// The frame is not complete yet.
-        case wanting
-    }
+    /// Looks for a frame at the beginning of `bytes`, which are all bytes that have arrived and were not consumed.
+    ///
+    /// After `incomplete` it is called again with these bytes and further ones behind them, so it may remember how far it has
+    /// searched. After a frame it is called with what follows the frame. The span is lent for the call.
+    /// - Throws: what is wrong with the bytes, such as `StreamError.limitExceeded`: the read is rejected with it, and consumes
+    ///   nothing. Without a limit of its own a decoder lets the peer fill the memory.
+    mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
-    /// Whether a read at the end of the stream succeeds, with nil.
-    var mayBeMissing: Bool {
-        if case .exactly = self { false } else { true }
-    }
+    /// What the decoder expects, for the error when the stream ends inside of a frame. A frame, unless the decoder says more.
+    var expectation: StreamError.Expectation { get }
+}
 
-    /// The result of such a read.
-    var nothing: Answer {
-        switch self {
-        case .exactly: .wanting
-        case .until: .delimited(nil)
-        case .line: .line(nil)
-        }
-    }
+extension FrameDecoder {
+    /// A frame.
+    @inlinable public var expectation: StreamError.Expectation { .frame }
+}
 
-    var expectation: StreamError.Expectation {
-        switch self {
-        case .exactly(let count): .bytes(count)
-        case .until(let delimiter, _): .delimiter(delimiter)
-        case .line: .delimiter([0x0A])
-        }
-    }
-
-    /// How many more bytes to request from the kernel. For a large frame, no more than are missing: then the array that
-    /// gathers them can be returned itself. With a small frame the next frames are read too: copying them costs less
-    /// than a call.
-    func bytesNeeded(_ input: InputBuffer) -> Int {
-        if case .exactly(let count) = self, count - input.count > Self.largestReadAhead {
-            count - input.count
-        } else {
-            .max
-        }
-    }
-
-    private static var largestReadAhead: Int { 4096 }
-
-    /// Takes the frame out of `input`, if it is complete.
-    func answer(_ input: inout InputBuffer) -> Answer {
-        switch self {
-        case .exactly(let count): return input.count < count ? .wanting : .bytes(input.take(count))
-        case .until(let delimiter, let limit):
-            guard let end = input.position(of: delimiter) else {
-                // No delimiter can begin within the limit any more.
-                let isTooLong = input.count - delimiter.count >= limit
-                return isTooLong ? .refused(StreamError.limitExceeded(limit: limit)) : .wanting
-            }
-            if end > limit { return .refused(StreamError.limitExceeded(limit: limit)) }
-            let bytes = input.take(end)
-            input.drop(delimiter.count)
-            return .delimited(bytes)
-        case .line(let limit): return line(limit, &input)
-        }
-    }
-
-    private func line(_ limit: Int, _ input: inout InputBuffer) -> Answer {
-        let newline = input.position(of: [0x0A])
-        let end = newline ?? input.count
-        let hasReturn = end > 0 && input[end - 1] == 0x0D
-        let length = hasReturn ? end - 1 : end
-        if length > limit { return .refused(StreamError.limitExceeded(limit: limit)) }
-        guard newline != nil else { return .wanting }
-        let text = input.with(first: length) { String(validating: $0, as: UTF8.self) }
-        guard let text else {
-            let position = input.with(first: length, Self.validPrefix)
-            return .refused(StreamError.notUTF8(position: position))
-        }
-        input.drop(end + 1)
-        return .line(text)
-    }
-
-    /// How many bytes at the front are valid UTF-8.
-    private static func validPrefix(_ bytes: UnsafeRawBufferPointer) -> Int {
-        var parser = Unicode.UTF8.ForwardParser()
-        var iterator = bytes.makeIterator()
-        var count = 0
-        while case .valid(let scalar) = parser.parseScalar(from: &iterator) { count += scalar.count }
-        return count
-    }
+/// What a decoder has found.
+public enum DecodedFrame<Frame> {
+    /// A frame, which takes the first `consumed` bytes.
+    case frame(Frame, consumed: Int)
+    /// The frame is not complete. At least `missing` more bytes are needed: 1 if that is not known.
+    case incomplete(missing: Int)
 }

@@ -7,6 +7,8 @@ public enum StreamError: Error, Hashable, Sendable {
         case bytes(Int)
         /// Bytes up to this delimiter. The delimiter of a line is a newline.
         case delimiter([UInt8])
+        /// A frame of a decoder.
+        case frame
     }
 
     /// The peer has ended its side after only `got` of the expected bytes.
@@ -24,6 +26,7 @@ extension StreamError: CustomStringConvertible {
         case .endedEarly(.bytes(let count), let got): "the stream ended after \(got) of \(count) bytes"
         case .endedEarly(.delimiter(let delimiter), let got):
             "the stream ended after \(got) bytes, without the delimiter \(delimiter)"
+        case .endedEarly(.frame, let got): "the stream ended after \(got) bytes of a frame"
         case .limitExceeded(let limit): "no delimiter within \(limit) bytes"
         case .notUTF8(let position): "the byte at position \(position) of the line is not UTF-8"
         }

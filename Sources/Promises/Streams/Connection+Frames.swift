@@ -24,11 +24,17 @@ extension Connection {
     /// form. The rest is as for `read(exactly:)`; `EINVAL` if the delimiter is empty or `limit` below one.
     @inlinable @inline(__always)
     public func read(
-        until delimiter: [UInt8], limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+        until delimiter: some Collection<UInt8>, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]?> {
-        let core = startFrame(until: delimiter, limit).core
+        let core = startFrame(until: delimiter as? [UInt8] ?? Array(delimiter), limit).core
         return Promise(core.traced(root: "read(until:)", Promise<[UInt8]?>.self, file, line))
     }
+
+    /// Reads until a delimiter that is text, in UTF-8.
+    @inlinable @inline(__always)
+    public func read(
+        until delimiter: String, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[UInt8]?> { read(until: Array(delimiter.utf8), limit: limit, file: file, line: line) }
 
     /// The same for a delimiter of one byte.
     @inlinable @inline(__always)
@@ -47,75 +53,147 @@ extension Connection {
         Promise(startLine(limit).core.traced(root: "readLine", Promise<String?>.self, file, line))
     }
 
-    /// Calls `body` with each line, one after the other, each when the promise of the one before is fulfilled, until
-    /// the peer ends. The first rejection, or an error that `body` throws, ends it, and so do the errors of `readLine`.
-    /// Cancelling it cancels the read, or the promise that it waits for if nobody else does.
-    @available(*, noasync, message: "no loop runs the handler in an async function")
-    public func forEachLine<Next: Thenable>(
-        limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
-        let series = eachLine(limit) { try body($0).asPromise().core }
-        return Promise(series.start(series.makeCore().traced(root: "forEachLine", Promise<Void>.self, file, line)))
+    /// The next frame that `decoder` finds; `nil` if the peer has ended before another byte came.
+    ///
+    /// Rejected with what the decoder throws, and then the bytes are still there; with `StreamError.endedEarly` if the peer
+    /// ends inside of a frame. The rest is as for `read(exactly:)`.
+    @inlinable @inline(__always)
+    public func readFrame<Decoder: FrameDecoder>(
+        _ decoder: Decoder, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Decoder.Frame?> {
+        Promise(startFrame(decoder).core.traced(root: "readFrame", Promise<Decoder.Frame?>.self, file, line))
     }
 
-    /// Calls `body` with each line until the peer ends; see the form with promises.
-    @available(*, noasync, message: "no loop runs the handler in an async function")
-    public func forEachLine(
-        limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
-        if refusalToRead == nil { reader.readsAhead = true }
-        let series = eachLine(limit) {
-            try body($0)
-            return PromiseCore.void
-        }
-        return Promise(series.start(series.makeCore().traced(root: "forEachLine", Promise<Void>.self, file, line)))
-    }
+    /// How many bytes were received and not consumed by a read: the beginning of a frame that is not complete, or frames that
+    /// are still to be asked for.
+    public var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
-    /// By turns a line and what the body makes of it.
-    private func eachLine(_ limit: Int, _ body: @escaping (String) throws -> PromiseCore) -> SequentialOperation<Void> {
-        var isReading = false
-        return SequentialOperation { [self] source, core in
-            isReading.toggle()
-            if isReading { return startLine(limit).core }
-            guard let source, let line = source._withUnsafeGuaranteedRef({ $0.value(as: String?.self) }) else {
-                core.finish(())
-                return nil
-            }
-            return try body(line)
-        }
-    }
-
-    // MARK: What becomes of them
+    // MARK: Starting
 
     @usableFromInline
     func startFrame(exactly count: Int) -> Promise<[UInt8]> {
-        count < 1 ? refuseFrame("exactly: \(count)") : start(.exactly(count))
+        if count < 1 { return refuseFrame("exactly: \(count)") }
+        if let refusal = refusalToRead { return Promise(error: refusal) }
+        let missing = count - bufferedByteCount
+        if missing <= 0, let cold { return .value(cold.input.take(count)) }
+        return waitForFrame(missing: missing, orAtEnd: nil, expecting: .bytes(count)) { input, missing in
+            missing = count - input.count
+            return missing <= 0 ? input.take(count) : nil
+        }
     }
 
     @usableFromInline
     func startFrame(until delimiter: [UInt8], _ limit: Int) -> Promise<[UInt8]?> {
         if delimiter.isEmpty { return refuseFrame("until: an empty delimiter") }
-        return limit < 1 ? refuseFrame("limit: \(limit)") : start(.until(delimiter, limit: limit))
+        return limit < 1 ? refuseFrame("limit: \(limit)") : startFrame(DelimiterDecoder(delimiter, limit: limit))
     }
 
     @usableFromInline
     func startLine(_ limit: Int) -> Promise<String?> {
-        limit < 1 ? refuseFrame("limit: \(limit)") : start(.line(limit: limit))
+        limit < 1 ? refuseFrame("limit: \(limit)") : startFrame(LineDecoder(limit: limit))
     }
 
     private func refuseFrame<Value>(_ detail: String) -> Promise<Value> {
         Promise(error: SystemError(readCall, EINVAL, detail: detail))
     }
 
-    private func start<Value>(_ frame: FrameDecoder) -> Promise<Value> {
+    /// Specialized in the module of the decoder, so that a frame that is here costs no lookup of its type.
+    @inlinable
+    func startFrame<Decoder: FrameDecoder>(_ decoder: Decoder) -> Promise<Decoder.Frame?> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
+        var decoder = decoder
+        var missing = 1
+        do {
+            if let frame = try decodeBuffered(&decoder, &missing) { return .value(frame) }
+        } catch { return Promise(error: error) }
+        return waitForFrame(decoder, missing: missing)
+    }
+
+    /// Decodes a frame of bytes that are here; `nil` if it is not complete.
+    @inlinable @inline(__always)
+    func decodeBuffered<Decoder: FrameDecoder>(
+        _ decoder: inout Decoder, _ missing: inout Int
+    ) throws -> Decoder.Frame? {
+        var frame: Decoder.Frame?
+        try consumeInput { bytes in
+            switch try decoder.decode(bytes.bytes) {
+            case .frame(let found, let consumed):
+                frame = .some(found)
+                return consumed
+            case .incomplete(let count):
+                missing = count
+                return 0
+            }
+        }
+        return frame
+    }
+
+    /// Lends `body` the bytes that are here, if any are, and consumes as many as it returns.
+    @usableFromInline
+    func consumeInput(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
+        guard let cold, !cold.input.isEmpty else { return }
+        try cold.input.consume(body)
+    }
+
+    // MARK: Waiting
+
+    /// A frame that is not complete.
+    struct PendingFrame {
+        /// How many more bytes it needs at least.
+        var missing: Int
+        /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still not complete.
+        let decode: (_ connection: Connection, _ missing: inout Int) -> ((PromiseCore) -> Void)?
+    }
+
+    /// Waits for more input, and decodes it with the rest.
+    @usableFromInline
+    func waitForFrame<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
+        var decoder = decoder
+        return waitForFrame(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) { input, missing in
+            var frame: Decoder.Frame?
+            try input.consume { bytes in
+                switch try decoder.decode(bytes.bytes) {
+                case .frame(let found, let consumed):
+                    frame = .some(found)
+                    return consumed
+                case .incomplete(let count):
+                    missing = count
+                    return 0
+                }
+            }
+            return frame.map { .some($0) }
+        }
+    }
+
+    /// Waits for any further input, or for the end. Rejected with the failure of the connection.
+    @usableFromInline
+    func waitForInput(missing: Int) -> Promise<Void> {
+        let before = bufferedByteCount
+        return waitForFrame(missing: missing, orAtEnd: (), mayLeaveBytes: true, expecting: .frame) { input, _ in
+            input.count > before ? () : nil
+        }
+    }
+
+    private func waitForFrame<Value>(
+        missing: Int, orAtEnd end: Value?, mayLeaveBytes: Bool = false,
+        expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
+        _ decode: @escaping (inout InputBuffer, inout Int) throws -> Value?
+    ) -> Promise<Value> {
+        // The decoder may have begun a read.
+        if let refusal = refusalToRead { return Promise(error: refusal) }
+        let pending = PendingFrame(missing: missing) { connection, missing in
+            let cold = connection.makeColdState
+            do {
+                if let value = try decode(&cold.input, &missing) { return { $0.fulfill(value) } }
+            } catch { return { $0.reject(error) } }
+            guard connection.reader.hasEnded else { return nil }
+            return connection.endOfFrame(end, mayLeaveBytes, expectation)
+        }
         let core = IOPromise(Value.self, self)
-        let cold = makeColdState
-        cold.input.beginSearch()
-        if let answer = answer(frame, cold) {
-            settle(core, answer)
+        if reader.hasEnded {
+            endOfFrame(end, mayLeaveBytes, expectation)(core)
         } else {
-            cold.decoder = frame
+            makeColdState.pendingFrame = pending
             reader.wait(core, for: .frame)
             sendGathered()
             updateInterest()
@@ -123,44 +201,44 @@ extension Connection {
         return Promise(core)
     }
 
+    /// How a read of a frame is settled when the stream has ended.
+    private func endOfFrame<Value>(
+        _ end: Value?, _ mayLeaveBytes: Bool, _ expectation: () -> StreamError.Expectation
+    ) -> (PromiseCore) -> Void {
+        if let failure { return { $0.reject(failure) } }
+        let count = bufferedByteCount
+        if let end, count == 0 || mayLeaveBytes { return { $0.fulfill(end) } }
+        let error = StreamError.endedEarly(expected: expectation(), got: count)
+        return { $0.reject(error) }
+    }
+
+    /// Above so many missing bytes no more than these are read: then the array that gathers them can be returned itself.
+    /// Otherwise the next frames are read too: to copy them costs less than a call.
+    private static var largestReadAhead: Int { 4096 }
+
     func readForFrame(_ promise: PromiseCore) {
-        guard let cold, let frame = cold.decoder else { return }
+        guard let cold, let pending = cold.pendingFrame else { return }
         let buffer = loop.scratch
-        let count = receive(into: buffer, atMost: frame.bytesNeeded(cold.input))
+        var missing = pending.missing
+        let isLarge = missing > Self.largestReadAhead
+        let count = receive(into: buffer, atMost: isLarge ? missing : buffer.count)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         if count > 0 {
             noteReceived(count)
-            if case .exactly(let total) = frame, cold.input.count == 0 { cold.input.reserve(min(total, 1 << 20)) }
+            // Not the whole of what a peer announces: that takes memory only as it arrives.
+            if isLarge && cold.input.count == 0 { cold.input.reserve(min(missing, 1 << 20)) }
             cold.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         } else {
             noteEnd(count)
         }
-        if let answer = answer(frame, cold) {
+        if let settle = pending.decode(self, &missing) {
             // All is as it will be before a handler is called.
             _ = reader.take()
-            cold.decoder = nil
-            settle(promise, answer)
+            cold.pendingFrame = nil
+            settle(promise)
+        } else {
+            cold.pendingFrame?.missing = missing
         }
         if count < 0 { failWrites() }
-    }
-
-    /// What a frame is answered with; `nil` if it has to wait.
-    private func answer(_ frame: FrameDecoder, _ cold: ColdState) -> FrameDecoder.Answer? {
-        let answer = frame.answer(&cold.input)
-        guard case .wanting = answer else { return answer }
-        guard reader.hasEnded else { return nil }
-        if let failure { return .refused(failure) }
-        if cold.input.isEmpty, frame.mayBeMissing { return frame.nothing }
-        return .refused(StreamError.endedEarly(expected: frame.expectation, got: cold.input.count))
-    }
-
-    private func settle(_ promise: PromiseCore, _ answer: FrameDecoder.Answer) {
-        switch answer {
-        case .bytes(let bytes): promise.fulfill(bytes)
-        case .delimited(let bytes): promise.fulfill(bytes)
-        case .line(let text): promise.fulfill(text)
-        case .refused(let error): promise.reject(error)
-        case .wanting: break
-        }
     }
 }

@@ -41,6 +41,7 @@ extension Connection {
     private var mayRead: Bool { lifecycle.isOpen && reader.isFree && traits.contains(.reads) }
 
     /// Why no read can begin; `nil` if one can.
+    @usableFromInline
     var refusalToRead: SystemError? { mayRead ? nil : refusalOfRead }
 
     private var refusalOfRead: SystemError {
@@ -139,7 +140,7 @@ extension Connection {
         switch demand {
         case .bytes: promise.fulfill(ReadOutcome.failed(error))
         case .frame:
-            cold?.decoder = nil
+            cold?.pendingFrame = nil
             promise.reject(error)
         case .chunk:
             takeStep(promise).chunks.end()
@@ -151,7 +152,7 @@ extension Connection {
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard case .waiting(let waiting, let demand) = reader.state, waiting === promise else { return false }
         _ = reader.take()
-        if case .frame = demand { cold?.decoder = nil }
+        if case .frame = demand { cold?.pendingFrame = nil }
         updateInterest()
         // Last, since it releases the body, and whatever the body retains.
         if case .chunk = demand { takeStep(promise).chunks.end() }

@@ -1,0 +1,153 @@
+import Glibc
+
+// The decoders that are ready made.
+
+/// Decodes lines that end with `\n` or `\r\n`, without these, as text.
+///
+/// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, and `StreamError.notUTF8`.
+public struct LineDecoder: FrameDecoder {
+    /// The greatest length of a line, in bytes.
+    public let limit: Int
+    // No newline is in so many bytes at the front.
+    private var searched = 0
+
+    /// Makes a decoder of lines of at most `limit` bytes.
+    public init(limit: Int = 65536) { self.limit = limit }
+
+    /// The next line.
+    public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
+        // The span is alive during the call, and the pointer does not leave it.
+        try bytes.withUnsafeBytes { try decode($0) }
+    }
+
+    @inline(__always)
+    private mutating func decode(_ bytes: UnsafeRawBufferPointer) throws -> DecodedFrame<String> {
+        let newline = DelimiterDecoder.position(of: 0x0A, in: bytes, from: searched)
+        let end = newline ?? bytes.count
+        let hasReturn = end > 0 && bytes[end - 1] == 0x0D
+        let length = hasReturn ? end - 1 : end
+        if length > limit { throw StreamError.limitExceeded(limit: limit) }
+        guard newline != nil else {
+            searched = end
+            return .incomplete(missing: 1)
+        }
+        searched = 0
+        let line = UnsafeRawBufferPointer(rebasing: bytes[..<length])
+        guard let text = String(validating: line, as: UTF8.self) else {
+            throw StreamError.notUTF8(position: Self.validPrefix(line))
+        }
+        return .frame(text, consumed: end + 1)
+    }
+
+    /// A newline.
+    public var expectation: StreamError.Expectation { .delimiter([0x0A]) }
+
+    /// How many bytes at the front are valid UTF-8.
+    private static func validPrefix(_ bytes: UnsafeRawBufferPointer) -> Int {
+        var parser = Unicode.UTF8.ForwardParser()
+        var iterator = bytes.makeIterator()
+        var count = 0
+        while case .valid(let scalar) = parser.parseScalar(from: &iterator) { count += scalar.count }
+        return count
+    }
+}
+
+/// Decodes the bytes before each delimiter, without the delimiter.
+///
+/// Throws `StreamError.limitExceeded` if there are more than `limit` bytes before it. An empty delimiter, for which a read
+/// fails with `EINVAL`, is never found.
+public struct DelimiterDecoder: FrameDecoder {
+    /// What ends a frame.
+    public let delimiter: [UInt8]
+    /// The greatest number of bytes before the delimiter.
+    public let limit: Int
+    // The delimiter does not begin in so many bytes at the front.
+    private var searched = 0
+
+    /// Makes a decoder for a delimiter of any bytes.
+    public init(_ delimiter: some Collection<UInt8>, limit: Int = 65536) {
+        self.delimiter = Array(delimiter)
+        self.limit = limit
+    }
+
+    /// A delimiter in UTF-8.
+    public init(_ delimiter: String, limit: Int = 65536) { self.init(delimiter.utf8, limit: limit) }
+
+    /// The bytes before the next delimiter.
+    public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
+        // The span is alive during the call, and the pointer does not leave it.
+        try bytes.withUnsafeBytes { bytes in
+            let found =
+                delimiter.count == 1
+                ? Self.position(of: delimiter[0], in: bytes, from: searched) : position(in: bytes, from: searched)
+            guard let end = found else {
+                // No delimiter can begin within the limit any more.
+                if bytes.count - delimiter.count >= limit { throw StreamError.limitExceeded(limit: limit) }
+                searched = max(searched, bytes.count - delimiter.count + 1)
+                return .incomplete(missing: 1)
+            }
+            searched = 0
+            if end > limit { throw StreamError.limitExceeded(limit: limit) }
+            return .frame([UInt8](UnsafeRawBufferPointer(rebasing: bytes[..<end])), consumed: end + delimiter.count)
+        }
+    }
+
+    /// The delimiter.
+    public var expectation: StreamError.Expectation { .delimiter(delimiter) }
+
+    @inline(__always)
+    static func position(of byte: UInt8, in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        guard start < bytes.count, let base = bytes.baseAddress,
+            let hit = memchr(base + start, CInt(byte), bytes.count - start)
+        else { return nil }
+        return UnsafeRawPointer(hit) - base
+    }
+
+    private func position(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        guard let base = bytes.baseAddress, !delimiter.isEmpty else { return nil }
+        return delimiter.withUnsafeBytes { delimiter in
+            var place = start
+            // The last position at which it could begin.
+            let last = bytes.count - delimiter.count
+            while place <= last {
+                guard let hit = memchr(base + place, CInt(delimiter[0]), last - place + 1) else { return nil }
+                place = UnsafeRawPointer(hit) - base
+                if memcmp(hit, delimiter.baseAddress!, delimiter.count) == 0 { return place }
+                place += 1
+            }
+            return nil
+        }
+    }
+}
+
+/// Decodes payloads behind their length, which is an integer in network byte order and does not count itself.
+///
+/// ```swift
+/// connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { payload in … }
+/// ```
+///
+/// Throws `StreamError.limitExceeded` if a length is above `limit`: before the payload takes any memory.
+public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>: FrameDecoder {
+    /// The greatest length of a payload, in bytes.
+    public let limit: Int
+
+    /// Makes a decoder of payloads of at most `limit` bytes.
+    @inlinable public init(limit: Int = 65536) { self.limit = limit }
+
+    /// The next payload.
+    @inlinable
+    public func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
+        let prefix = MemoryLayout<Length>.size
+        if bytes.byteCount < prefix { return .incomplete(missing: prefix - bytes.byteCount) }
+        // The span is alive during the call, and the pointer does not leave it.
+        return try bytes.withUnsafeBytes { bytes in
+            let length = Length(bigEndian: bytes.loadUnaligned(as: Length.self))
+            guard let count = Int(exactly: length), count <= limit else {
+                throw StreamError.limitExceeded(limit: limit)
+            }
+            let missing = prefix + count - bytes.count
+            if missing > 0 { return .incomplete(missing: missing) }
+            return .frame([UInt8](bytes[prefix..<prefix + count]), consumed: prefix + count)
+        }
+    }
+}

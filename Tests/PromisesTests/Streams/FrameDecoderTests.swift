@@ -1,0 +1,195 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+/// A type of one byte, a length of one byte, and the payload.
+private struct RecordDecoder: FrameDecoder {
+    struct Record: Equatable {
+        var type: UInt8
+        var payload: [UInt8]
+    }
+
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Record> {
+        guard bytes.byteCount >= 2 else { return .incomplete(missing: 2 - bytes.byteCount) }
+        return bytes.withUnsafeBytes { bytes in
+            let count = 2 + Int(bytes[1])
+            if bytes.count < count { return .incomplete(missing: count - bytes.count) }
+            return .frame(Record(type: bytes[0], payload: Array(bytes[2..<count])), consumed: count)
+        }
+    }
+}
+
+/// Says that it has consumed what it says.
+private struct OddDecoder: FrameDecoder {
+    var consumed: Int
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> { .frame(bytes.byteCount, consumed: consumed) }
+}
+
+@Suite struct FrameDecoderTests {
+    private func prefixed(_ payload: [UInt8]) -> [UInt8] {
+        withUnsafeBytes(of: UInt32(payload.count).bigEndian) { Array($0) } + payload
+    }
+
+    @Test(arguments: [1, 2, 3, 5, 64, 100_000]) func aDecoderOfOnesOwn(step: Int) throws {
+        try withNetwork(turns: 5000) { net in
+            let (a, b) = try Connection.pair()
+            let records = (0..<50).map { RecordDecoder.Record(type: UInt8($0), payload: pattern($0 * 5)) }
+            var seen: [RecordDecoder.Record] = []
+            let all = a.forEachFrame(RecordDecoder()) { record in
+                seen.append(record)
+                return Promise.value(())
+            }
+            let bytes = records.flatMap { [$0.type, UInt8($0.payload.count)] + $0.payload }
+            let pieces = stride(from: 0, to: bytes.count, by: step).map {
+                Array(bytes[$0..<min($0 + step, bytes.count)])
+            }
+            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(seen == records)
+        }
+    }
+
+    @Test func lengthPrefixesOfEverySize() throws {
+        try withNetwork(turns: 5000) { net in
+            let (a, b) = try Connection.pair()
+            let payloads = [0, 1, 3, 4, 5, 4095, 4096, 4097, 65_535, 65_536, 300_000].map { pattern($0) }
+            b.writeAll(payloads.map(prefixed)).then { b.shutdownWrite() }.cauterize()
+            for payload in payloads {
+                let frame = try hang(a.readFrame(LengthPrefixDecoder<UInt32>(limit: 300_000)), timeout: patience)
+                #expect(frame == payload)
+            }
+            #expect(try hang(a.readFrame(LengthPrefixDecoder<UInt32>()), timeout: patience) == nil)
+        }
+    }
+
+    @Test func aLengthAboveTheLimitTakesNoMemory() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write([0xFF, 0xFF, 0xFF, 0xFF]), timeout: patience)
+            let frame = a.readFrame(LengthPrefixDecoder<UInt32>(limit: 1000))
+            #expect(throws: StreamError.limitExceeded(limit: 1000)) { try hang(frame, timeout: patience) }
+            let wide = a.readFrame(LengthPrefixDecoder<UInt64>(limit: .max))
+            try hang(b.write([0xFF, 0xFF, 0xFF, 0xFF]), timeout: patience)
+            #expect(throws: StreamError.limitExceeded(limit: .max)) { try hang(wide, timeout: patience) }
+            #expect(a.bufferedByteCount == 8)
+            #expect(try hang(a.read(exactly: 8), timeout: patience).count == 8)
+            #expect(a.bufferedByteCount == 0)
+        }
+    }
+
+    @Test func theEndInsideOfAFrameIsAnError() throws {
+        try withNetwork { net in
+            for loops in [true, false] {
+                let (a, b) = try Connection.pair()
+                let all: Promise<Void> =
+                    loops
+                    ? a.forEachFrame(LengthPrefixDecoder<UInt32>()) { _ in }
+                    : a.readFrame(LengthPrefixDecoder<UInt32>()).asVoid()
+                try hang(b.write([0, 0, 0, 9, 1, 2]).then { b.shutdownWrite() }, timeout: patience)
+                #expect(throws: StreamError.endedEarly(expected: .frame, got: 6)) { try hang(all, timeout: patience) }
+                #expect(try hang(a.read(), timeout: patience) == .bytes([0, 0, 0, 9, 1, 2]))
+            }
+        }
+    }
+
+    /// What a decoder says to have consumed is no more than what is there; one that consumes nothing holds nobody up.
+    @Test(arguments: [Int.min, -1, 0, 1, 3, 4, Int.max]) func aDecoderThatMiscounts(consumed: Int) throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write([1, 2, 3]), timeout: patience)
+            #expect(try hang(a.readFrame(OddDecoder(consumed: consumed)), timeout: patience) == 3)
+            #expect(a.bufferedByteCount == 3 - min(max(consumed, 0), 3))
+            var count = 0
+            let all = a.forEachFrame(OddDecoder(consumed: consumed)) { _ in count += 1 }
+            for _ in 0..<3 { try net.loop.turn(.poll) }
+            all.cancel()
+            #expect(count <= 3 * 64 * 1024)
+        }
+    }
+
+    /// A header of one line, and as many bytes as it says.
+    @Test func aBodyReadsWhatFollowsItsFrame() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var bodies: [String] = []
+            let all = a.forEachLine { line -> Promise<Void> in
+                if line == "0" { return .value }
+                return a.read(exactly: Int(line)!).done { bodies.append(String(decoding: $0, as: UTF8.self)) }
+            }
+            try hang(b.write("3\nabc0\n5\nhello0\n").then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(bodies == ["abc", "hello"])
+        }
+    }
+
+    @Test func whileAFrameIsAwaitedNoOtherReadBegins() throws {
+        try withNetwork { net in
+            let (a, _) = try Connection.pair()
+            let all = a.forEachLine { _ in }
+            #expect(try hang(a.read(), timeout: patience) == .failed(SystemError(.receive, EBUSY)))
+            #expect(try rejection(of: a.forEachLine { _ in }) == EBUSY)
+            all.cancel()
+            let next = a.readLine()
+            a.close()
+            #expect(try rejection(of: next) == ECANCELED)
+            #expect(try rejection(of: a.forEachLine { _ in }) == EBADF)
+        }
+    }
+
+    @Test func framesThatAreHereAreHandledInOneJobButNotAll() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var count = 0
+            let all = a.forEachLine { _ -> Promise<Void> in
+                count += 1
+                return .value
+            }
+            var other = 0
+            try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
+            func tick() {
+                net.loop.enqueue {
+                    other += 1
+                    if count < 1000 { tick() }
+                }
+            }
+            tick()
+            try net.loop.run(until: { count == 1000 })
+            // One job after each 64 frames.
+            #expect(other >= 1000 / 64)
+            all.cancel()
+        }
+    }
+
+    @Test func delimitersAreAnyBytesOrText() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write("one\r\n\r\ntwo|three;;four"), timeout: patience)
+            func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+            #expect(try text(hang(a.read(until: "\r\n\r\n"), timeout: patience)) == "one")
+            #expect(try text(hang(a.read(until: UInt8(ascii: "|")), timeout: patience)) == "two")
+            #expect(try text(hang(a.read(until: ";;".utf8), timeout: patience)) == "three")
+            #expect(a.bufferedByteCount == 4)
+            #expect(try rejection(of: a.read(until: "")) == EINVAL)
+            b.close()
+            let last = a.readFrame(DelimiterDecoder("!"))
+            let error = StreamError.endedEarly(expected: .delimiter([0x21]), got: 4)
+            #expect(throws: error) { try hang(last, timeout: patience) }
+        }
+    }
+
+    @Test func cancellingALoopOfFramesCancelsWhatItWaitsFor() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let (answer, resolver) = Promise<Void>.pending()
+            defer { withExtendedLifetime(resolver) {} }
+            let all = a.forEachLine { _ in answer }
+            try hang(b.write("a\nb\n"), timeout: patience)
+            try net.loop.run(until: { a.bufferedByteCount == 2 })
+            all.cancel()
+            #expect(answer.isCancelled)
+            #expect(try hang(a.readLine(), timeout: patience) == "b")
+        }
+    }
+}
