@@ -8,6 +8,8 @@ struct JobQueues: ~Copyable {
     @usableFromInline var ready = ReadyQueue()
     /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
     var endOfTurn = ReadyQueue()
+    /// For how many batches of ready jobs they have waited.
+    var batchesBeforeEnd: UInt8 = 0
     /// Jobs that run at once, but one after the other; see `EventLoop.runInline`.
     var inline = Trampoline()
     /// Whether the jobs of the last batch were long, so that the clock is read more often; see `EventLoop.drainReady`.

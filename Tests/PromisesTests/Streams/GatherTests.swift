@@ -62,6 +62,26 @@ import Testing
         }
     }
 
+    /// More jobs are ready than a turn runs.
+    @Test func packetsOnManyConnectionsAreAnsweredWithOneCallEach() throws {
+        try withNetwork(clock: VirtualClock(), turns: 10_000) { net in
+            net.ledger.sendsPiecesSingly = false
+            let pairs = try (0..<50).map { _ in try Connection.pair() }
+            for (server, _) in pairs { Idiom.deferred.serve(server).cauterize() }
+            try net.loop.turn(.poll)
+            let before = net.calls(.send)
+            for (_, client) in pairs { client.write(String(repeating: "GET key\r\n", count: 16)).cauterize() }
+            let reads = pairs.map { $0.1.read(exactly: 16 * 5) }
+            try hang(when(fulfilled: reads), timeout: patience)
+            // 50 packets, and their answers.
+            #expect(net.calls(.send) - before <= 110)
+            for (server, client) in pairs {
+                client.abort()
+                server.abort()
+            }
+        }
+    }
+
     @Test(arguments: Idiom.allCases) func aSingleRequestIsAnsweredAtOnce(idiom: Idiom) throws {
         try withNetwork(turns: 1000) { net in
             let (connection, peer) = try net.pair()

@@ -1,0 +1,98 @@
+import Testing
+
+@testable import Reactor
+
+/// Jobs that run when no job of their turn is ready any more.
+@Suite struct EndOfTurnTests {
+    private final class Late: Job {
+        private let body: () -> Void
+        init(_ body: @escaping () -> Void) {
+            self.body = body
+            super.init()
+        }
+        override func run() { body() }
+    }
+
+    @Test func theyRunAfterAllReadyJobsAndThoseThatTheseAdd() throws {
+        try EventLoop.withLoop { loop throws in
+            var order: [Int] = []
+            loop.enqueue {
+                loop.enqueueAtEndOfTurn(Late { order.append(4) })
+                loop.enqueue {
+                    order.append(1)
+                    loop.enqueue { order.append(3) }
+                }
+            }
+            loop.enqueue { order.append(0) }
+            loop.enqueue { loop.enqueue { order.append(2) } }
+            try loop.turn(.poll)
+            #expect(order == [0, 1, 2, 3, 4])
+        }
+    }
+
+    @Test func betweenTurnsTheyAreReadyJobs() throws {
+        try EventLoop.withLoop { loop throws in
+            var order: [Int] = []
+            loop.enqueueAtEndOfTurn(Late { order.append(0) })
+            loop.enqueue { order.append(1) }
+            #expect(loop.isReady)
+            try loop.turn(.poll)
+            #expect(order == [0, 1])
+        }
+    }
+
+    @Test func theyRunBeforeATurnInsideAHandlerWaits() throws {
+        try EventLoop.withLoop { loop throws in
+            var hasRun = false
+            loop.enqueue {
+                loop.enqueueAtEndOfTurn(Late { hasRun = true })
+                try! loop.turn(.poll)
+                #expect(hasRun)
+            }
+            try loop.turn(.poll)
+        }
+    }
+
+    /// Jobs that feed themselves put them off, but not for ever.
+    @Test func aChainWithoutEndPutsThemOffForSomeBatches() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
+            var jobs = 0
+            var seen: Int?
+            func next() {
+                jobs += 1
+                if jobs == 1 { loop.enqueueAtEndOfTurn(Late { seen = jobs }) }
+                if jobs < 100_000 { loop.enqueue(next) }
+            }
+            loop.enqueue(next)
+            try loop.run(until: { seen != nil })
+            #expect(seen! > 1024 && seen! <= 10 * 1024)
+            #expect(jobs < 100_000)
+        }
+    }
+
+    @Test func oneThatAddsItselfStarvesNothing() throws {
+        try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
+            var count = 0
+            func again() {
+                count += 1
+                loop.enqueueAtEndOfTurn(Late(again))
+            }
+            loop.enqueue(again)
+            var isDue = false
+            let timer = loop.schedule(after: .milliseconds(1)) { isDue = true }
+            for _ in 0..<3 { try loop.turn(.poll) }
+            #expect(count > 1 && !isDue && timer.isActive)
+        }
+    }
+
+    @Test func theEndOfTheLoopDiscardsThem() throws {
+        final class Token {}
+        weak var token: Token?
+        try EventLoop.withLoop { loop throws in
+            let held = Token()
+            token = held
+            loop.enqueueAtEndOfTurn(Late { withExtendedLifetime(held) {} })
+        }
+        #expect(token == nil)
+    }
+}
