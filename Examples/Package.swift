@@ -12,14 +12,16 @@ let libraries: [Target.Dependency] = [
 let package = Package(
     name: "swift-reactor-examples",
     products: [
-        .executable(name: "kv-server", targets: ["kv-server"])
+        .executable(name: "http-server", targets: ["http-server"]),
+        .executable(name: "kv-server", targets: ["kv-server"]),
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
         .package(name: "swift-reactor", path: "..")
     ],
     targets: [
-        .executableTarget(name: "kv-server", dependencies: libraries)
+        .executableTarget(name: "http-server", dependencies: libraries),
+        .executableTarget(name: "kv-server", dependencies: libraries),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,75 @@
+import Glibc
+
+/// Bytes that are lent for a call. No function keeps them.
+typealias Bytes = UnsafeRawBufferPointer
+
+extension Bytes {
+    /// The bytes in `range`, counted from 0 again.
+    func slice(_ range: Range<Int>) -> Bytes { Bytes(rebasing: self[range]) }
+
+    /// The index of the first `byte` from `start` on.
+    func position(of byte: UInt8, from start: Int = 0) -> Int? {
+        guard let baseAddress, start < count, let hit = memchr(baseAddress + start, CInt(byte), count - start) else {
+            return nil
+        }
+        return UnsafeRawPointer(hit) - baseAddress
+    }
+
+    /// Whether the bytes are `name`, which is in lower case, whatever their own case.
+    func isEqual(ignoringCase name: StaticString) -> Bool {
+        guard count == name.utf8CodeUnitCount else { return false }
+        return name.withUTF8Buffer { name in indices.allSatisfy { lowercased(self[$0]) == name[$0] } }
+    }
+
+    /// The bytes without blanks and tabs at both ends.
+    var trimmed: Bytes {
+        var range = 0..<count
+        while let first = range.first, isBlank(self[first]) { range.removeFirst() }
+        while let last = range.last, isBlank(self[last]) { range.removeLast() }
+        return slice(range)
+    }
+
+    /// Calls `body` with each element of a list with commas. Empty elements are skipped: RFC 9110, section 5.6.1.2.
+    func forEachElement(_ body: (Bytes) throws(Status) -> Void) throws(Status) {
+        var start = 0
+        while start <= count {
+            let end = position(of: UInt8(ascii: ","), from: start) ?? count
+            let element = slice(start..<end).trimmed
+            if !element.isEmpty { try body(element) }
+            start = end + 1
+        }
+    }
+
+    /// The end of the line that begins at `start`, which is the index of its CR; `nil` if the end has not arrived. A line
+    /// ends with CR LF and with nothing else: where one recipient sees the end of a line and another one does not, a request
+    /// can be hidden in another one.
+    func endOfLine(from start: Int, searchingFrom searched: Int) throws(Status) -> Int? {
+        guard let newline = position(of: 0x0A, from: searched) else { return nil }
+        guard newline > start, self[newline - 1] == 0x0D else { throw .badRequest }
+        return newline - 1
+    }
+}
+
+private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+private func lowercased(_ byte: UInt8) -> UInt8 { 0x41...0x5A ~= byte ? byte | 0x20 : byte }
+
+/// Whether a byte may be in a token, such as a method or the name of a field: RFC 9110, section 5.6.2.
+func isTokenByte(_ byte: UInt8) -> Bool {
+    if byte < 0x40 { return 0x03FF_6CFA_0000_0000 as UInt64 >> UInt64(byte) & 1 == 1 }
+    return byte < 0x80 && 0x57FF_FFFF_C7FF_FFFE as UInt64 >> UInt64(byte & 0x3F) & 1 == 1
+}
+
+/// Whether a byte may be in the value of a field: no control characters, and so no CR, LF or NUL.
+func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
+
+/// Whether a byte may be in the value of Host: a name or an address, and a port.
+func isHostByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"), UInt8(ascii: "\\"),
+        UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "^"), UInt8(ascii: "`"),
+        UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"):
+        false
+    default: 0x21...0x7E ~= byte
+    }
+}

@@ -1,0 +1,62 @@
+import Promises
+
+/// Decodes the heads of requests, each line once, however the packets split it. See RFC 9112.
+struct RequestDecoder: FrameDecoder {
+    private let limits: Limits
+    private let deadline: HeadDeadline
+    private var head: RequestHead?
+    private var fields = HeadFields()
+    /// Where the next line begins, and where the search for its end continues.
+    private var start = 0
+    private var searched = 0
+
+    /// - Parameter deadline: is started when a part of a head has arrived, and stopped with the head.
+    init(_ limits: Limits, _ deadline: HeadDeadline) {
+        self.limits = limits
+        self.deadline = deadline
+    }
+
+    mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<RequestHead> {
+        // The bytes are lent for the call, and nothing keeps the pointer.
+        try bytes.withUnsafeBytes { bytes throws(Status) in try decode(bytes) }
+    }
+
+    private mutating func decode(_ bytes: Bytes) throws(Status) -> DecodedFrame<RequestHead> {
+        while let end = try bytes.endOfLine(from: start, searchingFrom: searched) {
+            try checkLength(end)
+            let line = bytes.slice(start..<end)
+            start = end + 2
+            searched = start
+            guard let head else {
+                // Some clients send an empty line behind a body: RFC 9112, section 2.2.
+                if !line.isEmpty { head = try RequestHead(requestLine: line) }
+                continue
+            }
+            guard line.isEmpty else {
+                try fields.add(line)
+                continue
+            }
+            let complete = try fields.complete(head)
+            let consumed = start
+            reset()
+            return .frame(complete, consumed: consumed)
+        }
+        searched = bytes.count
+        try checkLength(bytes.count)
+        deadline.start()
+        return .incomplete(missing: 1)
+    }
+
+    /// Refuses a head with more bytes than allowed, whether they are one line or many.
+    private func checkLength(_ count: Int) throws(Status) {
+        if count > limits.head { throw head == nil ? .targetTooLong : .fieldsTooLarge }
+    }
+
+    private mutating func reset() {
+        deadline.stop()
+        head = nil
+        fields = HeadFields()
+        start = 0
+        searched = 0
+    }
+}

@@ -1,0 +1,67 @@
+import Promises
+import Reactor
+
+/// The conversation with one client.
+final class Session {
+    /// Ends the conversation in order, where the protocol wants that.
+    struct EndOfConversation: Error {}
+
+    let connection: Connection
+    let server: Server
+    /// A part of the answer is written, so no other answer can be given.
+    var hasBegunAnswer = false
+
+    var limits: Limits { server.limits }
+
+    init(_ connection: Connection, of server: Server) {
+        self.connection = connection
+        self.server = server
+    }
+
+    /// Answers one request after the other, until the client or the server ends the conversation.
+    func serve() -> Promise<Void> {
+        connection.idleTimeout = limits.idle
+        let deadline = HeadDeadline(limits.headTime) { [connection, server] in
+            connection.write(server.refusal(.requestTimeout)).cauterize()
+            connection.close()
+        }
+        return connection.forEachFrame(RequestDecoder(limits, deadline)) { head in try self.answer(head) }
+            .ensure { deadline.stop() }
+            .recover { error in try self.end(error) }
+    }
+
+    /// Sends the whole answer to a request, or the rest of it.
+    func send(_ answer: Answer, to head: RequestHead) -> Promise<Void> {
+        let write = connection.write(answer.bytes)
+        return keepsAlive(head) ? write : write.then { Promise(error: EndOfConversation()) }
+    }
+
+    func keepsAlive(_ head: RequestHead) -> Bool { head.keepsAlive && !server.isDraining }
+
+    /// An answer that ends with its head, or one whose body follows.
+    func answerHead(
+        _ status: Status, _ length: Answer.BodyLength, to head: RequestHead, fields: StaticString = ""
+    ) -> Answer {
+        let connection: Answer.Connection? = keepsAlive(head) ? (head.isHTTP10 ? .keepAlive : nil) : .close
+        return Answer(status, length, connection, date: server.date.bytes, fields: fields)
+    }
+
+    /// The next part of a body, which has to be complete by `deadline`.
+    func readPart(_ body: BodyDecoder, deadline: LoopInstant) -> Promise<[UInt8]> {
+        connection.readFrame(body).timeout(deadline: deadline).map { part in
+            guard let part else { throw EndOfConversation() }
+            return part
+        }
+    }
+
+    private func end(_ error: any Error) throws -> Promise<Void> {
+        switch error {
+        case is EndOfConversation: return .value
+        // Without the rest of its body the answer is recognized as incomplete.
+        case _ where hasBegunAnswer: return .value
+        case let status as Status: return connection.write(server.refusal(status))
+        case PromiseError.timedOut: return connection.write(server.refusal(.requestTimeout))
+        default: throw error
+        }
+    }
+}
