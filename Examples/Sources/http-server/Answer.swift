@@ -28,7 +28,7 @@ struct Answer {
         switch length {
         case .known(let count):
             append("Content-Length: ")
-            bytes.append(contentsOf: String(count).utf8)
+            append(count, radix: 10)
             append("\r\n\r\n")
         case .unknown: append("Transfer-Encoding: chunked\r\n\r\n")
         }
@@ -41,13 +41,20 @@ struct Answer {
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
+    /// A number that is not negative, with digits in lower case.
+    private mutating func append(_ number: Int, radix: Int) {
+        if number >= radix { append(number / radix, radix: radix) }
+        let digit = UInt8(number % radix)
+        bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit)
+    }
+
     /// Appends a part of the body.
     mutating func append(part: [UInt8]) { bytes.append(contentsOf: part) }
 
     /// Appends a part of the body as a chunk; an empty one would end the body.
     mutating func append(chunk: [UInt8]) {
         if chunk.isEmpty { return }
-        bytes.append(contentsOf: String(chunk.count, radix: 16).utf8)
+        append(chunk.count, radix: 16)
         append("\r\n")
         bytes.append(contentsOf: chunk)
         append("\r\n")

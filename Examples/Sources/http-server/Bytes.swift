@@ -15,6 +15,12 @@ extension Bytes {
         return UnsafeRawPointer(hit) - baseAddress
     }
 
+    /// Whether the bytes are `text`.
+    func isEqual(to text: StaticString) -> Bool {
+        count == text.utf8CodeUnitCount
+            && memcmp(baseAddress ?? UnsafeRawPointer(text.utf8Start), text.utf8Start, count) == 0
+    }
+
     /// Whether the bytes are `name`, which is in lower case, whatever their own case.
     func isEqual(ignoringCase name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount else { return false }

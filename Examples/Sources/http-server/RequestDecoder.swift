@@ -27,19 +27,14 @@ struct RequestDecoder: FrameDecoder {
             let line = bytes.slice(start..<end)
             start = end + 2
             searched = start
-            guard let head else {
-                // Some clients send an empty line behind a body: RFC 9112, section 2.2.
-                if !line.isEmpty { head = try RequestHead(requestLine: line) }
-                continue
+            if !line.isEmpty {
+                if head == nil { head = try RequestHead(requestLine: line) } else { try fields.add(line) }
+            } else if let head {
+                let (complete, consumed) = (try fields.complete(head), start)
+                reset()
+                return .frame(complete, consumed: consumed)
             }
-            guard line.isEmpty else {
-                try fields.add(line)
-                continue
-            }
-            let complete = try fields.complete(head)
-            let consumed = start
-            reset()
-            return .frame(complete, consumed: consumed)
+            // Some clients send an empty line behind a body: RFC 9112, section 2.2.
         }
         searched = bytes.count
         try checkLength(bytes.count)

@@ -35,7 +35,7 @@ extension RequestHead {
 
     /// `HTTP/1.0`, or `HTTP/1.` with any other digit, which is answered as HTTP/1.1.
     private mutating func decodeVersion(_ version: Bytes) throws(Status) {
-        guard version.count == 8, version.slice(0..<5).elementsEqual("HTTP/".utf8), version[6] == UInt8(ascii: ".")
+        guard version.count == 8, version.slice(0..<5).isEqual(to: "HTTP/"), version[6] == UInt8(ascii: ".")
         else {
             throw .badRequest
         }
@@ -49,11 +49,11 @@ extension RequestHead {
     /// Methods are distinguished by case.
     private mutating func decodeMethod(_ name: Bytes) throws(Status) {
         guard !name.isEmpty, name.allSatisfy(isTokenByte) else { throw .badRequest }
-        if name.elementsEqual("GET".utf8) {
+        if name.isEqual(to: "GET") {
             method = .get
-        } else if name.elementsEqual("HEAD".utf8) {
+        } else if name.isEqual(to: "HEAD") {
             method = .head
-        } else if name.elementsEqual("POST".utf8) {
+        } else if name.isEqual(to: "POST") {
             method = .post
         }
     }
