@@ -68,6 +68,13 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         .executableTarget(
+            name: "nio-http",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+        .executableTarget(
             name: "counts", dependencies: ["Workload", "CSupport", "OurRows", "NIORows", "TaskRows", "FloorRows"]),
         .executableTarget(
             name: "Promises-Benchmark",

@@ -22,6 +22,8 @@ import sys
 import time
 from pathlib import Path
 
+from measuring import cpu_nanoseconds, text
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "echo"))
 from servers import RaceError, ROOT, Server, choose_cpus, find_product, pinning, run  # noqa: E402
 
@@ -56,11 +58,6 @@ class RedisServer(Server):
         raise RaceError(f"{self.name}: does not listen: {self.read_output().strip()[-400:]!r}")
 
 
-def cpu_nanoseconds(pid):
-    """The CPU time of all threads of a process, which needs no rounding to ticks. See clock_getcpuclockid(3)."""
-    return time.clock_gettime_ns((~pid << 3) | 2)
-
-
 def measure(server, test, pipeline, arguments, cpu):
     """One run of redis-benchmark: the server's CPU time for one request in microseconds, and requests per second."""
     command = ["redis-benchmark", "-p", str(server.port), "-t", test, "-c", str(arguments.clients), "-n",
@@ -93,10 +90,6 @@ def race(contestants, cells, arguments, cpus):
             for server in servers.values():
                 server.stop()
     return samples
-
-
-def text(ratios):
-    return f"{statistics.median(ratios):.2f} [{min(ratios):.2f}–{max(ratios):.2f}]"
 
 
 def report(samples, cells, ours):
