@@ -181,5 +181,8 @@ extension Connection {
         if reader.isWaiting {
             failRead(SystemError(readCall, ECANCELED, detail: "the connection was closed"))
         }
+        if watchedEnds != 0 {
+            settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was closed")))
+        }
     }
 }

@@ -83,6 +83,9 @@ extension Connection {
         interest = []
         cold?.idleTimer?.cancel()
         loop.forget(fd)
+        if watchedEnds != 0 {
+            settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was detached")))
+        }
         return fd
     }
 

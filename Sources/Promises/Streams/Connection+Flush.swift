@@ -232,6 +232,7 @@ extension Connection {
         let promises = (writer.fail()?.promises ?? []) + (cold?.ending.map { [$0] } ?? [])
         cold?.ending = nil
         for promise in promises { promise.reject(failure) }
+        if watchedEnds != 0 { settlePeerWatches(as: .failed(failure)) }
         signalWritableIfNeeded()
     }
 }

@@ -34,6 +34,8 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var interest: Interest = []
     let traits: Traits
     @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
+    /// What is watched for `peerGone`, as bits of epoll; see Connection+PeerGone.swift. It lies in what would be padding.
+    @exclusivity(unchecked) var watchedEnds: UInt16 = 0
     /// How many answers of `deferDrain` have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     /// `notWatched` if there is no idle time-out.
@@ -113,7 +115,9 @@ public final class Connection: IOProducer {
 
     /// A read was cancelled: further input goes to the next read. Or a write was cancelled, of which the kernel has not
     /// taken anything yet.
-    func stop(_ promise: PromiseCore) -> Bool { withdrawRead(promise) || withdrawWrite(promise) }
+    func stop(_ promise: PromiseCore) -> Bool {
+        withdrawRead(promise) || withdrawWrite(promise) || withdrawPeerWatch(ObjectIdentifier(promise))
+    }
 
     // MARK: Failing
 
@@ -162,11 +166,12 @@ extension Connection: ReadinessHandler {
         if ready.contains(.reading) {
             if lifecycle == .lingering { discardInput() } else { readNow() }
         }
+        if !ready.isDisjoint(with: .peerGone) { peerEventArrived(ready) }
         updateInterest()
     }
 
     func updateInterest() {
-        var wanted: Interest = []
+        var wanted = Interest(rawValue: UInt32(watchedEnds))
         if reader.isWaiting || lifecycle == .lingering { wanted.insert(.reading) }
         if writer.wantsRoom { wanted.insert(.writing) }
         guard wanted != interest, lifecycle.hasDescriptor else { return }

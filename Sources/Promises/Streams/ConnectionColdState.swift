@@ -27,6 +27,9 @@ extension Connection {
         /// Who waits for the queue to sink.
         var writable: PromiseCore?
 
+        /// Who is to be told that the peer has gone; see Connection+PeerGone.swift.
+        var peerWatches: [Connection.PeerWatch] = []
+
         /// Bytes that were promised as written, and leave with the next answers; see Connection+Gather.swift.
         var gathered: [UInt8] = []
 

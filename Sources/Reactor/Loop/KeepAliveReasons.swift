@@ -97,7 +97,10 @@ extension EventLoop.Reasons: CustomStringConvertible {
 extension EventLoop.Reasons.Descriptor: CustomStringConvertible {
     /// `descriptor 7 for reading: Connection(127.0.0.1:54321)`
     public var description: String {
-        let names = (interest.contains(.reading) ? ["reading"] : []) + (interest.contains(.writing) ? ["writing"] : [])
+        let directions: [(Interest, String)] = [
+            (.reading, "reading"), (.writing, "writing"), (.peerGone, "the peer's end"),
+        ]
+        let names = directions.filter { !interest.isDisjoint(with: $0.0) }.map(\.1)
         return "descriptor \(number) for \(names.joined(separator: " and ")): \(user)"
             + (isReferenced ? "" : " (unreferenced)")
     }

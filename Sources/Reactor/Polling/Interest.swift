@@ -35,3 +35,16 @@ public struct Interest: OptionSet, Hashable, Sendable {
     /// The descriptor has room to write, or an error to report.
     public static var writing: Interest { Interest(rawValue: EPOLLOUT.rawValue) }
 }
+
+extension Interest {
+    /// EPOLLRDHUP: the peer has ended its side, whether or not there is unread input. Ended once, it is reported as long as it
+    /// is wanted.
+    package static var readHangUp: Interest { Interest(rawValue: EPOLLRDHUP.rawValue) }
+    /// EPOLLHUP: both sides have ended, or the peer has reset.
+    package static var hangUp: Interest { Interest(rawValue: EPOLLHUP.rawValue) }
+    /// EPOLLERR: the descriptor has an error to report.
+    package static var error: Interest { Interest(rawValue: EPOLLERR.rawValue) }
+    /// Each of these is reported only when it has come, whereas an error or a hang-up makes the other directions ready.
+    @inlinable
+    package static var peerGone: Interest { Interest(rawValue: 0x2018) }
+}

@@ -92,9 +92,16 @@ package struct Poller: ~Copyable {
             grow(toHold: index)
             slots[index].registered = wanted
         } else if wanted & ~slots[index].registered != 0, deferred.isEmpty || !deferred.contains(fd) {
-            try register(index, wanted, kernel)
+            try register(index, maskToRegister(wanted, over: slots[index].registered), kernel)
         }
         set(wanted, index, handler)
+    }
+
+    /// A server may ask about the end of its peer during each request, and read between them. Both then stay registered: a
+    /// quiet peer costs no `epoll_ctl` for the change. `next` narrows the registration if an event is not wanted.
+    private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
+        let asksAboutPeer = (wanted | registered) & Interest.peerGone.rawValue != 0
+        return asksAboutPeer ? wanted | registered & ~EPOLLOUT.rawValue : wanted
     }
 
     @inline(__always)
@@ -242,11 +249,17 @@ package struct Poller: ~Copyable {
                 // Narrows the registration. If that fails, the next event repeats it.
                 try? register(fd, wanted, kernel)
             }
-            let ready = failed ? wanted : event.events & wanted
+            let ready = failed ? readyAfterFailure(wanted, event.events) : event.events & wanted
             guard ready != 0, let handler = deliver(ready, fd) else { continue }
             return .handler(handler, Interest(rawValue: ready))
         }
         return nil
+    }
+
+    /// An error or a hang-up makes reading and writing ready. Of what `Interest.peerGone` names, only what has come is.
+    @inline(never)
+    private func readyAfterFailure(_ wanted: UInt32, _ events: UInt32) -> UInt32 {
+        wanted & (events | ~Interest.peerGone.rawValue)
     }
 
     /// Keeps the event that `next` has just returned, so that it is returned once more.

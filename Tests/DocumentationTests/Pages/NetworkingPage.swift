@@ -144,9 +144,27 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Idle time-outs
+// docs/networking.md: When the peer has gone
 extension Snippets {
     static func networking9() throws {
+        let (here, there) = try Connection.pair()
+        let report = here.cancelWhenPeerGone { after(.seconds(60)).map { "the report" } }.then { here.write($0) }
+        there.write("unread").ensure { there.abort() }.cauterize()
+        do {
+            try hang(report)
+        } catch let gone as PeerGone {
+            assert(gone == .ended || gone == .failed(SystemError(.receive, ECONNRESET)))
+        }
+        here.close()
+        _ = here
+        _ = there
+        _ = report
+    }
+}
+
+// docs/networking.md: Idle time-outs
+extension Snippets {
+    static func networking10() throws {
         /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
         func converse(_ connection: Connection) -> Promise<Void> {
             connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
@@ -159,7 +177,7 @@ extension Snippets {
 
 // docs/networking.md: Options
 extension Snippets {
-    static func networking10() throws {
+    static func networking11() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -175,7 +193,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking11() throws {
+    static func networking12() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -188,7 +206,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking12() throws {
+    static func networking13() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -239,7 +257,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking13() throws {
+    static func networking14() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -279,7 +297,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking14() throws {
+    static func networking15() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -306,7 +324,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking15() throws {
+    static func networking16() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -362,7 +380,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking16() throws {
+    static func networking17() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)

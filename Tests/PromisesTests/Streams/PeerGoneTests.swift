@@ -1,0 +1,262 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A handler works, and reads nothing meanwhile.
+@Suite struct PeerGoneTests {
+    private let reset = PeerGone.failed(SystemError(.receive, ECONNRESET))
+
+    @Test func theEndIsToldWithoutAReadAndInputStays() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let gone = connection.peerGone()
+            try peer.send("unread")
+            // Input alone wakes nothing.
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            #expect(net.turns { net.settle() } <= 3)
+            #expect(gone.isPending)
+            peer.end()
+            #expect(try hang(gone, timeout: patience) == .ended)
+            // The end remains, and is told once.
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("unread".utf8)))
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+            #expect(connection.peerGone().settledValue == .ended)
+            // The peer still reads.
+            try hang(connection.write("answer"), timeout: patience)
+            #expect(try peer.receive(exactly: 6) == Array("answer".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func anEndThatCameBeforeIsToldToo() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("unread")
+            peer.end()
+            // POLLRDHUP
+            awaitArrival(of: 0x2000, at: net.ledger.accepted[0])
+            for _ in 0..<3 { #expect(try hang(connection.peerGone(), timeout: patience) == .ended) }
+            connection.abort()
+        }
+    }
+
+    @Test func aResetIsToldAndKeptForReadsAndWrites() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send("unread")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            let gone = connection.peerGone()
+            try net.loop.turn(.poll)
+            peer.reset()
+            #expect(try hang(gone, timeout: patience) == reset)
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(code(connection.write("x")) == ECONNRESET)
+            #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("unread".utf8)))
+            #expect(try hang(connection.read(), timeout: patience) == failed(ECONNRESET))
+            #expect(connection.peerGone().settledValue == reset)
+            connection.abort()
+        }
+    }
+
+    @Test func aHalfCloseIsIgnoredByChoiceAndTheResetIsNot() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let (end, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
+            peer.end()
+            #expect(try hang(end, timeout: patience) == .ended)
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(reset.isPending)
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+            let again = connection.peerGone(ignoringHalfClose: true)
+            #expect(net.turns { net.settle() } <= 4)
+            #expect(again.isPending)
+            peer.reset()
+            guard case .failed(let error) = try hang(reset, timeout: patience) else {
+                Issue.record("no error")
+                return
+            }
+            // A reset after the end is a broken pipe to the kernel.
+            #expect([EPIPE, ECONNRESET].contains(error.code))
+            #expect(again.settledValue == .failed(error))
+            connection.abort()
+        }
+    }
+
+    @Test func whenBothSidesHaveEndedNobodyIsThere() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let gone = connection.peerGone(ignoringHalfClose: true)
+            connection.shutdownWrite()
+            peer.end()
+            #expect(try hang(gone, timeout: patience) == .ended)
+            #expect(net.turns { net.settle() } <= 4)
+            connection.abort()
+        }
+    }
+
+    @Test func aReadMayWaitBesides() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let gone = connection.peerGone()
+            var read = connection.read()
+            try peer.send("x")
+            #expect(try hang(read, timeout: patience) == .bytes([0x78]))
+            read = connection.read()
+            peer.end()
+            #expect(try hang(read, timeout: patience) == .end)
+            #expect(try hang(gone, timeout: patience) == .ended)
+
+            let (other, resetting) = try net.pair()
+            let (reset, last) = (other.peerGone(), other.read())
+            resetting.reset()
+            #expect(try hang(last, timeout: patience) == failed(ECONNRESET))
+            #expect(try hang(reset, timeout: patience) == self.reset)
+            #expect(net.turns { net.settle() } <= 4)
+            connection.abort()
+            other.abort()
+        }
+    }
+
+    @Test func cancellingEndsTheWatchAndTheConnectionIsReleased() throws {
+        try withNetwork { net in
+            weak var released: Connection?
+            do {
+                let (connection, peer) = try net.pair()
+                released = connection
+                let (one, other) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
+                #expect("\(net.loop.keepAliveReasons)".contains("for the peer's end: Connection"))
+                one.cancel()
+                peer.end()
+                #expect(net.turns { net.settle() } <= 4)
+                #expect(one.asPromise().isCancelled)
+                other.cancel()
+            }
+            #expect(released == nil)
+            #expect("\(net.loop.keepAliveReasons)" == "nothing")
+        }
+    }
+
+    @Test func closingAbortingAndDetachingTellIt() throws {
+        try withNetwork { net in
+            func waiting() throws -> (Connection, Peer, Guarantee<PeerGone>) {
+                let (connection, peer) = try net.pair()
+                return (connection, peer, connection.peerGone())
+            }
+            let here = PeerGone.failed(SystemError(.receive, ECANCELED))
+            let (a, _, closed) = try waiting()
+            a.close(linger: .zero)
+            #expect(closed.settledValue == here)
+            let (b, _, aborted) = try waiting()
+            b.abort()
+            #expect(aborted.settledValue == .failed(SystemError(.send, ECANCELED)))
+            let (c, _, detached) = try waiting()
+            try Connection(adopting: c.detach()).abort()
+            #expect(detached.settledValue == here)
+            for connection in [a, b, c] {
+                #expect(connection.peerGone().settledValue == .failed(SystemError(.receive, EBADF)))
+            }
+        }
+    }
+
+    @Test func itIsToldAtTheEndOfTheLoop() throws {
+        var gone: Guarantee<PeerGone>?
+        try withNetwork { net in
+            let (connection, _) = try net.pair()
+            gone = connection.peerGone()
+        }
+        #expect(gone?.settledValue == .failed(SystemError(.send, ECANCELED)))
+    }
+
+    @Test func pipesTellOfTheirOtherEnd() throws {
+        try withNetwork { net in
+            let (reader, writer) = try Connection.pipe()
+            try hang(writer.write("x"), timeout: patience)
+            let ended = reader.peerGone()
+            writer.abort()
+            #expect(try hang(ended, timeout: patience) == .ended)
+            #expect(try hang(reader.read(), timeout: patience) == .bytes([0x78]))
+            reader.abort()
+            let (other, sink) = try Connection.pipe()
+            let broken = sink.peerGone()
+            other.abort()
+            #expect(try hang(broken, timeout: patience) == .failed(SystemError(.write, EPIPE)))
+            #expect(net.turns { net.settle() } <= 4)
+            sink.abort()
+        }
+    }
+
+    // MARK: By cancellation
+
+    @Test(arguments: [true, false]) func theWorkIsCancelledWhenThePeerGoes(byReset: Bool) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            var cancelled = false
+            let (work, resolver) = Promise<Int>.pending()
+            resolver.onCancel { cancelled = true }
+            let answer = connection.cancelWhenPeerGone { work }
+            if byReset { peer.reset() } else { peer.end() }
+            try hang(answer.asVoid().recover { _ in }, timeout: patience)
+            #expect(answer.error as? PeerGone == (byReset ? reset : .ended))
+            try net.loop.turn(.poll)
+            #expect(cancelled && work.isCancelled)
+            // What is known already starts nothing. (An end is known once it has been read.)
+            if !byReset { #expect(try hang(connection.read(), timeout: patience) == .end) }
+            let late = connection.cancelWhenPeerGone { () -> Promise<Int> in
+                Issue.record("called")
+                return .value(1)
+            }
+            #expect(late.error as? PeerGone == (byReset ? reset : .ended))
+            connection.abort()
+        }
+    }
+
+    @Test func theWatchEndsWithTheWork() throws {
+        try withNetwork { net in
+            weak var released: Connection?
+            do {
+                let (connection, peer) = try net.pair()
+                released = connection
+                let answer = connection.cancelWhenPeerGone { after(.milliseconds(1)).map { 7 } }
+                #expect(try hang(answer, timeout: patience) == 7)
+                let withdrawn = connection.cancelWhenPeerGone { Promise<Int>.pending().promise.timeout(.seconds(60)) }
+                withdrawn.cancel()
+                #expect(withdrawn.isCancelled)
+                struct Refused: Error {}
+                let thrown = connection.cancelWhenPeerGone { () throws -> Promise<Int> in throw Refused() }
+                #expect(thrown.error is Refused)
+                thrown.cauterize()
+                peer.end()
+                #expect(net.turns { net.settle() } <= 4)
+            }
+            #expect(released == nil)
+        }
+    }
+
+    @Test func closingHereDoesNotCancelTheWork() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let answer = connection.cancelWhenPeerGone { after(.milliseconds(5)).map { 7 } }
+            connection.close()
+            peer.close()
+            #expect(try hang(answer, timeout: patience) == 7)
+        }
+    }
+
+    @Test func eachRequestOfAConnectionCostsNoRegistration() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            func serve() throws {
+                try peer.send("x")
+                #expect(try hang(connection.read(), timeout: patience) == .bytes([0x78]))
+                try hang(connection.cancelWhenPeerGone { after(.milliseconds(1)) }, timeout: patience)
+            }
+            for _ in 0..<2 { try serve() }
+            let before = net.calls(.epollControl)
+            for _ in 0..<5 { try serve() }
+            #expect(net.calls(.epollControl) == before)
+            connection.abort()
+        }
+    }
+}
