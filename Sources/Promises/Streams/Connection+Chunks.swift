@@ -59,14 +59,14 @@ extension Connection {
         return Promise(core)
     }
 
-    /// Reads once for `core`, which waits for a chunk.
-    func readChunk(_ core: PromiseCore) {
+    /// Reads once for the promise that waits for a chunk.
+    func readChunk() {
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = loop.borrowScratch()
         defer { loop.giveBack(buffer) }
         let count = receive(into: buffer, atMost: buffer.count)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
-        _ = reader.take()
+        guard let (core, _) = reader.take() else { return }
         let step = takeStep(core)
         guard count > 0 else {
             noteEnd(count)

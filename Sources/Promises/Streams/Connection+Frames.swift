@@ -216,10 +216,11 @@ extension Connection {
     /// Otherwise the next frames are read too: to copy them costs less than a call.
     private static var largestReadAhead: Int { 4096 }
 
-    func readForFrame(_ promise: PromiseCore) {
+    func readForFrame() {
         guard let cold, let pending = cold.pendingFrame else { return }
         let buffer = loop.scratch
         var missing = pending.missing
+        var promise: PromiseCore?
         let isLarge = missing > Self.largestReadAhead
         let count = receive(into: buffer, atMost: isLarge ? missing : buffer.count)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
@@ -229,13 +230,13 @@ extension Connection {
             if isLarge && cold.input.count == 0 { cold.input.reserve(min(missing, 1 << 20)) }
             cold.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         } else {
-            noteEnd(count)
+            promise = noteEnd(count)
         }
         if let settle = pending.decode(self, &missing) {
             // All is as it will be before a handler is called.
-            _ = reader.take()
+            promise = promise ?? reader.take()?.promise
             cold.pendingFrame = nil
-            settle(promise)
+            if let promise { settle(promise) }
         } else {
             cold.pendingFrame?.missing = missing
         }

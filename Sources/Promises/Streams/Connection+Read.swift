@@ -67,27 +67,30 @@ extension Connection {
     }
 
     /// A read has brought the end, or an error.
-    func noteEnd(_ result: Int) {
-        reader.end()
+    /// - Returns: the promise that waited, if it was not taken before.
+    @discardableResult
+    func noteEnd(_ result: Int) -> PromiseCore? {
+        let waiter = reader.end()
         if result < 0 && failure == nil { noteFailure(SystemError(readCall, CInt(-result))) }
+        return waiter?.promise
     }
 
     func readNow() {
-        guard case .waiting(let promise, let demand) = reader.state else { return }
+        guard case .waiting(let demand) = reader.state else { return }
         switch demand {
-        case .chunk: readChunk(promise)
-        case .frame: readForFrame(promise)
-        case .bytes(let limit): readBytes(promise, Int(limit))
+        case .chunk: readChunk()
+        case .frame: readForFrame()
+        case .bytes(let limit): readBytes(Int(limit))
         }
     }
 
     @inline(__always)
-    private func readBytes(_ promise: PromiseCore, _ limit: Int) {
-        if reader.sizeClassOfLastRead > Self.bitsOfLittle { return readMuch(promise, limit) }
+    private func readBytes(_ limit: Int) {
+        if reader.sizeClassOfLastRead > Self.bitsOfLittle { return readMuch(limit) }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: limit)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
-        hand(count, to: promise) { [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+        hand(count) { [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
     }
 
     /// Above that, 4 KiB, a copy costs more than memory of which a part may remain unused (16 KiB echoed: 1.17 of the
@@ -97,7 +100,7 @@ extension Connection {
     /// Right into an array, as large as the last read lets expect: the next power of two. What does not fit is read in the
     /// next turn, with more room.
     @inline(never)
-    private func readMuch(_ promise: PromiseCore, _ limit: Int) {
+    private func readMuch(_ limit: Int) {
         let room = min(limit, 1 << reader.sizeClassOfLastRead)
         var count = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
@@ -105,13 +108,13 @@ extension Connection {
             filled = max(count, 0)
         }
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
-        hand(count, to: promise) { bytes }
+        hand(count) { bytes }
     }
 
     /// Settles a read with what the kernel has answered.
     @inline(__always)
-    private func hand(_ count: Int, to promise: PromiseCore, _ bytes: () -> [UInt8]) {
-        _ = reader.take()
+    private func hand(_ count: Int, _ bytes: () -> [UInt8]) {
+        guard let (promise, _) = reader.take() else { return }
         let outcome: ReadOutcome
         if count > 0 {
             noteReceived(count)
@@ -150,7 +153,7 @@ extension Connection {
 
     /// A read was cancelled. False if `promise` is none that waits.
     func withdrawRead(_ promise: PromiseCore) -> Bool {
-        guard case .waiting(let waiting, let demand) = reader.state, waiting === promise else { return false }
+        guard case .waiting(let demand) = reader.state, reader.promise === promise else { return false }
         _ = reader.take()
         if case .frame = demand { cold?.pendingFrame = nil }
         updateInterest()

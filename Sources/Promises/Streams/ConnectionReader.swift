@@ -29,8 +29,8 @@ struct ConnectionReader {
 
     enum State {
         case idle
-        /// Input is wanted, and has not come.
-        case waiting(PromiseCore, for: Demand)
+        /// Input is wanted, and has not come. `promise` waits for it.
+        case waiting(for: Demand)
         /// `forEachChunk` is running, and wants nothing just now: its body has a chunk, or waits for a promise.
         case handling
         /// The same as `handling` after the last chunk.
@@ -41,7 +41,11 @@ struct ConnectionReader {
 
     typealias Waiter = (promise: PromiseCore, demand: Demand)
 
+    // The promise stands beside the state and not in it: then a read retains and releases it once less, and a change of
+    // state is a store (20 of 1,500 instructions of an echoed chunk).
     private(set) var state = State.idle
+    /// The promise that waits; there is one in the state `waiting` only.
+    private(set) var promise: PromiseCore?
     /// How many bits it takes to count the bytes that the last read has brought; what is expected of the next.
     var sizeClassOfLastRead: UInt8 = 0
     /// The connection is, or was, read by code that does not wait for its answers: what the peer is owed is not known here.
@@ -75,14 +79,17 @@ struct ConnectionReader {
 
     /// Lets `promise` wait for input. No other may wait, and the stream must not have ended.
     @inline(__always)
-    mutating func wait(_ promise: PromiseCore, for demand: Demand) { state = .waiting(promise, for: demand) }
+    mutating func wait(_ promise: PromiseCore, for demand: Demand) {
+        state = .waiting(for: demand)
+        self.promise = promise
+    }
 
     /// Input has come for the promise that waits, or it waits no more. A chunk goes to a body, which has the reader until
     /// `finish`.
     /// - Returns: the promise that waited, which is the caller's to settle.
     @inline(__always)
     mutating func take() -> Waiter? {
-        guard case .waiting(let promise, let demand) = state else { return nil }
+        guard case .waiting(let demand) = state, let promise = promise.take() else { return nil }
         if case .chunk = demand { state = .handling } else { state = .idle }
         return (promise, demand)
     }
