@@ -144,9 +144,41 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: When the peer has gone
+// docs/networking.md: Protocols: frames, pipelining, gathering
 extension Snippets {
     static func networking9() throws {
+        /// A type of one byte, a length of one byte, and as many bytes.
+        struct RecordDecoder: FrameDecoder {
+            func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
+                bytes.withUnsafeBytes { bytes in
+                    if bytes.count < 2 { return .incomplete(missing: 2 - bytes.count) }
+                    let end = 2 + Int(bytes[1])
+                    if bytes.count < end { return .incomplete(missing: end - bytes.count) }
+                    return .frame((bytes[0], Array(bytes[2..<end])), consumed: end)
+                }
+            }
+        }
+
+        let (server, client) = try Connection.pair()
+        let served = server.forEachFrame(RecordDecoder()) { record in
+            server.write([record.type, UInt8(record.payload.count)])
+        }
+        let answers = client.read(exactly: 4)
+        try hang(client.write([7, 2, 0, 0, 8, 0]).then { client.shutdownWrite() })
+        let bytes = try hang(answers)
+        assert(bytes == [7, 2, 8, 0])
+        try hang(served)
+        _ = server
+        _ = client
+        _ = served
+        _ = answers
+        _ = bytes
+    }
+}
+
+// docs/networking.md: When the peer has gone
+extension Snippets {
+    static func networking10() throws {
         let (here, there) = try Connection.pair()
         let report = here.cancelWhenPeerGone { after(.seconds(60)).map { "the report" } }.then { here.write($0) }
         there.write("unread").ensure { there.abort() }.cauterize()
@@ -164,7 +196,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking10() throws {
+    static func networking11() throws {
         /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
         func converse(_ connection: Connection) -> Promise<Void> {
             connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
@@ -177,7 +209,7 @@ extension Snippets {
 
 // docs/networking.md: Options
 extension Snippets {
-    static func networking11() throws {
+    static func networking12() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -193,7 +225,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking12() throws {
+    static func networking13() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -206,7 +238,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking13() throws {
+    static func networking14() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -257,7 +289,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking14() throws {
+    static func networking15() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -297,7 +329,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking15() throws {
+    static func networking16() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -324,7 +356,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking16() throws {
+    static func networking17() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -380,7 +412,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking17() throws {
+    static func networking18() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)
