@@ -51,8 +51,6 @@ struct Limits {
     static let fields = 100
     /// Bytes of the line before a chunk.
     static let chunkLine = 256
-    /// Bytes of further requests that are kept while a slow answer waits.
-    static let readAhead = 65_536
     /// How long a client may be silent, between two requests or while it does not read an answer.
     var idle = Duration.seconds(60)
     /// How long the rest of a head may take once its first bytes have arrived.

@@ -87,35 +87,13 @@ extension Session {
 
     // MARK: Slow answers
 
-    /// Answers after a second, unless the client goes before. The connection waits in a read then, and is not idle.
+    /// Answers after a second, unless the client leaves before. A client that ends its side counts as one that leaves.
     private func slow(_ head: RequestHead) -> Promise<Void> {
         connection.idleTimeout = nil
-        let answer = waitUnlessClientLeaves(after(limits.slowness)).then { [self] isHere -> Promise<Void> in
-            guard isHere else { return Promise(error: EndOfConversation()) }
+        return connection.cancelWhenPeerGone { after(limits.slowness) }.then { [self] in
             connection.idleTimeout = limits.idle
             return send(text(.ok, "At last\n", to: head), to: head)
         }
-        return connection.deferDrain(until: answer)
-    }
-
-    /// Waits for `delay`, or until the client ends its side or resets the connection.
-    /// - Returns: whether the client is still there.
-    private func waitUnlessClientLeaves(_ delay: Guarantee<Void>) -> Promise<Bool> {
-        let end = connection.readFrame(EndDecoder()).map { _ in false }.recover { error -> Promise<Bool> in
-            // Behind so many bytes of further requests an end is not noticed.
-            error is EndDecoder.TooManyBytes ? delay.map { true }.asPromise() : .value(false)
-        }
-        return race(delay.map { true }.asPromise(), end)
-    }
-}
-
-/// Finds no frame, and leaves all bytes to the next decoder: reading with it waits for the end of the stream.
-private struct EndDecoder: FrameDecoder {
-    struct TooManyBytes: Error {}
-
-    func decode(_ bytes: RawSpan) throws -> DecodedFrame<Void> {
-        if bytes.byteCount > Limits.readAhead { throw TooManyBytes() }
-        return .incomplete(missing: 1)
     }
 }
 

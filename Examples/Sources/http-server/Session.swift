@@ -56,7 +56,7 @@ final class Session {
 
     private func end(_ error: any Error) throws -> Promise<Void> {
         switch error {
-        case is EndOfConversation: return .value
+        case is EndOfConversation, is PeerGone: return .value
         // Without the rest of its body the answer is recognized as incomplete.
         case _ where hasBegunAnswer: return .value
         case let status as Status: return connection.write(server.refusal(status))
