@@ -155,6 +155,7 @@ extension Connection {
             return updateInterest()
         }
         cold.discarded += max(count, 0)
+        if count < 0 { noteEnd(.failed(SystemError(readCall, CInt(-count)))) }
         if count <= 0 { return release() }
         if cold.discarded > Self.closeDiscardLimit { return abort() }
         updateInterest()
@@ -172,6 +173,7 @@ extension Connection {
         }
         // In a forked child the parent shares the socket, and the call is refused.
         if traits.contains(.tcp) { socket.setResetOnClose() }
+        noteEnd(.aborted)
         noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
         failWrites()
         release()

@@ -83,9 +83,11 @@ extension Connection {
         interest = []
         cold?.idleTimer?.cancel()
         loop.forget(fd)
+        noteEnd(.detached)
         if watchedEnds != 0 {
             settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was detached")))
         }
+        cold?.settleClosed(otherwise: .detached)
         return fd
     }
 

@@ -73,6 +73,7 @@ public final class Connection: IOProducer {
             }
             loop.closeDescriptor(fd)
             cold?.closing?.fulfill(())
+            cold?.settleClosed(otherwise: loop.hasEnded ? .loopEnded : .closed)
         }
     }
 
@@ -142,6 +143,7 @@ public final class Connection: IOProducer {
             cold?.closing = nil
             closing.fulfill(())
         }
+        cold?.settleClosed(otherwise: loop.hasEnded ? .loopEnded : .closed)
     }
 }
 
@@ -154,6 +156,7 @@ extension Connection: CustomStringConvertible {
 extension Connection: ReadinessHandler {
     package func loopWillEnd() {
         guard lifecycle.hasDescriptor else { return }
+        noteEnd(.loopEnded)
         noteFailure(SystemError(writeCall, ECANCELED, detail: "the loop has ended"))
         failWrites()
         release()

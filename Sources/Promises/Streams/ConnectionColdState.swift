@@ -7,6 +7,10 @@ extension Connection {
         /// The promise of a `shutdownWrite` that waits for the queue.
         var ending: PromiseCore?
         var closing: PromiseCore?
+        /// The promise of `closed`.
+        var closed: PromiseCore?
+        /// How the connection ends, if that does not follow from `failure`, and how it has ended.
+        var end: ConnectionEnd?
         var closingTimer: EventLoop.Timer?
         /// When a close is over, whatever the peer does.
         var closeDeadline: LoopInstant?
