@@ -17,6 +17,8 @@ public enum StreamError: Error, Hashable, Sendable {
     case limitExceeded(limit: Int)
     /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
+    /// A limit of `Connection.frameTimeouts` was reached while a read waited: 0 if nothing of a frame had come.
+    case timedOut(got: Int)
 }
 
 extension StreamError: CustomStringConvertible {
@@ -29,6 +31,8 @@ extension StreamError: CustomStringConvertible {
         case .endedEarly(.frame, let got): "the stream ended after \(got) bytes of a frame"
         case .limitExceeded(let limit): "no delimiter within \(limit) bytes"
         case .notUTF8(let position): "the byte at position \(position) of the line is not UTF-8"
+        case .timedOut(0): "no frame began within the time limit"
+        case .timedOut(let got): "the frame was not complete within the time limit, of which \(got) bytes had come"
         }
     }
 }

@@ -10,7 +10,8 @@ extension Listener {
     /// - no write is queued;
     /// - its handler does not read ahead of its answers, as in a `pipe`, or in the forms of `forEachLine` and
     ///   `forEachChunk` that wait for nothing;
-    /// - no `deferDrain(until:)` is pending.
+    /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps declares them by that: between
+    ///   two of them nothing of a frame is here.
     ///
     /// As far as can be seen from here, its peer has been answered. It is closed at once, or within 20 ms of becoming
     /// idle; the waiting read fails with `ECANCELED`.

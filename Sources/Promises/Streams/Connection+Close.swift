@@ -121,7 +121,7 @@ extension Connection {
         }
         let core = PromiseCore(root: Void.self)
         cold.closing = core
-        cold.idleTimer?.cancel()
+        cancelTimers()
         cancelRead()
         // An inline handler of that read may have aborted the connection.
         if lifecycle == .flushing {

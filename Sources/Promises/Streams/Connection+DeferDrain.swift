@@ -9,6 +9,16 @@ extension Connection {
     /// ```swift
     /// connection.deferDrain(until: database.find(key).then { connection.write($0) })
     /// ```
+    ///
+    /// A request that is read in several steps needs it too: between the steps, of a header and a body for instance, nothing
+    /// is buffered, and the connection looks as if it waited for the next request. Whether a read continues a request only
+    /// the handler knows; a protocol without answers looks the same.
+    ///
+    /// ```swift
+    /// connection.readLine().then { line -> Promise<Void> in
+    ///     connection.deferDrain(until: connection.read(exactly: length(line)).then { handle(line, $0) })
+    /// }
+    /// ```
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
     public func deferDrain<T>(until answer: Promise<T>) -> Promise<T> {

@@ -81,7 +81,7 @@ extension Connection {
         // As in `release`, but without closing. The number may belong to any code now, so it is never used again.
         _ = lifecycle.release()
         interest = []
-        cold?.idleTimer?.cancel()
+        cancelTimers()
         loop.forget(fd)
         noteEnd(.detached)
         if watchedEnds != 0 {

@@ -195,6 +195,7 @@ extension Connection {
         } else {
             makeColdState.pendingFrame = pending
             reader.wait(core, for: .frame)
+            if cold?.frameClock != nil { updateFrameDeadline() }
             sendGathered()
             updateInterest()
         }
@@ -239,6 +240,7 @@ extension Connection {
             if let promise { settle(promise) }
         } else {
             cold.pendingFrame?.missing = missing
+            if cold.frameClock != nil { updateFrameDeadline() }
         }
         if count < 0 { failWrites() }
     }

@@ -70,6 +70,7 @@ public final class Connection: IOProducer {
             if !loop.hasEnded {
                 cold?.closingTimer?.cancel()
                 cold?.idleTimer?.cancel()
+                cold?.frameClock?.timer?.cancel()
             }
             loop.closeDescriptor(fd)
             cold?.closing?.fulfill(())
@@ -135,7 +136,7 @@ public final class Connection: IOProducer {
         guard lifecycle.release(as: end) else { return }
         interest = []
         cold?.closingTimer?.cancel()
-        cold?.idleTimer?.cancel()
+        cancelTimers()
         cancelRead()
         loop.closeDescriptor(fd)
         dropInput()

@@ -40,6 +40,8 @@ extension Connection {
         /// What was read and nobody has been given yet.
         // Unchecked: asked about with every chunk, and never changed while anything is called that could come back.
         @exclusivity(unchecked) var input = InputBuffer()
+        /// Present with `frameTimeouts`.
+        var frameClock: Connection.FrameClock?
         /// The frame that a read waits for while the reader's demand is a frame.
         var pendingFrame: PendingFrame?
     }

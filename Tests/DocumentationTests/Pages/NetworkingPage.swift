@@ -207,9 +207,22 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Options
+// docs/networking.md: Idle time-outs
 extension Snippets {
     static func networking12() throws {
+        func answer(_ connection: Connection) -> Promise<Void> {
+            connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
+            return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in
+                guard case StreamError.timedOut(let got) = error else { throw error }
+                return got == 0 ? .value : connection.write("408 too slow\n")
+            }
+        }
+    }
+}
+
+// docs/networking.md: Options
+extension Snippets {
+    static func networking13() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -225,7 +238,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking13() throws {
+    static func networking14() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -238,7 +251,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking14() throws {
+    static func networking15() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -289,7 +302,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking15() throws {
+    static func networking16() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -329,7 +342,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking16() throws {
+    static func networking17() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -356,7 +369,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking17() throws {
+    static func networking18() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -412,7 +425,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking18() throws {
+    static func networking19() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)

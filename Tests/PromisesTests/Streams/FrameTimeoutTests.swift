@@ -1,0 +1,166 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Virtual time: whatever is sent has arrived before the clock moves.
+@Suite struct FrameTimeoutTests {
+    private let limits = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
+
+    private func timeout<T>(of promise: Promise<T>) throws -> Int? {
+        try hang(promise.asVoid().recover(policy: .allErrors) { _ in })
+        guard case StreamError.timedOut(let got)? = promise.error else { return nil }
+        return got
+    }
+
+    @Test func silenceBetweenFramesIsIdleAndTheConnectionGoesOn() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            let begin = clock.now
+            #expect(try timeout(of: connection.readLine()) == 0)
+            #expect(begin.duration(to: clock.now) == .seconds(60))
+            try hang(connection.write("bye"))
+            #expect(try peer.receive(exactly: 3) == Array("bye".utf8))
+            try peer.send("late\n")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            #expect(try hang(connection.readLine()) == "late")
+            connection.abort()
+        }
+    }
+
+    @Test func aFrameCountsFromItsFirstByteHoweverItDrips() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let fd = net.ledger.accepted[0]
+            connection.frameTimeouts = limits
+            for form in 0..<3 {
+                let read: Promise<Void> =
+                    switch form {
+                    case 0: connection.readLine().asVoid()
+                    case 1: connection.read(exactly: 100).asVoid()
+                    default: connection.forEachLine { _ -> Promise<Void> in .value }
+                    }
+                hang(after(.seconds(50)))
+                for second in 0..<9 {
+                    try peer.send("x")
+                    awaitArrival(of: POLLIN, at: fd)
+                    try net.loop.turn(.poll)
+                    if second < 8 { hang(after(.seconds(1))) }
+                }
+                // Eight seconds since the first byte.
+                let last = clock.now
+                #expect(try timeout(of: read) == 9)
+                #expect(last.duration(to: clock.now) == .seconds(2))
+                // What came is the next read's.
+                #expect(try hang(connection.receive()) == [UInt8](repeating: 0x78, count: 9))
+            }
+            connection.abort()
+        }
+    }
+
+    @Test func eachFrameCountsAnewAndTheTimerIsMovedSeldom() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            let fd = net.ledger.accepted[0]
+            connection.frameTimeouts = limits
+            var lines = 0
+            let all = connection.forEachLine { _ -> Promise<Void> in
+                lines += 1
+                return .value
+            }
+            // Each packet ends a line and begins the next.
+            for _ in 0..<100 {
+                try peer.send("x\nx")
+                awaitArrival(of: POLLIN, at: fd)
+                try net.loop.turn(.poll)
+                clock.advance(by: .seconds(6))
+                try net.loop.turn(.poll)
+            }
+            #expect(lines == 100 && all.isPending)
+            #expect(net.loop.metrics.timersFired <= 100, "600 seconds of ten")
+            #expect(try timeout(of: all) == 1)
+            connection.abort()
+        }
+    }
+
+    @Test func whatTheHandlerTakesDoesNotCount() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            try peer.send("one\ntw")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            let all = connection.forEachLine { _ in after(.seconds(300)).asPromise() }
+            let begin = clock.now
+            #expect(try timeout(of: all) == 2)
+            #expect(begin.duration(to: clock.now) == .seconds(310))
+            connection.abort()
+        }
+    }
+
+    @Test func whatHasReachedTheKernelIsNotLate() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            let read = connection.readLine()
+            try net.loop.turn(.poll)
+            clock.advance(by: .seconds(600))
+            try peer.send("in time\n")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            #expect(try hang(read) == "in time")
+            connection.abort()
+        }
+    }
+
+    @Test func limitsCanBeChangedAndTakenAway() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = nil
+            #expect(connection.frameTimeouts == nil)
+            connection.frameTimeouts = limits
+            #expect(connection.frameTimeouts == limits)
+            let read = connection.readLine()
+            let begin = clock.now
+            connection.frameTimeouts?.idle = .seconds(5)
+            #expect(try timeout(of: read) == 0)
+            #expect(begin.duration(to: clock.now) == .seconds(5))
+            connection.frameTimeouts = FrameTimeouts(idle: .zero, frame: nil)
+            let endless = connection.readLine()
+            hang(after(.seconds(1000)))
+            #expect(endless.isPending)
+            connection.frameTimeouts = limits
+            connection.frameTimeouts = nil
+            hang(after(.seconds(1000)))
+            #expect(endless.isPending)
+            endless.catch { _ in }
+            connection.abort()
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func theTimerGoesWithTheConnection() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            for way in 0..<3 {
+                let (connection, peer) = try net.pair()
+                connection.frameTimeouts = limits
+                let read = connection.readLine()
+                read.cancel()
+                switch way {
+                case 0: connection.abort()
+                case 1: try Connection(adopting: connection.detach()).abort()
+                default: break
+                }
+                withExtendedLifetime(peer) {}
+            }
+            try net.loop.run()
+            #expect(clock.now.nanoseconds == 0, "a timer has stayed")
+        }
+    }
+}
