@@ -36,6 +36,11 @@ extension Listener {
         return drain.guarantee
     }
 
+    /// As at the deadline of a drain that has begun.
+    func abortDrain() {
+        if let drain { abortAll(drain) }
+    }
+
     private func abortAll(_ drain: ListenerDrain) {
         // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
         // the result.

@@ -92,9 +92,38 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Reading
+// docs/networking.md: Until told to stop
 extension Snippets {
     static func networking7() throws {
+        let listener = try Listener.bind("127.0.0.1:7000")
+        let result = try listener.serveUntilStopped(drainTimeout: .seconds(10)) { connection in
+            connection.forEachChunk { connection.write($0) }
+        }
+        print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
+        _ = listener
+        _ = result
+    }
+}
+
+// docs/networking.md: Until told to stop
+extension Snippets {
+    static func networking8() throws {
+        let pages = try Listener.bind("127.0.0.1:7000")
+        let figures = try Listener.bind("127.0.0.1:7001")
+        let served = pages.serve { connection in connection.forEachChunk { connection.write($0) } }
+        let reported = figures.serve { connection in connection.write("connections: \(pages.activeConnections)\n") }
+        try hang(Listener.drain([pages, figures], atFirstOf: [SIGTERM, SIGINT], deadline: .seconds(10)))
+        try hang(when(fulfilled: served, reported))
+        _ = pages
+        _ = figures
+        _ = served
+        _ = reported
+    }
+}
+
+// docs/networking.md: Reading
+extension Snippets {
+    static func networking9() throws {
         let (here, there) = try Connection.pair()
         there.write("3\nabcrest").cauterize()
         let length = here.readLine(limit: 20).map { line in Int(line ?? "") ?? 0 }
@@ -114,7 +143,7 @@ extension Snippets {
 
 // docs/networking.md: Writing
 extension Snippets {
-    static func networking8() throws {
+    static func networking10() throws {
         let (here, there) = try Connection.pair()
         here.writeWatermarks = (low: 1_000, high: 1_000_000)
         let write = here.write([UInt8](repeating: 0, count: 3_000_000))
@@ -146,7 +175,7 @@ extension Snippets {
 
 // docs/networking.md: Protocols: frames, pipelining, gathering
 extension Snippets {
-    static func networking9() throws {
+    static func networking11() throws {
         /// A type of one byte, a length of one byte, and as many bytes.
         struct RecordDecoder: FrameDecoder {
             func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
@@ -178,7 +207,7 @@ extension Snippets {
 
 // docs/networking.md: When the peer has gone
 extension Snippets {
-    static func networking10() throws {
+    static func networking12() throws {
         let (here, there) = try Connection.pair()
         let report = here.cancelWhenPeerGone { after(.seconds(60)).map { "the report" } }.then { here.write($0) }
         there.write("unread").ensure { there.abort() }.cauterize()
@@ -196,7 +225,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking11() throws {
+    static func networking13() throws {
         /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
         func converse(_ connection: Connection) -> Promise<Void> {
             connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
@@ -209,7 +238,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking12() throws {
+    static func networking14() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in
@@ -222,7 +251,7 @@ extension Snippets {
 
 // docs/networking.md: Options
 extension Snippets {
-    static func networking13() throws {
+    static func networking15() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -238,7 +267,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking14() throws {
+    static func networking16() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -251,7 +280,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking15() throws {
+    static func networking17() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -302,7 +331,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking16() throws {
+    static func networking18() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -342,7 +371,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking17() throws {
+    static func networking19() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -369,7 +398,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking18() throws {
+    static func networking20() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -425,7 +454,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking19() throws {
+    static func networking21() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)

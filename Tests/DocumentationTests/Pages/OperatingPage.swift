@@ -21,13 +21,13 @@ extension Snippets {
     static func operating2() throws {
         let listener = try Listener.bind("127.0.0.1:7000")
         var isDraining = false
-        for signal in [SIGINT, SIGTERM] {
-            try EventLoop.current.onSignal(signal) {
+        try listener.serveUntilStopped(
+            drainTimeout: .seconds(30),
+            onSignal: { signal in
                 if isDraining { exit(128 + signal) }           // the second means now; exit(3) runs what atexit(3) was given
                 isDraining = true
-                listener.drain(deadline: .seconds(30))
-            }.unref()
-        }
+            }
+        ) { connection in connection.forEachChunk { connection.write($0) } }
         _ = listener
         _ = isDraining
     }

@@ -45,15 +45,12 @@ extension Snippets {
 extension Snippets {
     static func readme3() throws {
         let listener = try Listener.bind(["0.0.0.0:7000", "[::]:7000"])
-        let served = listener.serve(maxConnections: 10_000) { connection in
+        let drained = try listener.serveUntilStopped(drainTimeout: .seconds(10), maxConnections: 10_000) { connection in
             connection.idleTimeout = .seconds(60)
             return connection.forEachChunk { connection.write($0) }
         }
-        let drained = try nextSignal(SIGTERM).then { listener.drain(deadline: .seconds(10)) }
-        try hang(served)
-        print(hang(drained))                                      // how many were idle, finished, aborted
+        print(drained)                                            // how many were idle, finished, aborted
         _ = listener
-        _ = served
         _ = drained
     }
 }

@@ -1,0 +1,87 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Several listeners, and several loops.
+extension ServeUntilStoppedTests {
+    @Test func severalListenersAreDrainedTogether() throws {
+        let clock = VirtualClock()
+        try withSignals(clock: clock) { net in
+            let listeners = [try net.listen(), try net.listen(), try net.listen()]
+            let served = listeners[..<2].map { listener in listener.serve { self.session($0) } }
+            let accepted = listeners[2].accept()
+            let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(2))
+            let clients = try clients(net, listeners[0], "ib") + clients(net, listeners[1], "sb")
+            let begin = clock.now
+            raise(SIGPWR)
+            try expectEnd(of: clients[0])
+            for client in clients { client.end() }
+            #expect(try counts(hang(drained)) == [1, 2, 1])
+            #expect(begin.duration(to: clock.now) == .seconds(2))
+            for served in served { #expect(served.isFulfilled) }
+            #expect(code(accepted) == ECANCELED)
+            #expect(!net.loop.isAlive)
+        }
+    }
+
+    @Test func oneListenerThatFailsRejectsAndTheOthersContinue() throws {
+        try withSignals { net in
+            let listeners = [try net.listen(), try net.listen()]
+            let served = listeners.map { listener in listener.serve { self.session($0) } }
+            let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(10))
+            let real = net.kernel.accept
+            net.kernel.accept = { _, _ in -Int(EINVAL) }
+            let client = try Peer(to: listeners[0].localAddress)
+            #expect(try rejection(of: drained) == EINVAL)
+            #expect(net.loop.metrics.signalWatches == 0)
+            #expect(served[1].isPending)
+            net.kernel.accept = real
+            listeners[1].close()
+            try hang(served[1])
+            client.close()
+        }
+    }
+
+    @Test func cancelledTheDrainOfSeveralLeavesThemServing() throws {
+        try withSignals { net in
+            let listener = try net.listen()
+            let served = listener.serve { self.session($0) }
+            let drained = Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(10))
+            drained.cancel()
+            #expect(net.loop.metrics.signalWatches == 0)
+            #expect(served.isPending)
+            listener.close()
+            try hang(served)
+            let none = Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(10))
+            #expect(counts(none.settledValue) == [0, 0, 0])
+        }
+    }
+
+    @Test func onAGroupTheSecondSignalAbortsOnAllLoops() throws {
+        let before = Self.signals.map(action)
+        try takingSignals {
+            try withGroup(2) { loop, group in
+                let listener = try Listener.bind("127.0.0.1:0")
+                let served = listener.serve(
+                    on: group, untilStoppedBy: Self.signals, drainTimeout: .seconds(3600)
+                ) { connection -> Promise<Void> in
+                    connection.receive().then { connection.write($0) }.then { endless() }.asVoid()
+                }
+                let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+                for client in clients {
+                    try client.send("x")
+                    let echoed = elsewhere { try client.receive(exactly: 1) }
+                    #expect(try hang(echoed, timeout: patience) == [0x78])
+                }
+                raise(SIGCONT)
+                try loop.turn(.wait)
+                #expect(served.isPending)
+                raise(SIGCONT)
+                #expect(try counts(hang(served, timeout: patience)) == [0, 0, 4])
+                for client in clients { #expect(client.failureOfReading() == ECONNRESET) }
+                #expect(Self.signals.map(action) == before)
+            }
+        }
+    }
+}
