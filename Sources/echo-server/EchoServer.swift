@@ -1,3 +1,4 @@
+import Glibc
 import Promises
 import Reactor
 
@@ -48,7 +49,9 @@ final class EchoServer {
     }
 
     /// The addresses of the listeners, those of passed sockets first.
-    var addresses: [SocketAddress] { [inherited, bound].flatMap { $0?.localAddresses ?? [] } }
+    var addresses: [SocketAddress] { listeners.flatMap(\.localAddresses) }
+
+    private var listeners: [Listener] { [inherited, bound].compactMap(\.self) }
 
     var maxConnections: Int { share.maxConnections }
 
@@ -57,7 +60,7 @@ final class EchoServer {
 
     /// Serves every address. Fulfilled when all listeners are closed and the last connection has ended.
     func serve() -> Promise<Void> {
-        when(fulfilled: [inherited, bound].compactMap(\.self).map(serve))
+        when(fulfilled: listeners.map(serve))
     }
 
     private func serve(_ listener: Listener) -> Promise<Void> {
@@ -74,16 +77,21 @@ final class EchoServer {
             onError: { _, _ in workerOfThisThread().noteFailure() }, { workerOfThisThread().serve($0) })
     }
 
-    /// Stops accepting, ends connections that owe their clients nothing, lets the others finish within the drain
-    /// timeout, and resets the remaining ones.
-    func drain() {
-        isDraining = true
-        // The service manager keeps its sockets, so clients that wait there are left to the process that comes after
-        // this one.
-        bound?.close(drain: true)
-        for listener in [inherited, bound].compactMap(\.self) {
-            listener.drain(deadline: options.drainTimeout).done { self.abortedByDrain += $0.aborted }
+    /// Waits for SIGINT or SIGTERM, or for the end of the listeners. The first signal stops accepting, ends connections
+    /// that owe their clients nothing, lets the others finish within the drain timeout, and resets the remaining ones.
+    /// - Parameters:
+    ///   - willDrain: is called at the first signal.
+    ///   - endNow: is called with the second signal.
+    func drainAtSignals(_ willDrain: @escaping () -> Void, orEndNow endNow: @escaping (CInt) -> Void) -> Promise<Void> {
+        Listener.drain(listeners, atFirstOf: [SIGINT, SIGTERM], deadline: options.drainTimeout) { [self] signal in
+            if isDraining { return endNow(signal) }
+            isDraining = true
+            willDrain()
+            // The service manager keeps its sockets, so clients that wait there are left to the process that comes
+            // after this one.
+            bound?.close(drain: true)
         }
+        .map { self.abortedByDrain = $0.aborted }
     }
 
     // MARK: Reports

@@ -45,12 +45,14 @@ enum EchoServerCommand {
             options.isQuiet ? .value : server.report().done { Output.say($0.line(title)) }
         }
         let service = Service(on: loop, warn: warn)
-        try onEnd(loop) {
+        let drained = server.drainAtSignals {
             service.notifyStopping(within: options.drainTimeout)
-            server.drain()
-        } atOnce: {
+        } orEndNow: { signal in
             endpoint?.close()
+            // Not `exit`, which would clean up while other threads are still running.
+            _exit(128 + signal)
         }
+        if let error = drained.error { throw error }
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
         // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
         try loop.turn(.poll)
@@ -60,28 +62,10 @@ enum EchoServerCommand {
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()
         }
+        try hang(drained)
         try hang(served)
         try hang(statistics("totals"))
         server.stop()
-    }
-
-    /// The first SIGINT or SIGTERM drains. The second ends the process at once, with the exit code 128 plus the
-    /// signal's number.
-    private static func onEnd(
-        _ loop: EventLoop, _ drain: @escaping () -> Void, atOnce cleanUp: @escaping () -> Void
-    ) throws {
-        var isDraining = false
-        for signal in [SIGINT, SIGTERM] {
-            try loop.onSignal(signal) {
-                if isDraining {
-                    cleanUp()
-                    // Not `exit`, which would clean up while other threads are still running.
-                    _exit(128 + signal)
-                }
-                isDraining = true
-                drain()
-            }.unref()
-        }
     }
 
     /// Keeps freed memory in the process. Each chunk of up to 64 KiB is an array of its own. By default, glibc returns
