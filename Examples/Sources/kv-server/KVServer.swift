@@ -16,25 +16,13 @@ enum KVServer {
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
         let server = Server(limits: options.limits)
-        let served = listener.serve(maxConnections: 10_000) { connection in
-            Session(connection, of: server).serve()
-        }
-        try drainAtSignals(listener, within: .seconds(10))
+        // The first signal closes idle connections and lets busy ones finish; a second signal resets them.
+        let served = listener.serve(
+            untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: .seconds(10), maxConnections: 10_000
+        ) { connection in Session(connection, of: server).serve() }
         print("listening on \(listener.localAddress)")
         fflush(nil)
         try hang(served)
-    }
-
-    /// The first signal closes idle connections and lets busy ones finish; a second signal ends the process at once.
-    private static func drainAtSignals(_ listener: Listener, within deadline: Duration) throws {
-        var isDraining = false
-        for signal in [SIGTERM, SIGINT] {
-            try EventLoop.current.onSignal(signal) {
-                if isDraining { _exit(128 + signal) }
-                isDraining = true
-                listener.drain(deadline: deadline)
-            }.unref()
-        }
     }
 }
 
