@@ -52,14 +52,6 @@ extension Connection {
         } catch { return Promise(error: error) }
     }
 
-    /// Who is to be told.
-    struct PeerWatch {
-        let core: PromiseCore
-        /// Whether the core is to be cancelled, not fulfilled.
-        let cancels: Bool
-        let ignoringHalfClose: Bool
-    }
-
     /// What is known without asking the kernel.
     @usableFromInline
     func knownPeerGone(_ ignoringHalfClose: Bool) -> PeerGone? {

@@ -45,4 +45,35 @@ extension Connection {
         /// The frame that a read waits for while the reader's demand is a frame.
         var pendingFrame: PendingFrame?
     }
+
+    /// Who is to be told.
+    struct PeerWatch {
+        let core: PromiseCore
+        /// Whether the core is to be cancelled, not fulfilled.
+        let cancels: Bool
+        let ignoringHalfClose: Bool
+    }
+
+    /// A frame that is not complete.
+    struct PendingFrame {
+        /// How many more bytes it needs at least.
+        var missing: Int
+        /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still not complete.
+        let decode: (_ connection: Connection, _ missing: inout Int) -> ((PromiseCore) -> Void)?
+    }
+
+    /// When the read of a frame that waits has taken too long.
+    struct FrameClock {
+        var limits: FrameTimeouts
+        var timer: EventLoop.Timer?
+        /// When the timer fires: never after the deadline, often before.
+        var due = LoopInstant(nanoseconds: .max)
+        var deadline: LoopInstant?
+        /// Where in the input a frame has begun of which a part is here, and when that was seen.
+        var frame: (offset: Int, since: LoopInstant)?
+        /// The deadline has passed while the kernel had input, which is read first.
+        var isLate = false
+
+        init(_ limits: FrameTimeouts) { self.limits = limits }
+    }
 }

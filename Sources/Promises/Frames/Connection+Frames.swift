@@ -137,14 +137,6 @@ extension Connection {
 
     // MARK: Waiting
 
-    /// A frame that is not complete.
-    struct PendingFrame {
-        /// How many more bytes it needs at least.
-        var missing: Int
-        /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still not complete.
-        let decode: (_ connection: Connection, _ missing: inout Int) -> ((PromiseCore) -> Void)?
-    }
-
     /// Waits for more input, and decodes it with the rest.
     @usableFromInline
     func waitForFrame<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {

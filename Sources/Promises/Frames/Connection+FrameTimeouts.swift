@@ -1,20 +1,6 @@
 import Glibc
 import Reactor
 
-/// How long the reads of frames wait; see `Connection.frameTimeouts`. `nil` and values of zero or less mean no limit.
-public struct FrameTimeouts: Hashable, Sendable {
-    /// The time between two frames: from the moment at which a read begins to wait to the first byte.
-    public var idle: Duration?
-    /// The time for one frame: from the first byte to the last. A byte now and then does not prolong it.
-    public var frame: Duration?
-
-    /// Makes limits for the time between frames and for the time of one.
-    public init(idle: Duration? = nil, frame: Duration? = nil) {
-        self.idle = idle
-        self.frame = frame
-    }
-}
-
 extension Connection {
     /// Limits the reads of frames: `readLine`, `read(exactly:)`, `read(until:)`, `readFrame`, `forEachLine`, `forEachFrame`.
     /// `nil`, the default, means no limits.
@@ -49,21 +35,6 @@ extension Connection {
             cold.frameClock?.frame = frame
             if newValue != nil && cold.pendingFrame != nil { updateFrameDeadline() }
         }
-    }
-
-    /// When the read of a frame that waits has taken too long.
-    struct FrameClock {
-        var limits: FrameTimeouts
-        var timer: EventLoop.Timer?
-        /// When the timer fires: never after the deadline, often before.
-        var due = LoopInstant(nanoseconds: .max)
-        var deadline: LoopInstant?
-        /// Where in the input a frame has begun of which a part is here, and when that was seen.
-        var frame: (offset: Int, since: LoopInstant)?
-        /// The deadline has passed while the kernel had input, which is read first.
-        var isLate = false
-
-        init(_ limits: FrameTimeouts) { self.limits = limits }
     }
 
     /// The read of a frame begins to wait, or has got a part of it.

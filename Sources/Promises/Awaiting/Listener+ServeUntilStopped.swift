@@ -1,0 +1,30 @@
+import Glibc
+import Reactor
+
+extension Listener {
+    /// Serves until the process is told to stop, drains the connections, and returns what became of them. Drives this
+    /// thread's loop meanwhile, as `hang`.
+    ///
+    /// ```swift
+    /// let listener = try Listener.bind("127.0.0.1:7000")
+    /// let result = try listener.serveUntilStopped(drainTimeout: .seconds(10)) { connection in
+    ///     connection.forEachChunk { connection.write($0) }
+    /// }
+    /// ```
+    ///
+    /// - Parameter signals: the signals that stop the server.
+    /// - Returns: as `serve(untilStoppedBy:)`, which describes the other parameters.
+    /// - Throws: as that one rejects, and as `hang`.
+    @available(*, noasync, message: "an async function must not block its thread; await serve(untilStoppedBy:)")
+    @discardableResult
+    public func serveUntilStopped<Done: Thenable>(
+        by signals: [CInt] = [SIGTERM, SIGINT], drainTimeout: Duration, maxConnections: Int = .max,
+        maxLingering: Int? = nil, onSignal: ((CInt) -> Void)? = nil, onError: ((any Error, Connection) -> Void)? = nil,
+        _ handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) throws -> DrainResult {
+        let served = serve(
+            untilStoppedBy: signals, drainTimeout: drainTimeout, maxConnections: maxConnections,
+            maxLingering: maxLingering, onSignal: onSignal, onError: onError, handler, file: file, line: line)
+        return try hang(served, file, line)
+    }
+}

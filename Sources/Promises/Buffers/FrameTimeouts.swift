@@ -1,0 +1,13 @@
+/// How long the reads of frames wait; see `Connection.frameTimeouts`. `nil` and values of zero or less mean no limit.
+public struct FrameTimeouts: Hashable, Sendable {
+    /// The time between two frames: from the moment at which a read begins to wait to the first byte.
+    public var idle: Duration?
+    /// The time for one frame: from the first byte to the last. A byte now and then does not prolong it.
+    public var frame: Duration?
+
+    /// Makes limits for the time between frames and for the time of one.
+    public init(idle: Duration? = nil, frame: Duration? = nil) {
+        self.idle = idle
+        self.frame = frame
+    }
+}
