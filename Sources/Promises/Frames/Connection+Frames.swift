@@ -157,50 +157,54 @@ extension Connection {
         }
     }
 
-    /// Waits for any further input, or for the end. Rejected with the failure of the connection.
+    /// Waits for `missing` more bytes, or for the end. Rejected with the failure of the connection.
     @usableFromInline
     func waitForInput(missing: Int) -> Promise<Void> {
-        let before = bufferedByteCount
-        return waitForFrame(missing: missing, orAtEnd: (), mayLeaveBytes: true, expecting: .frame) { input, _ in
-            input.count > before ? () : nil
-        }
+        if let refusal = refusalToRead { return Promise(error: refusal) }
+        if reader.hasEnded { return failure.map { Promise(error: $0) } ?? .value }
+        let core = IOPromise(Void.self, self)
+        wait(core, for: PendingFrame(missing: missing, decode: nil))
+        return Promise(core)
+    }
+
+    private func wait(_ core: PromiseCore, for pending: PendingFrame) {
+        let cold = makeColdState
+        cold.pendingFrame = pending
+        reader.wait(core, for: .frame)
+        if cold.frameClock != nil { updateFrameDeadline() }
+        sendGathered()
+        updateInterest()
     }
 
     private func waitForFrame<Value>(
-        missing: Int, orAtEnd end: Value?, mayLeaveBytes: Bool = false,
-        expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
+        missing: Int, orAtEnd end: Value?, expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
         _ decode: @escaping (inout InputBuffer, inout Int) throws -> Value?
     ) -> Promise<Value> {
         // The decoder may have begun a read.
         if let refusal = refusalToRead { return Promise(error: refusal) }
+        let core = IOPromise(Value.self, self)
+        if reader.hasEnded {
+            endOfFrame(end, expectation)(core)
+            return Promise(core)
+        }
         let pending = PendingFrame(missing: missing) { connection, missing in
             let cold = connection.makeColdState
             do {
                 if let value = try decode(&cold.input, &missing) { return { $0.fulfill(value) } }
             } catch { return { $0.reject(error) } }
-            guard connection.reader.hasEnded else { return nil }
-            return connection.endOfFrame(end, mayLeaveBytes, expectation)
+            return connection.reader.hasEnded ? connection.endOfFrame(end, expectation) : nil
         }
-        let core = IOPromise(Value.self, self)
-        if reader.hasEnded {
-            endOfFrame(end, mayLeaveBytes, expectation)(core)
-        } else {
-            makeColdState.pendingFrame = pending
-            reader.wait(core, for: .frame)
-            if cold?.frameClock != nil { updateFrameDeadline() }
-            sendGathered()
-            updateInterest()
-        }
+        wait(core, for: pending)
         return Promise(core)
     }
 
     /// How a read of a frame is settled when the stream has ended.
     private func endOfFrame<Value>(
-        _ end: Value?, _ mayLeaveBytes: Bool, _ expectation: () -> StreamError.Expectation
+        _ end: Value?, _ expectation: () -> StreamError.Expectation
     ) -> (PromiseCore) -> Void {
         if let failure { return { $0.reject(failure) } }
         let count = bufferedByteCount
-        if let end, count == 0 || mayLeaveBytes { return { $0.fulfill(end) } }
+        if let end, count == 0 { return { $0.fulfill(end) } }
         let error = StreamError.endedEarly(expected: expectation(), got: count)
         return { $0.reject(error) }
     }
@@ -225,12 +229,22 @@ extension Connection {
         } else {
             promise = noteEnd(count)
         }
-        if let settle = pending.decode(self, &missing) {
-            // All is as it will be before a handler is called.
+        // All is as it will be before a handler is called.
+        if let decode = pending.decode {
+            if let settle = decode(self, &missing) {
+                promise = promise ?? reader.take()?.promise
+                cold.pendingFrame = nil
+                if let promise { settle(promise) }
+            } else {
+                cold.pendingFrame?.missing = missing
+                if cold.frameClock != nil { updateFrameDeadline() }
+            }
+        } else if count <= 0 || count >= missing {
             promise = promise ?? reader.take()?.promise
             cold.pendingFrame = nil
-            if let promise { settle(promise) }
+            if count <= 0, let failure { promise?.reject(failure) } else { promise?.fulfill(()) }
         } else {
+            missing -= count
             cold.pendingFrame?.missing = missing
             if cold.frameClock != nil { updateFrameDeadline() }
         }

@@ -58,8 +58,9 @@ extension Connection {
     struct PendingFrame {
         /// How many more bytes it needs at least.
         var missing: Int
-        /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still not complete.
-        let decode: (_ connection: Connection, _ missing: inout Int) -> ((PromiseCore) -> Void)?
+        /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still not complete. Without
+        /// it the bytes alone are waited for: `forEachFrame` decodes them itself, and so makes no closures for each wait.
+        let decode: ((_ connection: Connection, _ missing: inout Int) -> ((PromiseCore) -> Void)?)?
     }
 
     /// When the read of a frame that waits has taken too long.
