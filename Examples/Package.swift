@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// What every server here is built of.
+/// What every target here is built of.
 let libraries: [Target.Dependency] = [
     .product(name: "Promises", package: "swift-reactor"),
     .product(name: "Reactor", package: "swift-reactor"),
@@ -20,8 +20,10 @@ let package = Package(
         .package(name: "swift-reactor", path: "..")
     ],
     targets: [
-        .executableTarget(name: "http-server", dependencies: libraries),
-        .executableTarget(name: "kv-server", dependencies: libraries),
+        // Command lines, exit codes and the line that says where a server listens.
+        .target(name: "ExampleSupport", dependencies: libraries),
+        .executableTarget(name: "http-server", dependencies: ["ExampleSupport"] + libraries),
+        .executableTarget(name: "kv-server", dependencies: ["ExampleSupport"] + libraries),
     ],
     swiftLanguageModes: [.v6]
 )

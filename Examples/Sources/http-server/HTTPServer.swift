@@ -1,3 +1,4 @@
+import ExampleSupport
 import Glibc
 import Promises
 import Reactor
@@ -5,13 +6,7 @@ import Reactor
 /// The program: listens, says where, and serves until SIGTERM or SIGINT.
 @main
 enum HTTPServer {
-    static func main() {
-        do { try serve(Options(CommandLine.arguments.dropFirst())) } catch {
-            let message = "http-server: \(error)\n"
-            write(STDERR_FILENO, message, message.utf8.count)
-            exit(error is Options.UsageError ? EX_USAGE : EX_OSERR)
-        }
-    }
+    static func main() { runServer("http-server") { try serve(Options(CommandLine.arguments.dropFirst())) } }
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
@@ -20,8 +15,7 @@ enum HTTPServer {
             Session(connection, of: server).serve()
         }
         try drainAtSignals(listener, server)
-        print("listening on \(listener.localAddress)")
-        fflush(nil)
+        listener.printAddress()
         try hang(served)
     }
 

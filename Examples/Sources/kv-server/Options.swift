@@ -1,31 +1,21 @@
+import ExampleSupport
 import Reactor
 
-/// The command line: `kv-server [--listen HOST:PORT] [--idle-timeout SECONDS]`.
+/// The command line: `kv-server [--listen HOST:PORT] [--idle-timeout SECONDS] [--request-timeout SECONDS]`.
 struct Options {
-    struct UsageError: Error, CustomStringConvertible { let description: String }
-
     private(set) var address: SocketAddress
     private(set) var limits = Limits()
 
     init(_ arguments: some Sequence<String>) throws {
         address = try SocketAddress("127.0.0.1:6379")
-        var rest = arguments.makeIterator()
-        while let option = rest.next() {
-            guard let value = rest.next() else { throw UsageError(description: "\(option) needs a value") }
-            switch option {
-            case "--listen": address = try SocketAddress(value)
-            case "--idle-timeout": limits.idle = try Self.seconds(value)
-            case "--request-timeout": limits.partialRequest = try Self.seconds(value)
-            default: throw UsageError(description: "unknown option '\(option)'")
+        for option in try CommandLineOption.all(in: arguments) {
+            switch option.name {
+            case "--listen": address = try option.address()
+            case "--idle-timeout": limits.idle = try option.seconds()
+            case "--request-timeout": limits.partialRequest = try option.seconds()
+            default: throw option.unknown
             }
         }
-    }
-
-    private static func seconds(_ text: String) throws(UsageError) -> Duration {
-        guard let seconds = Double(text), 0.001...86_400 ~= seconds else {
-            throw UsageError(description: "'\(text)' is not a number of seconds from 0.001 to 86400")
-        }
-        return .seconds(seconds)
     }
 }
 

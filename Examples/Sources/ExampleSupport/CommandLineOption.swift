@@ -1,0 +1,54 @@
+import Reactor
+
+/// An option of a server's command line and its value: `--listen 127.0.0.1:8080`.
+public struct CommandLineOption {
+    /// The name, with its dashes.
+    public let name: String
+    private let value: String
+
+    /// Thrown for a command line that cannot be understood.
+    public struct UsageError: Error, CustomStringConvertible {
+        /// What is wrong, for standard error.
+        public let description: String
+    }
+
+    /// The options of a command line, in which each has a value.
+    /// - Parameter arguments: those of the process, without its name.
+    public static func all(in arguments: some Sequence<String>) throws(UsageError) -> [CommandLineOption] {
+        var options: [CommandLineOption] = []
+        var rest = arguments.makeIterator()
+        while let name = rest.next() {
+            guard let value = rest.next() else { throw UsageError(description: "\(name) needs a value") }
+            options.append(CommandLineOption(name: name, value: value))
+        }
+        return options
+    }
+
+    /// The value as `HOST:PORT`, where the host is an IP address; see `SocketAddress`.
+    public func address() throws(UsageError) -> SocketAddress {
+        do throws(SocketAddress.ParseError) {
+            return try SocketAddress(value)
+        } catch {
+            throw UsageError(description: "\(name): \(error)")
+        }
+    }
+
+    /// The value as a duration from a millisecond to a day.
+    public func seconds() throws(UsageError) -> Duration {
+        guard let seconds = Double(value), 0.001...86_400 ~= seconds else {
+            throw UsageError(description: "\(name): '\(value)' is not a number of seconds from 0.001 to 86400")
+        }
+        return .seconds(seconds)
+    }
+
+    /// The value as a number of bytes, up to a gibibyte.
+    public func bytes() throws(UsageError) -> Int {
+        guard let bytes = Int(value), 16...1 << 30 ~= bytes else {
+            throw UsageError(description: "\(name): '\(value)' is not a number of bytes from 16 to 1073741824")
+        }
+        return bytes
+    }
+
+    /// The error to throw if no option of the program has this name.
+    public var unknown: UsageError { UsageError(description: "unknown option '\(name)'") }
+}
