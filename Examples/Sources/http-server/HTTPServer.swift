@@ -11,23 +11,16 @@ enum HTTPServer {
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
         let server = Server(options.limits)
-        let served = listener.serve(maxConnections: 10_000) { connection in
-            Session(connection, of: server).serve()
-        }
-        try drainAtSignals(listener, server)
-        listener.printAddress()
-        try hang(served)
-    }
-
-    /// The first signal closes idle connections and lets requests be answered; a second signal ends the process at once.
-    private static func drainAtSignals(_ listener: Listener, _ server: Server) throws {
-        for signal in [SIGTERM, SIGINT] {
-            try EventLoop.current.onSignal(signal) {
+        // The first signal closes idle connections and lets requests be answered; a second signal ends the process at once.
+        let served = listener.serve(
+            untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: options.limits.drain, maxConnections: 10_000,
+            onSignal: { signal in
                 if server.isDraining { _exit(128 + signal) }
                 server.isDraining = true
-                listener.drain(deadline: server.limits.drain)
-            }.unref()
-        }
+            }
+        ) { connection in Session(connection, of: server).serve() }
+        listener.printAddress()
+        try hang(served)
     }
 }
 
