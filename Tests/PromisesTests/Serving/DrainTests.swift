@@ -5,42 +5,13 @@ import Testing
 
 /// The end of a listener in order.
 @Suite struct DrainTests {
-    /// A server whose connections do what their first byte says: `i` waits for more, `b` answers after 100 ms, `s` never.
-    private func serve(_ listener: Listener) -> Promise<Void> {
-        listener.serve { connection -> Promise<Void> in
-            connection.receive().then { bytes -> Promise<Void> in
-                switch bytes.first {
-                case UInt8(ascii: "i"): return connection.receive().asVoid()
-                case UInt8(ascii: "b"):
-                    return after(.milliseconds(100)).then { connection.write("done") }
-                default: return endless().asVoid()
-                }
-            }
-        }
-    }
-
-    /// Clients of which the server has read.
-    private func clients(_ net: Network, _ listener: Listener, _ kinds: String) throws -> [Peer] {
-        let begun = net.calls(.receive)
-        let clients = try kinds.map { kind in
-            let client = try Peer(to: listener.localAddress)
-            try client.send([kind.asciiValue!])
-            return client
-        }
-        try net.loop.run(until: {
-            listener.activeConnections == kinds.count && net.calls(.receive) - begun >= kinds.count
-        })
-        try net.loop.turn(.poll)
-        return clients
-    }
-
     @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let port = try ReservedPort()
             let listener = try net.listen("\(port.address)")
-            let served = serve(listener)
-            let clients = try clients(net, listener, "iiibbs")
+            let served = listener.serve(serveByFirstByte)
+            let clients = try net.connectClients("iiibbs", to: listener)
             let begin = clock.now
             let drained = listener.drain(deadline: .milliseconds(300))
             port.expectRefusal()
@@ -142,8 +113,8 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
-            let served = serve(listener)
-            let clients = try clients(net, listener, "b")
+            let served = listener.serve(serveByFirstByte)
+            let clients = try net.connectClients("b", to: listener)
             clients[0].end()
             let result = hang(listener.drain(deadline: .seconds(60)))
             #expect(clock.now == LoopInstant(nanoseconds: 100_000_000))
@@ -164,7 +135,7 @@ import Testing
                 }
             }
             let served = listener.serve { serve($0) }
-            let clients = try clients(net, listener, "x")
+            let clients = try net.connectClients("x", to: listener)
             clients[0].end()
             let result = hang(listener.drain(deadline: .seconds(60)))
             #expect(clock.now <= LoopInstant(nanoseconds: 120_000_000))
@@ -220,7 +191,7 @@ import Testing
             let served = listener.serve(onError: { _, _ in errors += 1 }) { connection in
                 connection.receive().then { _ in connection.receive() }.asVoid()
             }
-            let clients = try clients(net, listener, "x")
+            let clients = try net.connectClients("x", to: listener)
             clients[0].end()
             let early = listener.drain(deadline: .seconds(1))
             hang(early)
@@ -233,8 +204,8 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
-            let served = serve(listener)
-            let clients = try clients(net, listener, "s")
+            let served = listener.serve(serveByFirstByte)
+            let clients = try net.connectClients("s", to: listener)
             listener.close()
             let result = hang(listener.drain(deadline: .milliseconds(50)))
             #expect(result.aborted == 1)
@@ -248,8 +219,8 @@ import Testing
         _ = try logged {
             try withNetwork(clock: VirtualClock()) { net in
                 let listener = try net.listen()
-                serve(listener).ignoringErrors()
-                let clients = try clients(net, listener, "b")
+                listener.serve(serveByFirstByte).ignoringErrors()
+                let clients = try net.connectClients("b", to: listener)
                 drained = listener.drain(deadline: .seconds(60))
                 clients[0].close()
             }

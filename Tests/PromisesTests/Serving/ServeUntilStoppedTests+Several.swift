@@ -9,10 +9,10 @@ extension ServeUntilStoppedTests {
         let clock = VirtualClock()
         try withSignals(clock: clock) { net in
             let listeners = [try net.listen(), try net.listen(), try net.listen()]
-            let served = listeners[..<2].map { listener in listener.serve { self.session($0) } }
+            let served = listeners[..<2].map { listener in listener.serve(serveByFirstByte) }
             let accepted = listeners[2].accept()
             let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(2))
-            let clients = try clients(net, listeners[0], "ib") + clients(net, listeners[1], "sb")
+            let clients = try net.connectClients("ib", to: listeners[0]) + net.connectClients("sb", to: listeners[1])
             let begin = clock.now
             raise(SIGPWR)
             try expectEnd(of: clients[0])
@@ -28,7 +28,7 @@ extension ServeUntilStoppedTests {
     @Test func oneListenerThatFailsRejectsAndTheOthersContinue() throws {
         try withSignals { net in
             let listeners = [try net.listen(), try net.listen()]
-            let served = listeners.map { listener in listener.serve { self.session($0) } }
+            let served = listeners.map { listener in listener.serve(serveByFirstByte) }
             let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(10))
             let real = net.kernel.accept
             net.kernel.accept = { _, _ in -Int(EINVAL) }
@@ -46,7 +46,7 @@ extension ServeUntilStoppedTests {
     @Test func cancelledTheDrainOfSeveralLeavesThemServing() throws {
         try withSignals { net in
             let listener = try net.listen()
-            let served = listener.serve { self.session($0) }
+            let served = listener.serve(serveByFirstByte)
             let drained = Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(10))
             drained.cancel()
             #expect(net.loop.metrics.signalWatches == 0)
@@ -59,7 +59,7 @@ extension ServeUntilStoppedTests {
     }
 
     @Test func onAGroupTheSecondSignalAbortsOnAllLoops() throws {
-        let before = Self.signals.map(action)
+        let before = actions
         try takingSignals {
             try withGroup(2) { loop, group in
                 let listener = try Listener.bind("127.0.0.1:0")
@@ -80,7 +80,7 @@ extension ServeUntilStoppedTests {
                 raise(SIGCONT)
                 #expect(try counts(hang(served, timeout: patience)) == [0, 0, 4])
                 for client in clients { #expect(client.failureOfReading() == ECONNRESET) }
-                #expect(Self.signals.map(action) == before)
+                #expect(actions == before)
             }
         }
     }
