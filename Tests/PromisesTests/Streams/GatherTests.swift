@@ -254,13 +254,7 @@ import Testing
     @Test func whatTheKernelDoesNotTakeIsInTheQueue() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            let real = net.kernel.send
-            var budget = 3
-            net.kernel.send = {
-                let count = min($2, budget)
-                budget -= count
-                return count == 0 ? -Int(EAGAIN) : real($0, $1, count)
-            }
+            let budget = net.limitSends(to: 3)
             var writes: [Promise<Void>] = []
             connection.forEachLine { _ -> Void in writes.append(connection.write("four")) }.cauterize()
             try peer.send(Array("a\nb\nc\n".utf8))
@@ -268,7 +262,7 @@ import Testing
             // The first two were promised as written behind the third request; the answer to that was not.
             #expect(writes.map(\.isFulfilled) == [true, true, false])
             #expect(connection.queuedBytes == 9)
-            budget = .max
+            budget.remaining = .max
             try hang(writes[2], timeout: patience)
             #expect(try peer.receive(exactly: 12) == Array("fourfourfour".utf8))
             connection.abort()

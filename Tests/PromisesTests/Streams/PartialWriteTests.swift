@@ -50,19 +50,13 @@ import Testing
     @Test func aWriteIsNotFulfilledBeforeItsLastByte() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            let real = net.kernel.send
-            var budget = 9
-            net.kernel.send = {
-                let count = min($2, budget)
-                budget -= count
-                return count == 0 ? -Int(EAGAIN) : real($0, $1, count)
-            }
+            let budget = net.limitSends(to: 9)
             let first = connection.write("12345")
             let second = connection.write("67890")
             #expect(first.isFulfilled)
             for _ in 0..<3 { try net.loop.turn(.poll) }
             #expect(second.isPending && connection.queuedBytes == 1)
-            budget = 1
+            budget.remaining = 1
             try hang(second, timeout: patience)
             #expect(try peer.receive(exactly: 10) == Array("1234567890".utf8))
         }

@@ -36,13 +36,7 @@ import Testing
         try withNetwork { net in
             let (a, b) = try Connection.pair()
             a.writeWatermarks = (low: 10, high: 20)
-            let real = net.kernel
-            var budget = 0
-            net.kernel.send = {
-                let count = min($2, budget)
-                budget -= count
-                return count == 0 ? -Int(EAGAIN) : real.send($0, $1, count)
-            }
+            let budget = net.limitSends(to: 0)
             var relieved = 0
             #expect(a.isWritable && a.writable().isResolved)
             let writes = (0..<10).map { _ in
@@ -56,17 +50,17 @@ import Testing
             #expect(!a.isWritable && a.queuedBytes == 40)
             let waiting = a.writable()
             // Below the high mark, and not yet at the low one.
-            budget = 25
+            budget.remaining = 25
             try net.loop.turn(.poll)
             try net.loop.turn(.poll)
             #expect(a.queuedBytes == 15 && !a.isWritable && waiting.isPending)
-            budget = 5
+            budget.remaining = 5
             try hang(waiting, timeout: patience)
             #expect(a.queuedBytes == 10 && a.isWritable && relieved == 1)
             // Between the marks it stays as it is.
             let more = a.write(pattern(5))
             #expect(a.isWritable)
-            budget = .max
+            budget.remaining = .max
             try hang(when(fulfilled: writes + [more]), timeout: patience)
             #expect(try hang(b.read(exactly: 45), timeout: patience).count == 45)
         }

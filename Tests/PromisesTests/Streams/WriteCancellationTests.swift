@@ -6,117 +6,97 @@ import Testing
 
 /// Taking writes back that still wait for the kernel.
 @Suite struct WriteCancellationTests {
-    /// A kernel that takes `budget` bytes in all.
-    private func withBudget(
-        _ net: Network, _ budget: Int, _ body: (_ allow: (Int) -> Void) throws -> Void
-    ) rethrows {
-        var left = budget
-        let real = net.kernel.send
-        net.kernel.send = {
-            let count = min($2, left)
-            left -= count
-            return count == 0 ? -Int(EAGAIN) : real($0, $1, count)
-        }
-        try body { left += $0 }
-    }
-
     @Test func oneThatWaitsBehindOthersIsNeverSent() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            try withBudget(net, 2) { allow in
-                let first = connection.write("one")
-                let second = connection.write("two")
-                let third = connection.write("three")
-                second.cancel()
-                #expect(second.error as? PromiseError == .cancelled)
-                #expect(connection.queuedBytes == 6)
-                allow(100)
-                try hang(when(fulfilled: first, third), timeout: patience)
-                #expect(try peer.receive(exactly: 8) == Array("onethree".utf8))
-                connection.abort()
-            }
+            let budget = net.limitSends(to: 2)
+            let first = connection.write("one")
+            let second = connection.write("two")
+            let third = connection.write("three")
+            second.cancel()
+            #expect(second.error as? PromiseError == .cancelled)
+            #expect(connection.queuedBytes == 6)
+            budget.remaining += 100
+            try hang(when(fulfilled: first, third), timeout: patience)
+            #expect(try peer.receive(exactly: 8) == Array("onethree".utf8))
+            connection.abort()
         }
     }
 
     @Test func oneOfWhichTheKernelHasBytesCannotBeTakenBack() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            try withBudget(net, 2) { allow in
-                let write = connection.write("one")
-                write.cancel()
-                #expect(write.isPending)
-                allow(100)
-                try hang(write, timeout: patience)
-                #expect(try peer.receive(exactly: 3) == Array("one".utf8))
-                connection.abort()
-            }
+            let budget = net.limitSends(to: 2)
+            let write = connection.write("one")
+            write.cancel()
+            #expect(write.isPending)
+            budget.remaining += 100
+            try hang(write, timeout: patience)
+            #expect(try peer.receive(exactly: 3) == Array("one".utf8))
+            connection.abort()
         }
     }
 
     @Test func itsChainCancelsIt() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            try withBudget(net, 1) { allow in
-                let first = connection.write("ab")
-                let chain = connection.write("cd").then { connection.write("ef") }.map { 1 }
-                chain.cancel()
-                allow(100)
-                try hang(first, timeout: patience)
-                let ended = connection.shutdownWrite()
-                try hang(ended, timeout: patience)
-                #expect(try peer.readToEnd() == Array("ab".utf8))
-                connection.abort()
-            }
+            let budget = net.limitSends(to: 1)
+            let first = connection.write("ab")
+            let chain = connection.write("cd").then { connection.write("ef") }.map { 1 }
+            chain.cancel()
+            budget.remaining += 100
+            try hang(first, timeout: patience)
+            let ended = connection.shutdownWrite()
+            try hang(ended, timeout: patience)
+            #expect(try peer.readToEnd() == Array("ab".utf8))
+            connection.abort()
         }
     }
 
     @Test func theLastOneGoneTheEndIsSent() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            try withBudget(net, 0) { _ in
-                let write = connection.write("lost")
-                let ended = connection.shutdownWrite()
-                #expect(ended.isPending)
-                write.cancel()
-                try hang(ended, timeout: patience)
-                #expect(try peer.readToEnd() == [])
-                #expect(connection.queuedBytes == 0)
-                connection.abort()
-            }
+            net.limitSends(to: 0)
+            let write = connection.write("lost")
+            let ended = connection.shutdownWrite()
+            #expect(ended.isPending)
+            write.cancel()
+            try hang(ended, timeout: patience)
+            #expect(try peer.readToEnd() == [])
+            #expect(connection.queuedBytes == 0)
+            connection.abort()
         }
     }
 
     @Test func theLastOneGoneAClosingConnectionCloses() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            try withBudget(net, 0) { _ in
-                let write = connection.write("lost")
-                let closed = connection.close()
-                write.cancel()
-                #expect(try peer.readToEnd() == [])
-                peer.end()
-                try hang(closed, timeout: patience)
-            }
+            net.limitSends(to: 0)
+            let write = connection.write("lost")
+            let closed = connection.close()
+            write.cancel()
+            #expect(try peer.readToEnd() == [])
+            peer.end()
+            try hang(closed, timeout: patience)
         }
     }
 
     @Test func aHandlerThatCancelsOthersWhileTheQueueIsFlushed() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
-            try withBudget(net, 0) { allow in
-                let first = connection.write("1")
-                let second = connection.write("2")
-                let third = connection.write("3")
-                let others = [second, third]
-                first.pipe { _ in for other in others { other.cancel() } }
-                // All three leave with one call: the others are not waiting any more.
-                allow(100)
-                try hang(first, timeout: patience)
-                #expect(try peer.receive(exactly: 3) == Array("123".utf8))
-                _ = try? hang(when(fulfilled: others), timeout: patience)
-                #expect(second.isFulfilled && third.isFulfilled)
-                connection.abort()
-            }
+            let budget = net.limitSends(to: 0)
+            let first = connection.write("1")
+            let second = connection.write("2")
+            let third = connection.write("3")
+            let others = [second, third]
+            first.pipe { _ in for other in others { other.cancel() } }
+            // All three leave with one call: the others are not waiting any more.
+            budget.remaining += 100
+            try hang(first, timeout: patience)
+            #expect(try peer.receive(exactly: 3) == Array("123".utf8))
+            _ = try? hang(when(fulfilled: others), timeout: patience)
+            #expect(second.isFulfilled && third.isFulfilled)
+            connection.abort()
         }
     }
 
@@ -127,36 +107,35 @@ import Testing
         try withNetwork(turns: 100_000) { net in
             let (connection, peer) = try net.pair()
             connection.writeQueueLimit = .max
-            try withBudget(net, 0) { allow in
-                var expected: [(bytes: [UInt8], write: Promise<Void>)] = []
-                for step in 0..<100 {
-                    switch Int.random(in: 0..<4, using: &random) {
-                    case 0, 1:
-                        let size = [0, 1, 10, 5000, 16_384, 40_000].randomElement(using: &random)!
-                        let bytes = pattern(size, from: step * 77)
-                        let cut = Int.random(in: 0...size, using: &random)
-                        let parts = [Array(bytes[..<cut]), [], Array(bytes[cut...])]
-                        let write: Promise<Void> =
-                            switch Int.random(in: 0..<3, using: &random) {
-                            case 0: connection.write(bytes)
-                            case 1: connection.write(bytes.span.bytes)
-                            default: connection.write(parts)
-                            }
-                        expected.append((bytes, write))
-                    case 2: expected.randomElement(using: &random)?.write.cancel()
-                    default:
-                        allow(Int.random(in: 0..<30_000, using: &random))
-                        try net.loop.turn(.poll)
-                    }
+            let budget = net.limitSends(to: 0)
+            var expected: [(bytes: [UInt8], write: Promise<Void>)] = []
+            for step in 0..<100 {
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0, 1:
+                    let size = [0, 1, 10, 5000, 16_384, 40_000].randomElement(using: &random)!
+                    let bytes = pattern(size, from: step * 77)
+                    let cut = Int.random(in: 0...size, using: &random)
+                    let parts = [Array(bytes[..<cut]), [], Array(bytes[cut...])]
+                    let write: Promise<Void> =
+                        switch Int.random(in: 0..<3, using: &random) {
+                        case 0: connection.write(bytes)
+                        case 1: connection.write(bytes.span.bytes)
+                        default: connection.write(parts)
+                        }
+                    expected.append((bytes, write))
+                case 2: expected.randomElement(using: &random)?.write.cancel()
+                default:
+                    budget.remaining += Int.random(in: 0..<30_000, using: &random)
+                    try net.loop.turn(.poll)
                 }
-                allow(.max / 2)
-                let received = elsewhere { try peer.readToEnd() }
-                try hang(connection.shutdownWrite(), timeout: patience)
-                let sent = expected.filter { $0.write.error == nil }.flatMap(\.bytes)
-                #expect(try hang(received, timeout: patience) == sent)
-                #expect(expected.allSatisfy { $0.write.isResolved })
-                connection.abort()
             }
+            budget.remaining += .max / 2
+            let received = elsewhere { try peer.readToEnd() }
+            try hang(connection.shutdownWrite(), timeout: patience)
+            let sent = expected.filter { $0.write.error == nil }.flatMap(\.bytes)
+            #expect(try hang(received, timeout: patience) == sent)
+            #expect(expected.allSatisfy { $0.write.isResolved })
+            connection.abort()
         }
     }
 

@@ -1,0 +1,24 @@
+import Glibc
+
+/// A kernel whose sockets accept a limited number of bytes, all together.
+final class SendBudget {
+    /// How many further bytes `send` accepts, before it returns `EAGAIN`.
+    var remaining: Int
+
+    fileprivate init(_ count: Int) { remaining = count }
+}
+
+extension Network {
+    /// From now on the kernel accepts `count` bytes, and as many further ones as the test adds to the budget.
+    @discardableResult
+    func limitSends(to count: Int) -> SendBudget {
+        let budget = SendBudget(count)
+        let send = kernel.send
+        kernel.send = {
+            let accepted = min($2, budget.remaining)
+            budget.remaining -= accepted
+            return accepted == 0 ? -Int(EAGAIN) : send($0, $1, accepted)
+        }
+        return budget
+    }
+}
