@@ -32,7 +32,7 @@ extension Snippets {
     static func cancellation3() throws {
         let shared = request("/config")
         let one = shared.map { $0.name }
-        one.cancel()                                  // nobody else listens: the request is cancelled
+        one.cancel()                                  // no other listener: the request is cancelled
         shared.pipe { _ in }                          // now it is wanted, whoever withdraws
         _ = shared
         _ = one

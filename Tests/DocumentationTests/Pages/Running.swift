@@ -68,6 +68,6 @@ extension Snippet {
         Snippet("docs/reactor.md: Metrics (reactor14)", asserts: 4, Snippets.reactor14),
         Snippet("docs/reactor.md: Virtual time (reactor15)", asserts: 1, Snippets.reactor15),
         Snippet("docs/scaling.md: One listener for all (scaling1)", asserts: 1, Snippets.scaling1),
-        Snippet("docs/scaling.md: By hand (scaling4)", asserts: 1, Snippets.scaling4),
+        Snippet("docs/scaling.md: Handing connections over (scaling4)", asserts: 1, Snippets.scaling4),
     ]
 }

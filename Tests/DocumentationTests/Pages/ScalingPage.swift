@@ -71,7 +71,7 @@ extension Snippets {
     }
 }
 
-// docs/scaling.md: By hand
+// docs/scaling.md: Handing connections over
 extension Snippets {
     static func scaling4() throws {
         let group = try LoopGroup(loops: 2, name: "server")
