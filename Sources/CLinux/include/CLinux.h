@@ -1,7 +1,7 @@
 // The parts of Linux that the Swift toolchain's Glibc module leaves out.
 //
 // _GNU_SOURCE is not defined here on purpose: it changes the layout of types such as fd_set, and the
-// debug build then sees two different definitions of one type. What needs it is declared by hand below.
+// debug build then sees two different definitions of one type. The functions that need it are declared below.
 #ifndef CLINUX_H
 #define CLINUX_H
 
@@ -26,14 +26,14 @@
 // accept4(2); hidden without _GNU_SOURCE.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 
-// gettid(2); hidden likewise. Equal to getpid() on the main thread and nowhere else.
+// gettid(2); hidden without _GNU_SOURCE. Equal to getpid() on the main thread and nowhere else.
 pid_t gettid(void);
 static inline pid_t clinux_gettid(void) { return gettid(); }
 
-// pthread_setname_np(3); hidden likewise. At most 15 bytes and a zero.
+// pthread_setname_np(3); hidden without _GNU_SOURCE. At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
 
-// ioctl(2) with a request that answers a number of bytes: how many wait to be read (FIONREAD), how many were sent and not
+// ioctl(2) with a request that returns a number of bytes: how many wait to be read (FIONREAD), how many were sent and not
 // acknowledged (TIOCOUTQ, which is SIOCOUTQ). See tcp(7). Swift does not import functions with variable arguments; and their own header,
 // <sys/ioctl.h>, would hide SOCK_DGRAM from the Glibc module.
 int ioctl(int fd, unsigned long request, ...);
@@ -43,7 +43,7 @@ static inline int clinux_waiting_bytes(int fd, unsigned long request, int *count
 // flock(2), whose name Swift takes for the structure of fcntl(2).
 static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
-// pipe2(2); hidden likewise.
+// pipe2(2); hidden without _GNU_SOURCE.
 static inline int clinux_pipe(int ends[2], int flags) { return (int)syscall(SYS_pipe2, ends, flags); }
 
 // writev(2) which raises no SIGPIPE: the signal is blocked on this thread for the call, and one that the call has made
@@ -76,7 +76,7 @@ static inline ssize_t clinux_writev_without_signal(int fd, const struct iovec *p
 ssize_t clinux_write_at_once(int fd, const void *bytes, size_t count);
 
 // How many cores this process may run on, as sched_getaffinity(2) has it; 1 if the kernel does not say. The system call
-// by itself: the functions of the C library are hidden likewise.
+// by itself: the functions of the C library are hidden without _GNU_SOURCE.
 static inline int clinux_usable_cores(void) {
     unsigned long mask[1024 / sizeof(unsigned long)];
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
@@ -156,7 +156,7 @@ static inline _Bool clinux_records_operators(void) {
     return (__atomic_load_n(&clinux_tracing, __ATOMIC_RELAXED) | clinux_notes_handlers) != 0;
 }
 
-// struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2); hidden likewise. The system calls by themselves.
+// struct mmsghdr and its two calls, recvmmsg(2) and sendmmsg(2), hidden without _GNU_SOURCE. The system calls by themselves.
 struct clinux_mmsghdr {
     struct msghdr header;
     unsigned int count;
