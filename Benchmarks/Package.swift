@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who depends on the library fetches or builds what it is raced against.
+// A package of its own, so that a package that depends on the library neither fetches nor builds its competitors.
 //
 // Each contestant's workloads are a module: in one module the optimiser would merge functions that are nearly
 // identical, and one contestant would run the other's code.

@@ -75,7 +75,7 @@ def idle(message):
 
 
 def giving_way(cpu):
-    """Pinned, and off the processor as soon as anybody else wants it."""
+    """Pinned, and off the processor as soon as another program wants it."""
     def place():
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         if cpu is not None:

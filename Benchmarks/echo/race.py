@@ -57,7 +57,7 @@ def race(servers, cells, rounds, seconds, cpus, load):
     for number in range(rounds):
         # Cells are inside rounds, so that a slow spell of the machine is
         # spread over all cells; every other round runs the other way round, so
-        # that nobody always goes first.
+        # that no server always goes first.
         order = list(servers) if number % 2 == 0 else list(reversed(servers))
         for cell in cells:
             for name in order:

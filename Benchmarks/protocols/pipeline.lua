@@ -1,4 +1,4 @@
--- Requests of wrk that leave together, as many as the argument says; and what has come of all, in one line.
+-- Requests of wrk that leave together, as many as the argument says; afterwards the counts of all, in one line.
 function init(args)
     local requests = {}
     for i = 1, tonumber(args[1]) do requests[i] = wrk.format("GET", "/") end

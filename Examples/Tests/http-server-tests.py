@@ -30,7 +30,7 @@ def chunked(body, fields=b""):
 
 
 def read_through(client, end):
-    """What comes up to this end, which is not the end of the connection; what follows stays unread."""
+    """The bytes up to and with `end`, which must arrive before the connection ends; those behind it stay unread."""
     data = b""
     while not data.endswith(end):
         here = client.socket.recv(65_536, socket.MSG_PEEK)
@@ -52,7 +52,7 @@ class Answer:
         self.fields = {}
         for line in lines:
             name, value = line.split(": ", 1)
-            check(name not in self.fields, f"a field that comes twice: {name}")
+            check(name not in self.fields, f"a field that occurs twice: {name}")
             self.fields[name] = value
         self.ends = self.fields.get("Connection") == "close"
         self.chunks = []
@@ -230,7 +230,7 @@ def fields(path):
         check(set(answer.fields) == {"Date", "Content-Type", "Content-Length"}, f"{answer.fields}")
         date = email.utils.parsedate_to_datetime(answer.fields["Date"]).timestamp()
         check(answer.fields["Date"].endswith(" GMT") and abs(date - time.time()) < PATIENCE, f"{answer.fields}")
-        wait_until(lambda: expect(server, GET, 200)[0].fields["Date"] != answer.fields["Date"], "the date goes on")
+        wait_until(lambda: expect(server, GET, 200)[0].fields["Date"] != answer.fields["Date"], "the date advances")
         for sent, allowed in ((b"POST / ", "GET, HEAD"), (b"DELETE /slow ", "GET, HEAD"), (b"HEAD /echo ", "POST")):
             answer = expect(server, sent + b"HTTP/1.1\r\nHost: x\r\n\r\n", 405, to_head=sent.startswith(b"HEAD"))[0]
             check(answer.fields["Allow"] == allowed, f"{sent}: {answer.fields}")
@@ -280,7 +280,7 @@ def split_anywhere(path):
                 client.send_apart(bytes([byte]))
             got = [(answer.status, answer.body) for answer in (Answer(client) for _ in wanted)]
             check(got == wanted, f"byte by byte: {got}")
-        # What is wrong is told as soon as it is seen, wherever it is split.
+        # A mistake is answered as soon as it has arrived, wherever it is split.
         for sent, status in ((b"GET / HTTP/1.1\r\nHost: x\r\nA: b\n", 400), (chunked(b"1\r\na\n"), None)):
             for index in range(1, len(sent)):
                 with server.connect() as client:
@@ -288,12 +288,12 @@ def split_anywhere(path):
                     client.send(sent[index:])
                     data, in_order = client.read_to_end()
                     refused = data.startswith(b"HTTP/1.1 400 ")
-                    # With an answer under way the end of the connection tells it.
+                    # With an answer under way the end of the connection shows the mistake.
                     check(in_order and (refused or status is None and not data.endswith(b"0\r\n\r\n")), f"{index}: {data}")
 
 
 def pipelined(path):
-    """requests that come together are answered together, in their order"""
+    """requests that arrive together are answered together, in their order"""
     with Server(path) as server:
         expect(server, GET * 16, *[(200, HELLO)] * 16)
         several = (GET + echo(b"%04d" % 1) + chunked(b"2\r\nab\r\n0\r\n\r\n") + b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n") * 4
@@ -320,7 +320,7 @@ def never_reads(path):
 
 
 def streamed(path):
-    """a body is sent back while it comes, and ends early where the client makes a mistake"""
+    """a body is sent back while it arrives, and ends early where the client makes a mistake"""
     with Server(path) as server:
         with server.connect() as client:
             client.send(chunked(b"5\r\nhello\r\n"))
@@ -339,7 +339,7 @@ def streamed(path):
 
 
 def large(path):
-    """bodies up to the limit come back, however they are sent"""
+    """bodies up to the limit are sent back, however they are sent"""
     body = os.urandom(1 << 20)
     with Server(path) as server:
         for sent in (echo(body), chunked(b"100000\r\n" + body + b"\r\n0\r\n\r\n"),
@@ -379,7 +379,7 @@ def expect_continue(path):
 
 
 def head_timeout(path):
-    """a head that does not end is answered 408, however often a byte comes"""
+    """a head that does not end is answered 408, however often a byte arrives"""
     with Server(path, "--head-timeout", "0.2") as server:
         for count in (1, len(GET) // 2, len(GET) - 1):
             with server.connect() as idle, server.connect() as client:
@@ -436,7 +436,7 @@ def open_sockets(server):
 
 
 def slow(path):
-    """a slow answer comes, and those behind it in order"""
+    """a slow answer is sent, and those behind it in order"""
     with Server(path, "--slowness", "0.3") as server:
         begin = time.monotonic()
         with server.connect() as client:

@@ -195,7 +195,7 @@ def pipelined(path):
 
 
 def large(path):
-    """a value of 15 MB comes back; one beyond the limit, and words beyond it together, are refused"""
+    """a value of 15 MB is returned; one beyond the limit, and words beyond it together, are refused"""
     value = bytes(range(256)) * 60_000
     with Server(path) as server:
         expect(server, command("SET", "large", value) + command("GET", "large"),

@@ -122,7 +122,7 @@ class Client:
         return data
 
     def read_to_end(self):
-        """All that comes, and whether it ended in order, not with a reset."""
+        """All bytes that arrive, and whether the connection ended in order, not with a reset."""
         data = bytearray()
         while True:
             try:
@@ -134,7 +134,7 @@ class Client:
             data += piece
 
     def has_input(self, seconds):
-        """Whether anything comes within that time, be it the end."""
+        """Whether bytes or the end arrive within that time."""
         return bool(select.select([self.socket], [], [], seconds)[0])
 
     def is_ended(self):

@@ -12,7 +12,7 @@ int64_t bench_allocations(void) {
     static int64_t (*counter)(void);
     static int looked;
     if (!looked) {
-        // By name: in an ordinary run there is nobody who defines it.
+        // By name: in an ordinary run no library defines it.
         counter = (int64_t(*)(void))dlsym(RTLD_DEFAULT, "allocations_so_far");
         looked = 1;
     }

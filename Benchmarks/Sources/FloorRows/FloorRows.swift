@@ -39,7 +39,7 @@ func chain(_ length: Int, _ n: Int) {
             let box = Box(0)
             box.body = { $0 &+ step }
             box.next = first
-            // Without this, objects that nobody else sees would live on the stack.
+            // Without this, objects that do not escape would live on the stack.
             blackHole(box)
             first = box
         }

@@ -128,7 +128,7 @@ func whenAll(_ loop: any EventLoop, _ count: Int, _ n: Int) {
     precondition(sum.value == n * count)
 }
 
-/// NIO has no race: all contenders are told to settle one promise, and the first of them does.
+/// NIO has no race: all contenders settle one promise, and the first of them has an effect.
 func race(_ loop: any EventLoop, _ count: Int, _ n: Int) {
     let sum = Sum()
     for _ in 0..<n {

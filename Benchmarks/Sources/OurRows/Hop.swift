@@ -23,7 +23,7 @@ func pingPongByHang(_ n: Int) {
     court.there = resolver
     let other = startThread { answerByHang(first, court, n) }
     // What comes back from another thread is not seen by the loop; without this, each `hang` would be logged as one
-    // that perhaps waits for ever.
+    // that perhaps waits forever.
     let hold = EventLoop.current.hold()
     var sum = 0
     for _ in 0..<n {
@@ -33,7 +33,7 @@ func pingPongByHang(_ n: Int) {
         sum &+= try! hang(pong)
     }
     hold.cancel()
-    // The last one of the other side, for which nobody waits.
+    // The last one of the other side, which has no waiter.
     court.there!.fulfill(0)
     pthread_join(other, nil)
     precondition(sum == n)

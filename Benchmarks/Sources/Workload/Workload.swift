@@ -42,7 +42,7 @@ public struct Cost: Sendable {
     public var wall: Int64
     /// Time of all the process's threads on processors, user's and system's.
     public var cpu: Int64
-    /// Blocks asked for, or -1 if nobody counts.
+    /// Blocks asked for, or -1 if they are not counted.
     public var allocations: Int64
     /// The most memory that the process has ever had resident, in KiB.
     public var peak: Int64

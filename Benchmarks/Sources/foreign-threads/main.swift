@@ -1,5 +1,5 @@
-// Not a race: threads of others beside a loop, a dispatch queue's and a SwiftNIO event loop's, as dispatchers and as those
-// who settle. It prints what came and ends with 1 if that was wrong.
+// Not a race: threads of others beside a loop, a dispatch queue's and a SwiftNIO event loop's, as dispatchers and as threads
+// that settle. It prints the results and ends with 1 if one was wrong.
 
 import Dispatch
 import Glibc

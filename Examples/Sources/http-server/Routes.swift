@@ -48,7 +48,7 @@ extension Session {
 
     // MARK: Bodies
 
-    /// Sends the body back as it comes: with its length if that is known, otherwise in chunks.
+    /// Sends the body back as it arrives: with its length if that is known, otherwise in chunks.
     private func echo(_ head: RequestHead) throws -> Promise<Void> {
         let body = try BodyDecoder(head.body, limits)
         let deadline = EventLoop.current.now + limits.bodyTime

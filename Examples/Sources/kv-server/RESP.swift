@@ -1,7 +1,7 @@
 /// A request: the name of a command and its arguments. Never empty.
 typealias Request = [[UInt8]]
 
-/// The client does not speak the protocol. It is told the reason, and its connection is closed.
+/// The client does not speak the protocol. It receives the reason, and its connection is closed.
 struct ProtocolError: Error { let reason: String }
 
 /// Decodes the requests of one connection, however they are split: arrays of bulk strings, and inline commands.
@@ -12,7 +12,7 @@ struct RequestDecoder {
     private var start = 0
     /// Before this index there is no end of the line that begins at `start`.
     private var searched = 0
-    /// The words of the current request that have arrived, and the number of those to come.
+    /// The words of the current request that have arrived, and the number of those that have not.
     private var words: Request = []
     private var missing = 0
     /// The length of the current word, once its header has been decoded.
@@ -95,7 +95,7 @@ struct RequestDecoder {
         return length
     }
 
-    /// The next line without its end; `nil` if the end has not come.
+    /// The next line without its end; `nil` if the end has not arrived.
     private mutating func nextLine(_ limit: Int, _ excess: String) throws(ProtocolError) -> ArraySlice<UInt8>? {
         guard let end = input[searched...].firstIndex(of: 0x0A) else {
             searched = input.count

@@ -33,7 +33,7 @@ final class Session {
     }
 
     /// A loop, written as recursion: it runs in constant memory. Answers are written before the next requests are read, so a
-    /// client that asks and never reads is slowed down.
+    /// client that sends requests and never reads is slowed down.
     private func converse() -> Promise<Void> {
         let answers = answers()
         if !answers.isEmpty {
@@ -50,7 +50,7 @@ final class Session {
         }
     }
 
-    /// The next bytes. The rest of a request must come before its deadline, and a drain of the listener waits for it.
+    /// The next bytes. The rest of a request must arrive before its deadline, and a drain of the listener waits for it.
     private func read() -> Promise<ReadOutcome> {
         guard decoder.isInsideRequest else {
             deadline = nil
@@ -61,7 +61,7 @@ final class Session {
         return connection.deferDrain(until: connection.read().timeout(deadline: deadline))
     }
 
-    /// The answers to requests that have arrived: to all, or to so many that they fill a packet.
+    /// The answers to requests that have arrived: to all, or to as many as fill a packet.
     private func answers() -> [UInt8] {
         var output: [UInt8] = []
         do throws(ProtocolError) {
