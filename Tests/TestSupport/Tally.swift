@@ -48,9 +48,9 @@ package final class Tally: Sendable {
         return { withExtendedLifetime(token, body) }
     }
 
-    /// A closure that does nothing and whose life is counted, for other threads.
-    package func boundForThreads() -> @Sendable () -> Void {
+    /// `body` as a closure whose life is counted, for other threads.
+    package func boundForThreads(_ body: @escaping @Sendable () -> Void = {}) -> @Sendable () -> Void {
         let token = token()
-        return { withExtendedLifetime(token) {} }
+        return { withExtendedLifetime(token, body) }
     }
 }
