@@ -52,15 +52,14 @@ import Testing
             let listener = try net.listen()
             let served = listener.serve(maxConnections: 1, maxLingering: 2) { Self.end($0) }
             let clients = try (0..<2).map { _ in try lingerer(listener) }
-            #expect(net.ledger.accepted.allSatisfy(net.ledger.open.contains))
+            #expect(net.ledger.acceptedAreOpen == [true, true])
             let third = try lingerer(listener)
-            let areOpen = { net.ledger.accepted.map(net.ledger.open.contains) }
-            try net.loop.run(until: { areOpen() == [false, true, true] })
+            try net.loop.run(until: { net.ledger.acceptedAreOpen == [false, true, true] })
             // One in the middle goes by itself; the next to go is again the oldest.
             clients[1].close()
             try net.loop.run(until: { listener.lingeringConnections == 1 })
             let others = try (0..<2).map { _ in try lingerer(listener) }
-            try net.loop.run(until: { areOpen() == [false, false, false, true, true] })
+            try net.loop.run(until: { net.ledger.acceptedAreOpen == [false, false, false, true, true] })
             #expect(listener.lingeringConnections == 2)
             listener.close()
             for client in clients + [third] + others { client.close() }

@@ -7,6 +7,9 @@ final class Ledger {
     private(set) var open: Set<CInt> = []
     /// Connections in the order in which they were accepted.
     private(set) var accepted: [CInt] = []
+    /// Whether each of `accepted` is still open. The kernel gives a number again once it is free, so a number in `open` may
+    /// belong to a later connection.
+    private(set) var acceptedAreOpen: [Bool] = []
     /// Calls on numbers that were not the loop's at the time: closed before, perhaps another's by then.
     private(set) var strays: [String] = []
 
@@ -26,11 +29,15 @@ final class Ledger {
         table.timerCreate = { self.opened(self.kernel.timerCreate()) }
         table.accept = {
             let result = self.opened(self.kernel.accept(self.used($0, "accept4"), $1))
-            if result >= 0 { self.accepted.append(CInt(result)) }
+            if result >= 0 {
+                self.accepted.append(CInt(result))
+                self.acceptedAreOpen.append(true)
+            }
             return result
         }
         table.close = {
             self.open.remove(self.used($0, "close"))
+            if let index = self.accepted.lastIndex(of: $0) { self.acceptedAreOpen[index] = false }
             return self.kernel.close($0)
         }
         table.bind = { self.kernel.bind(self.used($0, "bind"), $1, $2) }
