@@ -136,7 +136,8 @@ public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & 
         // The span is alive during the call, and the pointer does not leave it.
         return try bytes.withUnsafeBytes { bytes in
             let length = Length(bigEndian: bytes.loadUnaligned(as: Length.self))
-            guard let count = Int(exactly: length), count <= limit else {
+            // The prefix must not take the sum over the largest integer, whatever the limit.
+            guard let count = Int(exactly: length), count <= min(limit, Int.max - prefix) else {
                 throw StreamError.limitExceeded(limit: limit)
             }
             let missing = prefix + count - bytes.count

@@ -79,6 +79,22 @@ private struct OddDecoder: FrameDecoder {
         }
     }
 
+    @Test func aLengthNearTheLargestIntegerDoesNotOverflow() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let decoder = LengthPrefixDecoder<UInt64>(limit: .max)
+            // The prefix and as many bytes are exactly as many as an integer holds.
+            let largest = a.readFrame(decoder)
+            try hang(b.write([0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF7]), timeout: patience)
+            while a.bufferedByteCount < 8 { try EventLoop.current.turn(.wait) }
+            #expect(largest.isPending)
+            largest.cancel()
+            #expect(try hang(a.read(exactly: 8), timeout: patience).count == 8)
+            try hang(b.write([0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF8]), timeout: patience)
+            #expect(throws: StreamError.limitExceeded(limit: .max)) { try hang(a.readFrame(decoder), timeout: patience) }
+        }
+    }
+
     @Test func theEndInsideOfAFrameIsAnError() throws {
         try withNetwork { net in
             for loops in [true, false] {
