@@ -1,25 +1,25 @@
 import Glibc
 import Reactor
 
-// To be told that the peer has gone while nothing is read. The kernel is asked for EPOLLRDHUP, EPOLLHUP and EPOLLERR alone, so
-// that input stays where it is and wakes nothing.
+// Watches of the peer's end, which need no read. The connection registers EPOLLRDHUP, EPOLLHUP and EPOLLERR alone, so that
+// input stays in the kernel and does not wake the loop.
 
 extension Connection {
-    /// Fulfilled as soon as the peer has gone, also while nothing is read and while unread input lies before the end.
+    /// Fulfilled as soon as the peer has gone, even if no read waits or unread input precedes the end.
     ///
     /// ```swift
     /// let query = database.find(key)
     /// connection.peerGone().done { _ in query.cancel() }
     /// ```
     ///
-    /// Nothing is read for it: a read gets all input and then the same end or error. Several may wait, and a read besides.
-    /// While it waits, the connection is retained and the loop kept alive, as by a read. `close`, `abort` and `detach` fulfill
-    /// it with `ECANCELED`. Cancelling it ends the watch.
+    /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one read
+    /// may wait at a time. While a watch waits, it retains the connection and keeps the loop alive, as a read does. `close`,
+    /// `abort` and `detach` fulfill it with `ECANCELED`. Cancelling it ends the watch.
     ///
-    /// A peer that vanishes without a word is found by `SocketOption.keepAlive` or by a write.
-    /// - Parameter ignoringHalfClose: whether the peer may end its side and still be there. By default an end counts, since the
-    ///   usual client that ends its side has closed its socket; a client that sends its request, ends its side and then reads
-    ///   needs `true`. Then this is fulfilled by a reset, or when both sides have ended.
+    /// The end of a peer whose machine has crashed or lost the network is found by `SocketOption.keepAlive` or by a write.
+    /// - Parameter ignoringHalfClose: whether the end of the peer's side alone does not count. By default it counts, since
+    ///   most clients end their side by closing their socket. Pass `true` for clients that send their request, end their side
+    ///   and then read the answer: the watch is then fulfilled by a reset, or when both sides have ended.
     @inlinable @inline(__always)
     public func peerGone(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line
@@ -27,16 +27,16 @@ extension Connection {
         Guarantee(startPeerWatch(ignoringHalfClose).core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
-    /// Settles as the promise that `work` returns, unless the peer goes before: then that promise is cancelled, and the
-    /// result rejected with the `PeerGone` that says how.
+    /// Settles as the promise that `work` returns. If the peer goes before, that promise is cancelled, and the result is
+    /// rejected with the `PeerGone` that says how.
     ///
     /// ```swift
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
     /// ```
     ///
-    /// As with `timeout`, a promise that has other waiters goes on. If it is known already that the peer has gone, or if the
-    /// connection is closed, `work` is not called. A `close`, an `abort` or a `detach` on this side that comes later does not
-    /// cancel the work. See `peerGone` for the rest.
+    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier read or
+    /// write has found that the peer has gone, or if the connection is closed. A later `close`, `abort` or `detach` on this
+    /// side does not cancel the work. `peerGone` describes what counts as gone.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func cancelWhenPeerGone<Work: Thenable>(
@@ -46,13 +46,13 @@ extension Connection {
         do {
             let source = try work().asPromise().core
             let ending = PeerWatchEnding(self)
-            let child = source.derive(CancelledWithPeer<Work.T>(ending), role: .hasDeadline)
+            let child = source.derive(SettleAsSource<Work.T>(retaining: ending), role: .hasDeadline)
             ending.start(child, ignoringHalfClose)
             return Promise(child.traced("cancelWhenPeerGone", after: source, Promise<Work.T>.self, file, line))
         } catch { return Promise(error: error) }
     }
 
-    /// What is known without asking the kernel.
+    /// Returns how the peer has gone if that is known without a system call.
     @usableFromInline
     func knownPeerGone(_ ignoringHalfClose: Bool) -> PeerGone? {
         loop.assertOwner()
@@ -83,8 +83,8 @@ extension Connection {
         watchedEnds = UInt16(truncatingIfNeeded: ends.rawValue)
     }
 
-    /// A watch was cancelled, or is not needed any more.
-    /// - Returns: false if `promise` is none of those that are to be told.
+    /// Removes the watch whose core is `promise`.
+    /// - Returns: false if there is none.
     func withdrawPeerWatch(_ promise: ObjectIdentifier) -> Bool {
         guard let cold, let index = cold.peerWatches.firstIndex(where: { ObjectIdentifier($0.core) == promise }) else {
             return false
@@ -97,18 +97,18 @@ extension Connection {
         return true
     }
 
-    /// The kernel has reported an end, while reads and writes that waited have been served.
+    /// Handles the events of the peer's end, after the reads and writes that they made possible.
     @inline(never)
     func peerEventArrived(_ ready: Interest) {
-        // A read or a write may have met the error, and have told it.
+        // A read or a write may have met the error, and have settled the watches.
         guard lifecycle.isOpen, watchedEnds != 0 else { return }
         if ready.contains(.error) {
-            // The kernel reports an error once. What finds it keeps it, for the reads and writes that follow.
+            // The kernel reports an error once, so the connection stores it for later reads and writes.
             if traits.contains(.socket) {
                 let code = socket.takeError()
                 if code != 0 { return fail(SystemError(readCall, code)) }
             } else if !ready.contains(.hangUp) {
-                // The reader of a pipe has gone; of a FIFO there may be another one later.
+                // The reader of a pipe has gone. The connection has not failed: a FIFO may get another reader.
                 return settlePeerWatches(as: .failed(SystemError(writeCall, EPIPE)))
             }
         }
@@ -117,43 +117,31 @@ extension Connection {
         } else if ready.contains(.readHangUp) {
             settlePeerWatches(as: .ended) { !$0.ignoringHalfClose }
         } else {
-            // Such as a message in the queue of errors, of a socket that was adopted.
+            // For example a message in the error queue of a socket that was adopted.
             noteFutileReadiness(.getSocketOption)
         }
     }
 
-    /// Tells those who wait for the peer's end.
+    /// Removes and settles the watches of which `matches` is true.
     @inline(never)
-    func settlePeerWatches(as gone: PeerGone, where isTold: (PeerWatch) -> Bool = { _ in true }) {
+    func settlePeerWatches(as gone: PeerGone, where matches: (PeerWatch) -> Bool = { _ in true }) {
         guard let cold else { return }
-        let told = cold.peerWatches.filter(isTold)
-        cold.peerWatches.removeAll(where: isTold)
-        // All is as it will be before a handler is called.
+        let watches = cold.peerWatches.filter(matches)
+        cold.peerWatches.removeAll(where: matches)
+        // The state is final before a handler is called.
         updateWatchedEnds()
-        for watch in told {
+        for watch in watches {
             if !watch.cancels {
                 watch.core.fulfill(gone)
             } else if case .failed(let error) = gone, error.code == ECANCELED {
+                // This side has ended the connection, which does not cancel the work.
                 continue
             } else if watch.core.isWaiting {
-                // The work may have settled in time, with its notification still queued. That is not too late.
+                // Work that has settled is in time, though its notification may still be queued: it is no longer waited for.
                 watch.core.cancel(with: gone)
             }
         }
     }
-}
-
-/// Settles as its source. The operation owns the watch of the peer, and ends it then.
-@usableFromInline
-struct CancelledWithPeer<T>: Operation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = T
-    @usableFromInline let ending: PeerWatchEnding
-
-    @inlinable init(_ ending: PeerWatchEnding) { self.ending = ending }
-
-    @inlinable
-    func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(as: source) }
 }
 
 /// A watch of the peer that cancels a promise. It ends when the last reference to this object is released.

@@ -42,23 +42,10 @@ extension Thenable {
         _ deadline: LoopDeadline, _ error: any Error, _ file: StaticString, _ line: UInt
     ) -> Promise<T> {
         let source = asPromise().core
-        let child = source.derive(Timeout<T>(deadline), role: .hasDeadline)
+        let child = source.derive(SettleAsSource<T>(retaining: deadline), role: .hasDeadline)
         deadline.start(child, error)
         return Promise(child.traced("timeout", after: source, Promise<T>.self, file, line))
     }
-}
-
-/// Settles as its source. The operation owns the deadline, and releases it then.
-@usableFromInline
-struct Timeout<T>: Operation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = T
-    @usableFromInline let deadline: LoopDeadline
-
-    @inlinable init(_ deadline: LoopDeadline) { self.deadline = deadline }
-
-    @inlinable
-    func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(as: source) }
 }
 
 /// A timer that cancels a promise. It is removed from the loop when the last reference to this object is released.

@@ -1,0 +1,15 @@
+import Reactor
+
+/// Settles as its source. The operation retains an object whose release ends what might settle the core earlier: a timer, or
+/// a watch of the peer.
+@usableFromInline
+struct SettleAsSource<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let object: AnyObject
+
+    @inlinable init(retaining object: AnyObject) { self.object = object }
+
+    @inlinable
+    func run(_ source: Source<T>, _ core: PromiseCore) { core.finish(as: source) }
+}
