@@ -21,13 +21,7 @@ struct SequentialOperation<Value>: Operation {
 
     /// Makes a core, to be passed to `start`.
     @inlinable
-    func makeCore() -> PromiseCore {
-        let core = PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread) {
-            PromiseCore.perform(Self.self, $0, $1)
-        }
-        core.upstream.store(Upstream.taken, ordering: .relaxed)
-        return core
-    }
+    func makeCore() -> PromiseCore { Self.makeWaitingCore() }
 
     /// Runs the first round immediately.
     @inlinable
@@ -48,6 +42,18 @@ struct SequentialOperation<Value>: Operation {
         do {
             if let next = try round(source, core) { core.wait(for: next, andRun: self) }
         } catch { core.finish(throwing: error) }
+    }
+}
+
+extension Operation {
+    /// Makes a core whose operation runs each time that a promise has settled for which `wait(for:andRun:)` lets it wait.
+    @inlinable
+    static func makeWaitingCore() -> PromiseCore {
+        let core = PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread) {
+            PromiseCore.perform(Self.self, $0, $1)
+        }
+        core.upstream.store(Upstream.taken, ordering: .relaxed)
+        return core
     }
 }
 

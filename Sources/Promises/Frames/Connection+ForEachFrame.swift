@@ -2,11 +2,11 @@ import Glibc
 import Reactor
 import Synchronization
 
-// Reading frame after frame.
+// Loops over the frames of a stream.
 
 extension Connection {
-    /// Calls `body` with each frame that `decoder` finds, one after the other, each when the promise of the one before is
-    /// fulfilled, until the peer ends.
+    /// Calls `body` with each frame that `decoder` finds until the peer ends. Each call waits for the promise of the call
+    /// before.
     ///
     /// ```swift
     /// connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { request in
@@ -14,12 +14,16 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// Frames that have arrived together are handled one behind the other in one job of the loop, 64 at the most, and the
-    /// answers leave together: see `write`. The decoder keeps its state from frame to frame. In `body` other reads are
-    /// possible, of what follows the frame; the next frame begins behind what they have read.
+    /// One job of the loop handles up to 64 frames that have arrived together, and their answers leave together: see
+    /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the next
+    /// frame begins after the bytes of those reads.
     ///
-    /// Rejected with the first rejection, with what `body` or the decoder throws, and as `readFrame` is. Cancelling it cancels
-    /// the read, or the promise that it waits for if nobody else does.
+    /// Rejected with
+    /// - the first error that `body` throws, or with which its promise is rejected;
+    /// - the error that the decoder throws;
+    /// - the errors of `readFrame`.
+    ///
+    /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
@@ -30,7 +34,7 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each frame until the peer ends, and waits for nothing else; see the form with promises.
+    /// Calls `body` with each frame until the peer ends, without waiting between the calls; see the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder>(
@@ -44,9 +48,14 @@ extension Connection {
         return Promise(core.traced(root: "forEachFrame", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each line, one after the other, each when the promise of the one before is fulfilled, until
-    /// the peer ends. The first rejection, or an error that `body` throws, ends it, and so do the errors of `readLine`.
-    /// Cancelling it cancels the read, or the promise that it waits for if nobody else does.
+    /// Calls `body` with each line until the peer ends. Each call waits for the promise of the call before.
+    ///
+    /// ```swift
+    /// connection.forEachLine { line in connection.write("you said \(line)\n") }
+    /// ```
+    ///
+    /// Rejected as `readLine`, with the first error that `body` throws, and with that of its first rejected promise.
+    /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -55,7 +64,7 @@ extension Connection {
         return Promise(core.traced(root: "forEachLine", Promise<Void>.self, file, line))
     }
 
-    /// Calls `body` with each line until the peer ends; see the form with promises.
+    /// Calls `body` with each line until the peer ends, without waiting between the calls; see the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -81,10 +90,10 @@ extension Connection {
         _ decoder: Decoder, readsAhead: Bool, _ body: @escaping (Decoder.Frame) throws -> PromiseCore
     ) -> PromiseCore {
         let frames = FrameLoop(self, decoder, body)
-        let core = frames.makeCore()
+        let core = FrameLoop<Decoder>.makeWaitingCore()
         beginFrames(readsAhead: readsAhead)
         core.retain()
-        // It begins with a job if frames are here: they are no reason to call the body inside this call.
+        // Buffered frames are handled in a job, so that the body is never called inside this call.
         let isReady = bufferedByteCount > 0 || refusalToRead != nil
         core.wait(for: isReady ? PromiseCore.void : waitForInput(missing: 1).core, andRun: frames)
         return core
@@ -96,19 +105,20 @@ extension Connection {
     }
 }
 
-/// One `forEachFrame`: the operation of its result, which runs when input has come, or when the promise that the body has
+/// The operation of the result of `forEachFrame`. It runs when input has arrived, and when the promise that the body has
 /// returned has settled.
 @usableFromInline
 struct FrameLoop<Decoder: FrameDecoder>: Operation {
     @usableFromInline typealias Input = Never
     @usableFromInline typealias Output = Void
-    @usableFromInline let state: State
+    @usableFromInline let context: Context
 
+    /// What all rounds share.
     @usableFromInline
-    final class State {
+    final class Context {
         @usableFromInline let connection: Connection
         @usableFromInline let body: (Decoder.Frame) throws -> PromiseCore
-        // Unchecked: used by one job at a time, and a decoder that comes back here while it decodes finds its own state.
+        // Unchecked: only one job at a time uses the decoder, and `decode` cannot reach it by another way.
         @exclusivity(unchecked) @usableFromInline var decoder: Decoder
 
         @inlinable
@@ -121,17 +131,11 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
 
     @inlinable
     init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> PromiseCore) {
-        state = State(connection, decoder, body)
+        context = Context(connection, decoder, body)
     }
 
-    @inlinable
-    func makeCore() -> PromiseCore {
-        let core = PromiseCore(state: Promises.State.pending, loop: EventLoop.addressOfThisThread) {
-            PromiseCore.perform(Self.self, $0, $1)
-        }
-        core.upstream.store(Upstream.taken, ordering: .relaxed)
-        return core
-    }
+    /// The largest number of frames that a job handles, so that a flood of small frames does not delay other connections.
+    @inlinable static var framesInJob: Int { 64 }
 
     @inlinable
     func run(_ source: AnySource, _ core: PromiseCore) {
@@ -145,28 +149,28 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         } catch { core.finish(throwing: error) }
     }
 
-    /// Handles the frames that are here.
+    /// Handles buffered frames.
     /// - Returns: the promise to wait for; `nil` if the stream has ended.
     @inlinable
     func handleFrames(_ core: PromiseCore) throws -> PromiseCore? {
-        let connection = state.connection
+        let connection = context.connection
         var missing = 1
-        // So many frames a job, so that a flood of small ones leaves the other connections their turns.
-        for left in (0..<64).reversed() {
+        var left = Self.framesInJob
+        while true {
             if let refusal = connection.refusalToRead { throw refusal }
-            guard let frame = try connection.decodeBuffered(&state.decoder, &missing) else {
-                return try connection.moreInput(missing: missing, state.decoder.expectation)
+            guard let frame = try connection.decodeBuffered(&context.decoder, &missing) else {
+                return try connection.moreInput(missing: missing, context.decoder.expectation)
             }
-            let next = try state.body(frame)
-            // The body may have cancelled this core, which is then noticed by its wait.
-            if left == 0 || !core.isOpen || next.settled?.kind != Promises.State.fulfilled { return next }
+            let next = try context.body(frame)
+            left -= 1
+            // If the body has cancelled this core, waiting for `next` finds that out.
+            if left == 0 || !core.isOpen || next.settled?.kind != State.fulfilled { return next }
         }
-        return nil
     }
 }
 
 extension Connection {
-    /// A promise of further input; `nil` if the stream has ended between two frames.
+    /// Returns a promise of further input; `nil` if the stream has ended between two frames.
     @usableFromInline
     func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
         guard reader.hasEnded else { return waitForInput(missing: missing).core }

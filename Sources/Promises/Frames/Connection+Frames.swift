@@ -1,14 +1,16 @@
 import Glibc
 import Reactor
 
-// Reading of a shape that the peer's packets do not have: so many bytes, or up to a delimiter.
+// Reads of frames: a number of bytes, the bytes before a delimiter, or what a decoder finds.
 
 extension Connection {
-    /// Exactly `count` bytes.
+    /// Reads exactly `count` bytes.
     ///
-    /// What comes beyond them is kept, and is the next read's, of whatever form. So are the bytes of a read that was
-    /// cancelled or rejected. Rejected with `StreamError.endedEarly` if the peer ends before, and with a `SystemError`
-    /// as `receive` is; `EINVAL` if `count` is below one.
+    /// Bytes that arrive behind them are kept for the next read, which may have another form. So are the bytes of a read
+    /// that was cancelled or rejected. Rejected with
+    /// - `StreamError.endedEarly` if the peer ends before;
+    /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
+    /// - a `SystemError` as `receive` is, and with `EINVAL` if `count` is below one.
     @inlinable @inline(__always)
     public func read(
         exactly count: Int, file: StaticString = #fileID, line: UInt = #line
@@ -16,12 +18,14 @@ extension Connection {
         Promise(startFrame(exactly: count).core.traced(root: "read(exactly:)", Promise<[UInt8]>.self, file, line))
     }
 
-    /// The bytes before the next `delimiter`, which is read too and left out; `nil` if the peer has ended before
-    /// another byte came.
+    /// Reads the bytes before the next `delimiter`, and drops the delimiter; `nil` if the peer ends before another byte
+    /// has come.
     ///
-    /// Rejected with `StreamError.limitExceeded` if there are more than `limit` bytes before it, with
-    /// `StreamError.endedEarly` if the peer ends in their midst; then the bytes are still there for a read of another
-    /// form. The rest is as for `read(exactly:)`; `EINVAL` if the delimiter is empty or `limit` below one.
+    /// Rejected as `read(exactly:)`, and with
+    /// - `StreamError.limitExceeded` if more than `limit` bytes come before the delimiter;
+    /// - a `SystemError` with `EINVAL` if the delimiter is empty or `limit` is below one.
+    ///
+    /// The bytes of a rejected read are kept for a read of another form.
     @inlinable @inline(__always)
     public func read(
         until delimiter: some Collection<UInt8>, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -30,22 +34,22 @@ extension Connection {
         return Promise(core.traced(root: "read(until:)", Promise<[UInt8]?>.self, file, line))
     }
 
-    /// Reads until a delimiter that is text, in UTF-8.
+    /// Reads the bytes before the next `delimiter`, which is given as text and is sought in UTF-8.
     @inlinable @inline(__always)
     public func read(
         until delimiter: String, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]?> { read(until: Array(delimiter.utf8), limit: limit, file: file, line: line) }
 
-    /// The same for a delimiter of one byte.
+    /// Reads the bytes before the next byte that equals `delimiter`.
     @inlinable @inline(__always)
     public func read(
         until delimiter: UInt8, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]?> { read(until: [delimiter], limit: limit, file: file, line: line) }
 
-    /// The next line, without its `\n` or `\r\n`; `nil` if the peer has ended before another byte came.
+    /// Reads the next line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte has come.
     ///
-    /// `limit` is in bytes. Rejected with `StreamError.notUTF8` if it is no text; with `StreamError.endedEarly` if the
-    /// last line has no end, and `receive()` brings what there is of it. The rest is as for `read(until:)`.
+    /// Rejected as `read(until:)`, with a limit in bytes, and with `StreamError.notUTF8` if the line is not UTF-8. If the
+    /// last line has no end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line.
     @inlinable @inline(__always)
     public func readLine(
         limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -53,10 +57,13 @@ extension Connection {
         Promise(startLine(limit).core.traced(root: "readLine", Promise<String?>.self, file, line))
     }
 
-    /// The next frame that `decoder` finds; `nil` if the peer has ended before another byte came.
+    /// Reads the next frame that `decoder` finds; `nil` if the peer ends before another byte has come.
     ///
-    /// Rejected with what the decoder throws, and then the bytes are still there; with `StreamError.endedEarly` if the peer
-    /// ends inside of a frame. The rest is as for `read(exactly:)`.
+    /// ```swift
+    /// connection.readFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)).done { payload in handle(payload) }
+    /// ```
+    ///
+    /// Rejected as `read(exactly:)`, and with the error that the decoder throws; the bytes are kept then.
     @inlinable @inline(__always)
     public func readFrame<Decoder: FrameDecoder>(
         _ decoder: Decoder, file: StaticString = #fileID, line: UInt = #line
@@ -64,8 +71,8 @@ extension Connection {
         Promise(startFrame(decoder).core.traced(root: "readFrame", Promise<Decoder.Frame?>.self, file, line))
     }
 
-    /// How many bytes were received and not consumed by a read: the beginning of a frame that is not complete, or frames that
-    /// are still to be asked for.
+    /// The number of bytes that were received and that no read has consumed: the beginning of an incomplete frame, or
+    /// complete frames that have not been read yet.
     public var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
     // MARK: Starting
@@ -76,9 +83,9 @@ extension Connection {
         if let refusal = refusalToRead { return Promise(error: refusal) }
         let missing = count - bufferedByteCount
         if missing <= 0, let cold { return .value(cold.input.take(count)) }
-        return waitForFrame(missing: missing, orAtEnd: nil, expecting: .bytes(count)) { input, missing in
-            missing = count - input.count
-            return missing <= 0 ? input.take(count) : nil
+        return waitForFrame(missing: missing, orAtEnd: nil, expecting: .bytes(count)) { connection, missing in
+            missing = count - connection.bufferedByteCount
+            return missing <= 0 ? connection.takeInput(count) : nil
         }
     }
 
@@ -97,7 +104,7 @@ extension Connection {
         Promise(error: SystemError(readCall, EINVAL, detail: detail))
     }
 
-    /// Specialized in the module of the decoder, so that a frame that is here costs no lookup of its type.
+    /// Specialized in the module of the decoder, so that the read of a buffered frame looks up no type metadata.
     @inlinable
     func startFrame<Decoder: FrameDecoder>(_ decoder: Decoder) -> Promise<Decoder.Frame?> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
@@ -109,7 +116,7 @@ extension Connection {
         return waitForFrame(decoder, missing: missing)
     }
 
-    /// Decodes a frame of bytes that are here; `nil` if it is not complete.
+    /// Decodes a frame from the buffered bytes; `nil` if it is incomplete.
     @inlinable @inline(__always)
     func decodeBuffered<Decoder: FrameDecoder>(
         _ decoder: inout Decoder, _ missing: inout Int
@@ -128,7 +135,7 @@ extension Connection {
         return frame
     }
 
-    /// Lends `body` the bytes that are here, if any are, and consumes as many as it returns.
+    /// Lends the buffered bytes to `body`, if there are any, and consumes as many of them as `body` returns.
     @usableFromInline
     func consumeInput(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         guard let cold, !cold.input.isEmpty else { return }
@@ -137,23 +144,12 @@ extension Connection {
 
     // MARK: Waiting
 
-    /// Waits for more input, and decodes it with the rest.
+    /// Waits for further input, and decodes it together with the buffered bytes.
     @usableFromInline
     func waitForFrame<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
         var decoder = decoder
-        return waitForFrame(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) { input, missing in
-            var frame: Decoder.Frame?
-            try input.consume { bytes in
-                switch try decoder.decode(bytes.bytes) {
-                case .frame(let found, let consumed):
-                    frame = .some(found)
-                    return consumed
-                case .incomplete(let count):
-                    missing = count
-                    return 0
-                }
-            }
-            return frame.map { .some($0) }
+        return waitForFrame(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) {
+            try $0.decodeBuffered(&decoder, &$1).map { .some($0) }
         }
     }
 
@@ -178,7 +174,7 @@ extension Connection {
 
     private func waitForFrame<Value>(
         missing: Int, orAtEnd end: Value?, expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
-        _ decode: @escaping (inout InputBuffer, inout Int) throws -> Value?
+        _ decode: @escaping (_ connection: Connection, _ missing: inout Int) throws -> Value?
     ) -> Promise<Value> {
         // The decoder may have begun a read.
         if let refusal = refusalToRead { return Promise(error: refusal) }
@@ -188,9 +184,8 @@ extension Connection {
             return Promise(core)
         }
         let pending = PendingFrame(missing: missing) { connection, missing in
-            let cold = connection.makeColdState
             do {
-                if let value = try decode(&cold.input, &missing) { return { $0.fulfill(value) } }
+                if let value = try decode(connection, &missing) { return { $0.fulfill(value) } }
             } catch { return { $0.reject(error) } }
             return connection.reader.hasEnded ? connection.endOfFrame(end, expectation) : nil
         }
@@ -198,7 +193,7 @@ extension Connection {
         return Promise(core)
     }
 
-    /// How a read of a frame is settled when the stream has ended.
+    /// Returns what settles the read of a frame after the end of the stream.
     private func endOfFrame<Value>(
         _ end: Value?, _ expectation: () -> StreamError.Expectation
     ) -> (PromiseCore) -> Void {
@@ -209,8 +204,8 @@ extension Connection {
         return { $0.reject(error) }
     }
 
-    /// Above so many missing bytes no more than these are read: then the array that gathers them can be returned itself.
-    /// Otherwise the next frames are read too: to copy them costs less than a call.
+    /// If more bytes than this are missing, a read asks for these alone: the array that collects them can then be returned
+    /// without a copy. Otherwise it asks for the next frames too, whose copy costs less than another call.
     private static var largestReadAhead: Int { 4096 }
 
     func readForFrame() {
@@ -223,31 +218,32 @@ extension Connection {
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         if count > 0 {
             noteReceived(count)
-            // Not the whole of what a peer announces: that takes memory only as it arrives.
+            // At most 1 MiB in advance: what a peer announces takes memory only as it arrives.
             if isLarge && cold.input.count == 0 { cold.input.reserve(min(missing, 1 << 20)) }
             cold.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         } else {
             promise = noteEnd(count)
         }
-        // All is as it will be before a handler is called.
-        if let decode = pending.decode {
-            if let settle = decode(self, &missing) {
-                promise = promise ?? reader.take()?.promise
-                cold.pendingFrame = nil
-                if let promise { settle(promise) }
-            } else {
-                cold.pendingFrame?.missing = missing
-                if cold.frameClock != nil { updateFrameDeadline() }
-            }
-        } else if count <= 0 || count >= missing {
-            promise = promise ?? reader.take()?.promise
-            cold.pendingFrame = nil
-            if count <= 0, let failure { promise?.reject(failure) } else { promise?.fulfill(()) }
-        } else {
-            missing -= count
+        guard let settle = outcome(of: pending, afterReading: count, &missing) else {
             cold.pendingFrame?.missing = missing
             if cold.frameClock != nil { updateFrameDeadline() }
+            return
         }
+        // The state is final before a handler is called.
+        promise = promise ?? reader.take()?.promise
+        cold.pendingFrame = nil
+        if let promise { settle(promise) }
         if count < 0 { failWrites() }
+    }
+
+    /// Returns what settles the read of `pending` after recv(2) has returned `count`; `nil` if the frame is still incomplete,
+    /// which it is not at the end of the stream.
+    private func outcome(
+        of pending: PendingFrame, afterReading count: Int, _ missing: inout Int
+    ) -> ((PromiseCore) -> Void)? {
+        if let decode = pending.decode { return decode(self, &missing) }
+        if count <= 0, let failure { return { $0.reject(failure) } }
+        missing -= count
+        return count > 0 && missing > 0 ? nil : { $0.fulfill(()) }
     }
 }
