@@ -2,17 +2,17 @@ import Glibc
 
 /// The bytes of a connection that the kernel has not taken yet, and the promises of the writes that they belong to.
 ///
-/// Small writes are gathered in blocks; a large one keeps its own array and is not copied. Blocks leave together, with
-/// one call. A connection has a queue only while something waits, which most never do.
+/// Small writes are joined in blocks; a large write keeps its own array and is not copied. One call sends several blocks. A
+/// connection has a queue only while writes wait, which most connections never have.
 ///
-/// Blocks and writes are numbered as they come, and know each other by number, so that nothing is searched: to take a
-/// write back costs no more than its own block, however many wait.
+/// Blocks and writes are numbered in their order, and refer to each other by number, so that nothing is searched: the cost of
+/// a withdrawal does not depend on the number of writes that wait.
 final class WriteQueue {
     private struct Block {
         var bytes: [UInt8]
-        /// Several small writes are in it, and more may come.
+        /// Whether it holds small writes, and takes more of them.
         let isShared: Bool
-        /// Bytes of writes in it that were taken back: they are cut out when the block is next to be sent.
+        /// The number of bytes of withdrawn writes, which are cut out before the block is sent.
         var void = 0
         var needsCompaction: Bool { void > 0 }
         var marks: ClosedRange<Int>
@@ -20,44 +20,48 @@ final class WriteQueue {
 
     /// A write.
     private struct PendingWrite {
-        /// `nil` if it was taken back, and of bytes that were promised as written before.
+        /// `nil` if the write was withdrawn, and for gathered bytes, whose promises have been fulfilled.
         var promise: WritePromise?
-        /// How many of its bytes were queued.
+        /// The number of its bytes that were queued.
         var count: Int
-        /// The kernel had taken a part of it before.
+        /// Whether the kernel had taken a part of it before.
         let isBegun: Bool
-        /// Where its bytes are: in how many blocks, the first of which this is, and where in it they begin.
+        /// The first of the blocks that hold its bytes.
         var block: Int
+        /// The number of these blocks.
         let blocks: Int
+        /// The position of its bytes in the first of these blocks.
         var offset: Int
-        /// Whether it was taken back.
+        /// Whether it was withdrawn.
         var isVoid: Bool { promise == nil && count == 0 }
     }
 
     private var blocks = IndexedQueue<Block>()
     private var marks = IndexedQueue<PendingWrite>()
-    /// How much of the first block is gone, and how much of the first write.
+    /// The number of bytes of the first block that have been sent.
     private var offset = 0
+    /// The number of bytes of the first write that have been sent.
     private var sentOfFirst = 0
-    /// Bytes that wait.
+    /// The number of bytes that wait.
     private(set) var count = 0
-    /// Of what was taken back: how many marks, and how many bytes in blocks, are still there.
+    /// The number of withdrawn writes that still have a mark.
     private var voidMarks = 0
+    /// The number of bytes of withdrawn writes that are still in blocks.
     private var voidBytes = 0
 
-    /// What a write takes beside its bytes: its promise and its mark, on a 64-bit machine 185 bytes as measured with a
-    /// million of them.
+    /// The memory of a write beside its bytes, for its promise and its mark: 185 bytes on a 64-bit machine, measured with a
+    /// million writes.
     static var weightOfWrite: Int { 192 }
-    /// What all that waits takes of memory, nearly: the bytes, and the bookkeeping of the writes that they belong to.
+    /// The approximate memory of all bytes and writes that wait.
     var weight: Int { count + marks.numbers.count * Self.weightOfWrite }
-    /// How many writes wait.
+    /// The number of writes that wait.
     var writes: Int { marks.numbers.count - voidMarks }
 
-    /// Blocks smaller than this are filled up before another is begun.
+    /// The size of a block that small writes are joined in. Larger writes get blocks of their own.
     static var coalesceLimit: Int { 16_384 }
-    /// IOV_MAX: more pieces the kernel refuses.
+    /// IOV_MAX: the kernel refuses more pieces in a call.
     private static var mostPieces: Int { 1024 }
-    /// No more than this and one block are offered at once.
+    /// A call offers further blocks until it offers as many bytes.
     private static var mostBytes: Int { 256 << 10 }
 
     var isEmpty: Bool { marks.isEmpty }
@@ -65,9 +69,9 @@ final class WriteQueue {
     /// The promises of the writes that wait.
     var promises: [PromiseCore] { marks.numbers.compactMap { marks[$0].promise } }
 
-    // MARK: Coming
+    // MARK: Appending
 
-    /// Queues `bytes` from `start` on; the promise is settled by whoever takes it out again.
+    /// Queues `bytes` from `start` on. The caller of `advance` settles the promise.
     func append(_ bytes: [UInt8], from start: Int = 0, _ promise: WritePromise?) {
         let count = bytes.count - start
         if count == 0 { return note(promise, 0, in: 0) }
@@ -75,7 +79,7 @@ final class WriteQueue {
             return bytes.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[start...]), start > 0, promise) }
         }
         if blocks.isEmpty {
-            // Where the kernel has begun with it, it goes on there.
+            // The array is kept whole, and the first `start` bytes of it count as sent.
             offset = start
             appendBlock(bytes)
             note(promise, count, in: 1, at: start, isBegun: start > 0)
@@ -85,7 +89,7 @@ final class WriteQueue {
         }
     }
 
-    /// The same for bytes that are only lent: they are copied.
+    /// Queues a copy of lent bytes.
     func append(_ bytes: UnsafeRawBufferPointer, _ isBegun: Bool, _ promise: WritePromise?) {
         if bytes.isEmpty { return note(promise, 0, in: 0) }
         if bytes.count > Self.coalesceLimit {
@@ -96,7 +100,7 @@ final class WriteQueue {
         note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
     }
 
-    /// The same for one write of several buffers, in blocks of its own.
+    /// Queues several buffers as one write, in blocks of its own.
     func append(_ buffers: [[UInt8]], _ promise: WritePromise) {
         let first = blocks.end
         var count = 0
@@ -115,7 +119,8 @@ final class WriteQueue {
         note(promise, count, in: blocks.end - first)
     }
 
-    /// Adds to the last block, if more may come there; answers where.
+    /// Adds `bytes` to the last block if that has room for them, and to a new one otherwise.
+    /// - Returns: their position in the block.
     private func join(_ bytes: UnsafeRawBufferPointer) -> Int {
         if !blocks.isEmpty {
             let last = blocks.end - 1
@@ -145,10 +150,10 @@ final class WriteQueue {
         self.count += count
     }
 
-    // MARK: Going
+    // MARK: Sending
 
-    /// Calls `body` with what to send next, in at most 1024 pieces, and answers what that answers, and how many bytes
-    /// they were. Not at all if only the promises of empty writes are left.
+    /// Calls `body` with the bytes to send next, in at most 1024 pieces. Does not call it if only empty writes are left.
+    /// - Returns: the result of `body`, and the number of bytes that it was offered.
     func withIOVectors(_ body: (UnsafeBufferPointer<iovec>) -> Int) -> (result: Int, offered: Int) {
         dropFinishedBlocks()
         if blocks.isEmpty { return (0, 0) }
@@ -162,8 +167,8 @@ final class WriteQueue {
                 let skipped = number == blocks.start ? offset : 0
                 let count = blocks[number].bytes.count - skipped
                 if count == 0 { continue }
-                // The address is good until the call returns: the bytes of an array lie in its one object, the block
-                // keeps that alive, and nobody changes it meanwhile.
+                // The address is valid until `body` returns: it points into the array's storage, which the block
+                // retains, and `body` does not change the queue.
                 let address = blocks[number].bytes.withUnsafeBytes { $0.baseAddress! + skipped }
                 let piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: address), iov_len: count)
                 (pieces.baseAddress! + used).initialize(to: piece)
@@ -175,8 +180,8 @@ final class WriteQueue {
         }
     }
 
-    /// The kernel has taken `count` bytes of what `withIOVectors` showed. Answers the promises of the writes that are all
-    /// gone.
+    /// Removes the first `count` bytes, which the kernel has taken.
+    /// - Returns: the promises of the writes that have been sent completely.
     func advance(_ count: Int) -> [PromiseCore] {
         self.count -= count
         offset += count
@@ -199,9 +204,10 @@ final class WriteQueue {
         if blocks.isEmpty { offset = 0 }
     }
 
-    // MARK: Taking back
+    // MARK: Withdrawing
 
-    /// Takes a write back. False if the kernel has some of its bytes: the stream cannot go on without the rest.
+    /// Withdraws a write.
+    /// - Returns: false if the kernel has taken some of its bytes: the stream cannot continue without the rest.
     func withdraw(_ promise: WritePromise) -> Bool {
         let number = promise.number
         guard marks.numbers.contains(number), marks[number].promise === promise else { return false }
@@ -228,12 +234,12 @@ final class WriteQueue {
         return true
     }
 
-    /// Leaves nothing of what was taken back. Done when that outweighs the rest, so that writes which come and are taken back
-    /// behind one that is stuck take no memory, at a constant cost each.
+    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and withdrawn
+    /// behind one that the peer does not read take no memory, at a constant cost for each.
     private func compact() {
         for number in blocks.numbers where blocks[number].needsCompaction { clean(number) }
         var newBlocks = IndexedQueue<Block>()
-        // The new number of each block, or of the next that stays; likewise of the marks.
+        // The new number of each block, or of the next block that is kept; `markNumbers` is the same for marks.
         var blockNumbers: [Int] = []
         for number in blocks.numbers {
             blockNumbers.append(newBlocks.end)
@@ -247,7 +253,7 @@ final class WriteQueue {
             var mark = marks[number]
             if mark.isVoid { continue }
             mark.promise?.number = newMarks.end
-            // A write that is partly sent may have lost its first blocks. It is not taken back, and they are not asked for.
+            // A write that is partly sent may have lost its first blocks. It cannot be withdrawn, so they are not used.
             mark.block = mark.block < blocks.start ? -1 : blockNumbers[mark.block - blocks.start]
             newMarks.append(mark)
         }
@@ -263,7 +269,7 @@ final class WriteQueue {
         voidMarks = 0
     }
 
-    /// Cuts out of a shared block what was taken back, and what is gone.
+    /// Removes from a shared block the bytes of withdrawn writes, and those that have been sent.
     private func clean(_ number: Int) {
         let old = blocks[number].bytes
         let isFirst = number == blocks.start

@@ -28,7 +28,7 @@ extension Connection {
             // A server without limits sets nil on each connection; that must cost nothing.
             if newValue == nil && cold?.frameClock == nil { return }
             loop.assertOwner()
-            let cold = makeColdState
+            let cold = ensuredColdState
             cold.frameClock?.timer?.cancel()
             let frame = cold.frameClock?.frame
             cold.frameClock = newValue.map(FrameClock.init)

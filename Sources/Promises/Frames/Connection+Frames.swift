@@ -164,7 +164,7 @@ extension Connection {
     }
 
     private func wait(_ core: PromiseCore, for pending: PendingFrame) {
-        let cold = makeColdState
+        let cold = ensuredColdState
         cold.pendingFrame = pending
         reader.wait(core, for: .frame)
         if cold.frameClock != nil { updateFrameDeadline() }

@@ -44,7 +44,7 @@ extension Connection {
             return .value
         case .waitForQueue:
             let core = PromiseCore(root: Void.self)
-            makeColdState.ending = core
+            ensuredColdState.ending = core
             return Promise(core)
         }
     }
@@ -114,7 +114,7 @@ extension Connection {
         sendGathered()
         let action = lifecycle.close()
         if action == .nothing { return .value }
-        let cold = makeColdState
+        let cold = ensuredColdState
         if let closing = cold.closing {
             if lingerTime != nil { limitClose(to: lingerTime) }
             return Guarantee(closing)
@@ -138,7 +138,7 @@ extension Connection {
         return Guarantee(core)
     }
 
-    /// Nothing is queued any more: if the close waited for that, the end is next.
+    /// Notes that the queue is empty: a close that waited for that sends the end.
     func lingerIfDelivered() {
         guard lifecycle.deliver() else { return }
         if writer.end() == .sendEnd { sendEnd() }
@@ -155,7 +155,7 @@ extension Connection {
             return updateInterest()
         }
         cold.discarded += max(count, 0)
-        if count < 0 { noteEnd(.failed(SystemError(readCall, CInt(-count)))) }
+        if count < 0 { recordEnd(.failed(SystemError(readCall, CInt(-count)))) }
         if count <= 0 { return release() }
         if cold.discarded > Self.closeDiscardLimit { return abort() }
         updateInterest()
@@ -173,7 +173,7 @@ extension Connection {
         }
         // In a forked child the parent shares the socket, and the call is refused.
         if traits.contains(.tcp) { socket.setResetOnClose() }
-        noteEnd(.aborted)
+        recordEnd(.aborted)
         noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
         failWrites()
         release()

@@ -2,30 +2,31 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// How the connection has ended, as soon as its descriptor has been released; `isClosed` is true from the call of `close`
-    /// on. For accounts of a server's clients, and to release what belongs to one.
+    /// Fulfilled when the descriptor of the connection has been released, with the way in which the connection has ended.
+    /// `isClosed`, by contrast, is true from the call of `close` on. Use it to log the end of a client and to release what
+    /// belongs to it.
     ///
     /// ```swift
     /// let client = connection.description
     /// connection.closed.done { end in log("\(client): \(end)") }
     /// ```
     ///
-    /// One promise for all who ask. It does not retain the connection, does not keep the loop alive, and cannot be cancelled;
-    /// when the last reference to the connection is released, on any thread, it is fulfilled. A connection that has failed
-    /// keeps its descriptor until it is closed or released. A handler that uses the connection does retain it.
+    /// Every access returns the same promise. It does not retain the connection, does not keep the loop alive, and cannot be
+    /// cancelled. It is fulfilled too when the last reference to the connection is released, on any thread. A connection that
+    /// has failed keeps its descriptor until it is closed or released. A handler that uses the connection retains it.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else { return .value(end) }
-        let cold = makeColdState
+        let cold = ensuredColdState
         let core = cold.closed ?? PromiseCore(root: ConnectionEnd.self)
         cold.closed = core
         return Guarantee(core)
     }
 
-    /// Notes how the connection ends, unless that follows from its failure, or was noted before.
-    func noteEnd(_ end: ConnectionEnd) {
-        let cold = makeColdState
+    /// Records how the connection ends, unless a failure or an earlier call has decided that.
+    func recordEnd(_ end: ConnectionEnd) {
+        let cold = ensuredColdState
         if cold.end == nil { cold.end = failure.map(ConnectionEnd.failed) ?? end }
     }
 
@@ -33,7 +34,8 @@ extension Connection {
 }
 
 extension Connection.ColdState {
-    /// The descriptor has been released.
+    /// Fulfills `closed` after the descriptor has been released.
+    /// - Parameter usual: the end that is reported if nothing else was recorded.
     func settleClosed(otherwise usual: ConnectionEnd) {
         let end = end ?? failure.map(ConnectionEnd.failed) ?? usual
         self.end = end

@@ -83,7 +83,7 @@ extension Connection {
         interest = []
         cancelTimers()
         loop.forget(fd)
-        noteEnd(.detached)
+        recordEnd(.detached)
         if watchedEnds != 0 {
             settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was detached")))
         }

@@ -1,28 +1,29 @@
 import Glibc
 import Reactor
 
-// What becomes of the bytes of a write: they are sent at once where that can be, and wait in the queue where it cannot.
+// The way of written bytes to the kernel: they are sent at once if possible, and wait in the queue otherwise.
 
 extension Connection {
     static var defaultWriteQueueLimit: Int { 4 << 20 }
 
-    /// How much memory writes that wait for the kernel may take, in bytes; a write that finds as much taken is rejected
-    /// with `ENOBUFS`. Code that waits for each write before the next never comes near it. 4 MiB; a single write may be
-    /// larger.
+    /// The memory, in bytes, that writes may take while they wait for the kernel. Once they take as much, further writes are
+    /// rejected with `ENOBUFS`. The default is 4 MiB; a single write may be larger. Code that waits for each write before the
+    /// next one stays far below the limit.
     ///
-    /// Each write that waits counts with its bytes and 192 more, for its promise and its place in the queue; an empty one
-    /// too. So 4 MiB are 4 MiB of large writes, and 21,700 writes of one byte.
+    /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in the
+    /// queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
         get { cold?.writeQueueLimit ?? Self.defaultWriteQueueLimit }
         set {
-            makeColdState.writeQueueLimit = newValue
+            ensuredColdState.writeQueueLimit = newValue
             updateCongestion()
             signalWritableIfNeeded()
         }
     }
 
-    /// A small write that follows one of the same turn waits for the end of the turn, and leaves with those that come
-    /// meanwhile: a thousand in one handler are two calls, and so are those of a hundred connections to one.
+    /// A write of at most this size that follows another of its turn waits for the end of the turn, and leaves with the
+    /// writes that have joined it. A thousand writes in one handler therefore take two calls, and so do the writes of a
+    /// hundred connections to one.
     private static var corkedSize: Int { 4096 }
 
     @usableFromInline
@@ -44,7 +45,7 @@ extension Connection {
         return queued(core, queue)
     }
 
-    /// The same for bytes that are only lent.
+    /// Sends lent bytes; copies those that the kernel does not take.
     @usableFromInline
     func send(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
         loop.assertOwner()
@@ -64,7 +65,7 @@ extension Connection {
         return queued(core, queue)
     }
 
-    /// The same for several buffers that leave as one.
+    /// Sends several buffers as one write; small ones are joined.
     @usableFromInline
     func send(_ buffers: [[UInt8]]) -> Promise<Void> {
         let count = buffers.reduce(0) { $0 + $1.count }
@@ -75,7 +76,6 @@ extension Connection {
             return send(joined)
         }
         loop.assertOwner()
-        guard canWrite else { return Promise(error: refusal) }
         sendGathered()
         guard canWrite else { return Promise(error: refusal) }
         let isFirst = !writer.isQueued
@@ -92,7 +92,8 @@ extension Connection {
         return queued(core, queue)
     }
 
-    /// Answers how many bytes the kernel took, none if they had better wait; below zero, the connection has failed.
+    /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued; below
+    ///   zero if the connection has failed.
     @inline(__always)
     private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
         if hasInput || writer.isGathering { return gatherOrSend(bytes) }
@@ -104,7 +105,7 @@ extension Connection {
         let turn = UInt32(truncatingIfNeeded: loop.turnNumber)
         if turn == writer.turnOfLastSend && bytes.count <= Self.corkedSize {
             writer.cork()
-            flushAtEndOfTurn()
+            enqueueFlushJob()
             return 0
         }
         let result = transmit(bytes.baseAddress!, bytes.count)
@@ -119,7 +120,7 @@ extension Connection {
         return max(result, 0)
     }
 
-    /// One call, of whichever kind.
+    /// Makes one system call: send(2), or write(2) if the descriptor is no socket.
     @inline(__always)
     func transmit(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         if traits.contains(.socket) { return loop.kernel.send(fd, bytes, count) }
@@ -142,7 +143,7 @@ extension Connection {
     @inline(__always)
     var canWrite: Bool { lifecycle == .open && writer.takesWrites && traits.contains(.writes) }
 
-    /// Why a write cannot be taken.
+    /// The error for a write that cannot be accepted.
     private var refusal: SystemError {
         if lifecycle.isClosed {
             return SystemError(writeCall, EBADF, detail: "the connection is closed")
@@ -161,7 +162,7 @@ extension Connection {
         return Promise(error: SystemError(writeCall, ENOBUFS, detail: detail))
     }
 
-    /// A write stands in the queue.
+    /// Updates the state after a write was queued.
     private func queued(_ core: WritePromise, _ queue: WriteQueue) -> Promise<Void> {
         writer.enqueue(queue)
         updateCongestion()
@@ -171,21 +172,21 @@ extension Connection {
 
     // MARK: The queue
 
-    func flushAtEndOfTurn() {
-        if writer.hasJob { return }
-        writer.hasJob = true
+    func enqueueFlushJob() {
+        if writer.hasFlushJob { return }
+        writer.hasFlushJob = true
         loop.enqueueAtEndOfTurn(FlushJob(self))
     }
 
-    fileprivate func turnEnds() {
-        writer.hasJob = false
+    fileprivate func runFlushJob() {
+        writer.hasFlushJob = false
         sendGathered()
         if writer.uncork() { flush() }
         updateInterest()
     }
 
-    /// Sends what is queued, and the end when nothing is left. At most 16 calls a turn, so that one connection with a
-    /// fast reader does not hold up the others.
+    /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that one connection with a fast reader does
+    /// not delay the others.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
@@ -196,11 +197,11 @@ extension Connection {
             }
             if result < 0 { return fail(SystemError(writeCall, CInt(-result))) }
             didSend(result)
-            // All are taken out first: an inline handler of one may end the connection, and the others were sent all
-            // the same.
+            // All finished writes are removed before the first is fulfilled: its inline handler may end the connection,
+            // which must not reject the others.
             for promise in queue.advance(result) { promise.fulfill(()) }
             guard writer.queue === queue else { return }
-            // Less than it was offered: the kernel has no more room.
+            // The kernel took less than it was offered, so it has no more room.
             if queue.isEmpty || result < offered { break }
         }
         if queue.isEmpty { writesDidFinish() }
@@ -237,7 +238,7 @@ extension Connection {
     }
 }
 
-/// Sends what a connection has held back, at the end of the turn.
+/// Sends the gathered and the corked bytes of a connection at the end of the turn.
 private final class FlushJob: Job {
     private let connection: Connection
 
@@ -246,12 +247,12 @@ private final class FlushJob: Job {
         super.init()
     }
 
-    override func run() { connection.turnEnds() }
+    override func run() { connection.runFlushJob() }
 
-    // Its writes have promises, whose handlers are told.
+    // The promises of its writes report what happened to them.
     override var isReportedUndelivered: Bool { false }
 
-    /// The loop ends, and the poller did not know that something waits.
+    /// The loop ends: the connection has registered no interest with the poller, so this job ends its writes.
     override func discardAndRelease() {
         connection.loopWillEnd()
         super.discardAndRelease()

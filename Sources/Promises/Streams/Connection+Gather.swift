@@ -1,22 +1,23 @@
 import Glibc
 import Reactor
 
-// Answers to requests that came together leave together. While a connection has input that was received and not consumed,
-// what is written is gathered, and promised as written. It leaves with one call: with the answer to the last of the
+// Answers to requests that have arrived together are sent together. While a connection has buffered input, the bytes of its
+// writes are gathered in a block, and the writes are fulfilled. One call sends the block: with the answer to the last of the
 // requests, when a read has to wait for the kernel, at the end of the turn, or when the block is full.
 
 extension Connection {
-    /// The size of a block: what one call sends at most. More would only be more to keep if the peer does not read.
+    /// The size of a block, which one call sends. A larger block would only take more memory while the peer does not read.
     private static var gatherLimit: Int { 65_536 }
-    /// Larger writes are not copied: what is gathered goes before them. Copying 16 KiB takes half as long as a call.
+    /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
     private static var largestGathered: Int { 16_384 }
 
-    /// Whether the answer to another request is likely to follow before this turn ends. Outside of a turn nothing would
-    /// send what is gathered.
+    /// Whether the answer to another request is likely to follow before this turn ends. Outside of a turn no flush job
+    /// would send the gathered bytes.
     private var expectsAnswers: Bool { hasInput && !reader.isWaiting && loop.isInsideHandler }
 
-    /// Gathers `bytes`, or sends them behind what is gathered. To be called only while nothing is queued.
-    /// - Returns: the number of bytes that are gathered or that the kernel has taken; below zero, the connection has failed.
+    /// Gathers `bytes`, or sends them after the gathered bytes. The queue must be empty.
+    /// - Returns: the number of bytes that were gathered or that the kernel has taken; below zero if the connection has
+    ///   failed.
     @inline(never)
     func gatherOrSend(_ bytes: UnsafeRawBufferPointer) -> Int {
         let isLarge = bytes.count > Self.largestGathered
@@ -27,25 +28,25 @@ extension Connection {
             if writer.isQueued { return 0 }
         }
         if !expectsAnswers || isLarge { return writer.isGathering ? sendGathered(with: bytes) : sendOrCork(bytes) }
-        let cold = makeColdState
+        let cold = ensuredColdState
         if !writer.isGathering {
             writer.gather()
-            // The answers to the requests that are here are about as long together.
+            // Answers to pipelined requests take a few hundred bytes, which would otherwise grow the array several times.
             cold.gathered.reserveCapacity(1024)
-            flushAtEndOfTurn()
+            enqueueFlushJob()
         }
         cold.gathered.append(contentsOf: bytes)
         return bytes.count
     }
 
-    /// Sends what is gathered, if anything is. What the kernel does not take is queued, without a promise.
+    /// Sends the gathered bytes, if there are any. Bytes that the kernel does not take are queued without a promise.
     @inline(__always)
     func sendGathered() {
         if writer.isGathering { _ = sendGathered(with: UnsafeRawBufferPointer(start: nil, count: 0)) }
     }
 
-    /// Sends what is gathered, and `last` behind it.
-    /// - Returns: how many bytes of `last` the kernel has taken; below zero, the connection has failed.
+    /// Sends the gathered bytes and then `last`.
+    /// - Returns: the number of bytes of `last` that the kernel has taken; below zero if the connection has failed.
     @inline(never)
     private func sendGathered(with last: UnsafeRawBufferPointer) -> Int {
         writer.endGathering()

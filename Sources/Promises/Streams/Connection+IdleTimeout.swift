@@ -17,7 +17,7 @@ extension Connection {
         set {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
-            let cold = makeColdState
+            let cold = ensuredColdState
             cold.idleTimeout = newValue
             cold.idleTimer?.cancel()
             cold.idleTimer = nil

@@ -70,7 +70,7 @@ extension Connection {
     }
 
     fileprivate func watchPeer(_ watch: PeerWatch) {
-        makeColdState.peerWatches.append(watch)
+        ensuredColdState.peerWatches.append(watch)
         updateWatchedEnds()
         updateInterest()
     }

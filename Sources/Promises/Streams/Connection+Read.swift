@@ -2,12 +2,16 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// What comes next: bytes, the peer's end, or a failure. Waits until there is something to read, then reads once,
-    /// at most `limit` bytes and never more than 64 KiB.
+    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once, at
+    /// most `limit` bytes and never more than 64 KiB.
     ///
-    /// Cancelling it leaves what comes to the next read. One read at a time, of whatever form: a second one that comes
-    /// while the first waits fails with `EBUSY`. After `close` or `abort` a read fails with `EBADF`, one that was
-    /// waiting with `ECANCELED`; at a pipe's writer with `EBADF`. See recv(2), and read(2) for what is no socket.
+    /// A connection has one read at a time, of whatever form. Cancelling a read leaves the input to the next one. Fulfilled
+    /// with `.failed` and
+    /// - the error of recv(2), or of read(2) at a descriptor that is not a socket;
+    /// - `EBUSY` if another read waits;
+    /// - `EBADF` after `close` or `abort`, and at a pipe's writer;
+    /// - `ECANCELED` if `close` or `abort` is called while the read waits;
+    /// - `EINVAL` if `limit` is below one.
     @inlinable @inline(__always)
     public func read(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -15,13 +19,13 @@ extension Connection {
         Guarantee(startRead(limit).core.traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
     }
 
-    /// The next bytes; at the peer's end none, that is, an empty array. Rejected with the `SystemError` that `read`
-    /// would report.
+    /// Reads the next bytes as `read` does; fulfilled with an empty array at the peer's end. Rejected with the `SystemError`
+    /// of `ReadOutcome.failed`.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> { startRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
 
-    // MARK: What becomes of them
+    // MARK: Starting
 
     @usableFromInline
     func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
@@ -40,7 +44,7 @@ extension Connection {
     @inline(__always)
     private var mayRead: Bool { lifecycle.isOpen && reader.isFree && traits.contains(.reads) }
 
-    /// Why no read can begin; `nil` if one can.
+    /// The error for a read that cannot begin; `nil` if one can.
     @usableFromInline
     var refusalToRead: SystemError? { mayRead ? nil : refusalOfRead }
 
@@ -52,7 +56,7 @@ extension Connection {
         return SystemError(readCall, EBUSY, detail: "another read is waiting")
     }
 
-    /// One call, of whichever kind.
+    /// Makes one system call: recv(2), or read(2) if the descriptor is no socket.
     @inline(__always)
     func receive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
         let count = min(limit, buffer.count)
@@ -66,7 +70,7 @@ extension Connection {
         bytesReceived += count
     }
 
-    /// A read has brought the end, or an error.
+    /// Notes the end of the input, or the error, that a read has returned.
     /// - Returns: the promise that waited, if it was not taken before.
     @discardableResult
     func noteEnd(_ result: Int) -> PromiseCore? {
@@ -86,21 +90,21 @@ extension Connection {
 
     @inline(__always)
     private func readBytes(_ limit: Int) {
-        if reader.sizeClassOfLastRead > Self.bitsOfLittle { return readMuch(limit) }
+        if reader.sizeClassOfLastRead > Self.largestCopiedSizeClass { return readIntoArray(limit) }
         let buffer = loop.scratch
         let count = receive(into: buffer, atMost: limit)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         hand(count) { [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
     }
 
-    /// Above that, 4 KiB, a copy costs more than memory of which a part may remain unused (16 KiB echoed: 1.17 of the
-    /// floor's CPU time with it, 1.11 without).
-    private static var bitsOfLittle: UInt8 { 12 }
+    /// The size class of 4 KiB. For larger reads a copy costs more than an array of which a part may remain unused: with a
+    /// copy, an echo of 16 KiB takes 1.17 of the CPU time of the same echo in C, and 1.11 without.
+    private static var largestCopiedSizeClass: UInt8 { 12 }
 
-    /// Right into an array, as large as the last read lets expect: the next power of two. What does not fit is read in the
-    /// next turn, with more room.
+    /// Reads into an array whose size is the power of two above the last read. Bytes that do not fit are read in the next
+    /// turn, with more room.
     @inline(never)
-    private func readMuch(_ limit: Int) {
+    private func readIntoArray(_ limit: Int) {
         let room = min(limit, 1 << reader.sizeClassOfLastRead)
         var count = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
@@ -111,7 +115,7 @@ extension Connection {
         hand(count) { bytes }
     }
 
-    /// Settles a read with what the kernel has answered.
+    /// Settles the read that waits with the result of the system call.
     @inline(__always)
     private func hand(_ count: Int, _ bytes: () -> [UInt8]) {
         guard let (promise, _) = reader.take() else { return }
@@ -151,7 +155,8 @@ extension Connection {
         }
     }
 
-    /// A read was cancelled. False if `promise` is none that waits.
+    /// Ends the read of `promise`, which was cancelled.
+    /// - Returns: false if `promise` does not wait for input.
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard case .waiting(let demand) = reader.state, reader.promise === promise else { return false }
         _ = reader.take()
@@ -162,16 +167,16 @@ extension Connection {
         return true
     }
 
-    // MARK: What is kept
+    // MARK: Buffered input
 
-    /// Whether bytes were read and not asked for.
+    /// Whether bytes were received that no read has consumed.
     @inline(__always)
     var hasInput: Bool {
         guard let cold else { return false }
         return !cold.input.isEmpty
     }
 
-    /// At most so many of the bytes that were read and not asked for.
+    /// Consumes at most `count` of the buffered bytes.
     func takeInput(_ count: Int) -> [UInt8] {
         guard let cold else { return [] }
         return cold.input.take(min(count, cold.input.count))

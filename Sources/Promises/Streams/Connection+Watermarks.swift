@@ -15,7 +15,7 @@ extension Connection {
         get { cold?.watermarks ?? Self.defaultWatermarks }
         set {
             let high = max(newValue.high, 1)
-            makeColdState.watermarks = (low: min(max(newValue.low, 0), high - 1), high: high)
+            ensuredColdState.watermarks = (low: min(max(newValue.low, 0), high - 1), high: high)
             updateCongestion()
             signalWritableIfNeeded()
         }
@@ -46,7 +46,7 @@ extension Connection {
     @usableFromInline
     func waitUntilWritable() -> Guarantee<Void> {
         guard writer.isCongested else { return .value }
-        let cold = makeColdState
+        let cold = ensuredColdState
         let core = cold.writable ?? IOPromise(Void.self, self)
         cold.writable = core
         return Guarantee(core)

@@ -1,26 +1,38 @@
 import Reactor
 
-// The forms of `write`; what becomes of the bytes is in Connection+Gather.swift, Connection+Flush.swift and WriteQueue.swift.
+// The forms of `write`. Connection+Gather.swift, Connection+Flush.swift and WriteQueue.swift send and queue the bytes.
 
 extension Connection {
-    /// Writes all of `bytes`. Fulfilled when the kernel has taken them, which is the backpressure: wait for one write
-    /// before the next, and a slow reader slows you down. Writes go out in the order of the calls; an empty one
-    /// is fulfilled after those before it. The first of a turn is sent at once, small ones that follow leave together.
+    /// Writes all of `bytes`.
     ///
-    /// **Answers to pipelined requests leave together.** In a handler, while bytes of the next request are here that no read
-    /// has taken yet, a write of at most 16 KiB is gathered and fulfilled at once. What is gathered leaves with one call: with
-    /// the first write that finds no such bytes, when a read has to wait for the peer, when 64 KiB are gathered, or when the
-    /// jobs of this turn are done, whichever comes first. So a fulfilled write may still fail to leave: then the next write
-    /// and the next read are rejected with that error. What the kernel does not take at once stays in the queue, before the
-    /// writes that follow.
+    /// The promise is fulfilled when the kernel has taken the bytes, which gives backpressure: a handler that waits for
+    /// each write before the next one is slowed down by a slow reader. Writes are sent in the order of the calls; an empty
+    /// write is fulfilled after the writes before it. The first write of a turn is sent at once; small writes that follow in
+    /// the same turn are sent together.
     ///
-    /// Rejected with a `SystemError`: what the kernel reports, such as `ECONNRESET` or `EPIPE`, the same for every
-    /// write that was waiting, and of `recv` where a read met it first; `ENOBUFS` beyond `writeQueueLimit`; `EPIPE`
-    /// after `shutdownWrite`; `EBADF` after `close` or `abort`, and at a pipe's reader; `ECANCELED` if `abort` came
-    /// while it waited. No signal is raised. See send(2), and write(2) for what is no socket.
+    /// **Answers to pipelined requests are sent together.** A handler's write of at most 16 KiB is gathered, and its promise
+    /// is fulfilled at once, while the connection has buffered bytes of the next request. One call sends the gathered bytes
+    /// as soon as
+    /// - a write finds no buffered bytes;
+    /// - a read has to wait for the peer;
+    /// - 64 KiB are gathered;
+    /// - the jobs of this turn are done.
     ///
-    /// Cancelled while it waits behind others, it is never sent. One of which the kernel has bytes cannot be taken
-    /// back, and `cancel()` does nothing: `abort` the connection.
+    /// So the bytes of a fulfilled write may still fail to be sent: then the next write and the next read are rejected with
+    /// that error. Bytes that the kernel does not take at once are queued before the writes that follow.
+    ///
+    /// Rejected with a `SystemError`:
+    /// - the error of send(2), or of write(2) at a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It
+    ///   rejects every write that waits. If a read has met the error first, it names recv(2);
+    /// - `ENOBUFS` beyond `writeQueueLimit`;
+    /// - `EPIPE` after `shutdownWrite`;
+    /// - `EBADF` after `close` or `abort`, and at a pipe's reader;
+    /// - `ECANCELED` if `abort` is called while the write waits.
+    ///
+    /// No signal is raised.
+    ///
+    /// A write that is cancelled while it waits behind others is never sent. If the kernel has taken some of its bytes,
+    /// `cancel()` has no effect: `abort` the connection.
     @inlinable @inline(__always)
     public func write<Bytes: Collection>(
         _ bytes: Bytes, file: StaticString = #fileID, line: UInt = #line
@@ -35,16 +47,16 @@ extension Connection {
         write(Array(text.utf8), file: file, line: line)
     }
 
-    /// Writes bytes that are only lent, such as a chunk of `forEachChunk`; see the form with bytes. What the kernel
-    /// does not take at once is copied.
+    /// Writes lent bytes, such as a chunk of `forEachChunk`; see the form with bytes. Bytes that the kernel does not take
+    /// at once are copied.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         let promise = span.withUnsafeBytes { send($0) }
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes several buffers as if they were one; see the form with bytes. Large arrays are not copied: all leave with
-    /// one call (sendmsg(2), writev(2)), or as few as 1024 buffers a call allow.
+    /// Writes several buffers as if they were one; see the form with bytes. Large arrays are not copied. One call
+    /// (sendmsg(2), writev(2)) sends up to 1024 buffers.
     @inlinable
     public func write<Buffers: Collection>(
         _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
@@ -53,11 +65,11 @@ extension Connection {
         return Promise(send(arrays).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes the chunks of a sequence, each taken from it when the one before has been written: however long it is, no
-    /// more than one chunk waits. Other writes may come between two chunks.
+    /// Writes the chunks of a sequence. Takes each chunk from it after the write of the chunk before, so that at most one
+    /// chunk waits, however long the sequence is. Other writes may be sent between two chunks.
     ///
-    /// Rejected as the first write that is. Cancelling it takes no more chunks, and takes the one at hand back if the
-    /// kernel has none of it.
+    /// Rejected with the error of the first write that fails. Cancelling the result ends the iteration, and withdraws the
+    /// present chunk if the kernel has taken none of it.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func writeAll<Chunks: Sequence>(
         _ chunks: Chunks, file: StaticString = #fileID, line: UInt = #line
@@ -67,23 +79,24 @@ extension Connection {
     }
 }
 
-/// Writes all that comes from `source` to `sink`, until the source ends. Gives the number of bytes.
+/// Writes all bytes that are read from `source` to `sink`, until the source ends. Fulfilled with the number of bytes.
 ///
 /// ```swift
 /// pipe(from: client, to: server, endingSink: true)
 /// ```
 ///
-/// Backpressure is the sink's: nothing is read while a write waits. Nothing is copied but what the sink's kernel does
-/// not take at once. Neither connection is closed; with `endingSink` the sink is shut down for writing when the source
-/// has ended, so that two of these, one each way, make a proxy.
+/// Nothing is read while a write waits, so a slow reader of the sink slows the source down. Bytes are copied only if the
+/// kernel does not take them at once. Neither connection is closed; with `endingSink` the sink is shut down for writing when
+/// the source has ended, so that two pipes, one in each direction, make a proxy.
 ///
-/// Rejected as reading or writing is; what was read and not written is lost then, as it is when this is cancelled.
+/// Rejected with the error of the read or of the write that fails. Bytes that were read and not written are lost then, and
+/// when the result is cancelled.
 @available(*, noasync, message: "no loop runs the handler in an async function")
 public func pipe(
     from source: Connection, to sink: Connection, endingSink: Bool = false, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<Int> {
-    // What goes through is not answered here, so nobody knows whether the peers are waiting.
+    // The answers come from another peer, so an idle read does not mean that the connection is idle: see `isIdle`.
     source.reader.readsAhead = true
     sink.reader.readsAhead = true
     var count = 0

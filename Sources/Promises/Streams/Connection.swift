@@ -78,8 +78,8 @@ public final class Connection: IOProducer {
         }
     }
 
-    /// The cold state, which is made on its first use.
-    var makeColdState: ColdState {
+    /// The cold state; made by the first access.
+    var ensuredColdState: ColdState {
         if let cold { return cold }
         let made = ColdState()
         cold = made
@@ -111,12 +111,12 @@ public final class Connection: IOProducer {
     var failure: SystemError? { cold?.failure }
 
     func noteFailure(_ error: SystemError) {
-        makeColdState.failure = error
+        ensuredColdState.failure = error
         lifecycle.fail()
     }
 
-    /// A read was cancelled: further input goes to the next read. Or a write was cancelled, of which the kernel has not
-    /// taken anything yet.
+    /// Ends the read, write or watch of `promise`, which was cancelled. After a read, input is kept for the next one.
+    /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
     func stop(_ promise: PromiseCore) -> Bool {
         withdrawRead(promise) || withdrawWrite(promise) || withdrawPeerWatch(ObjectIdentifier(promise))
     }
@@ -157,7 +157,7 @@ extension Connection: CustomStringConvertible {
 extension Connection: ReadinessHandler {
     package func loopWillEnd() {
         guard lifecycle.hasDescriptor else { return }
-        noteEnd(.loopEnded)
+        recordEnd(.loopEnded)
         noteFailure(SystemError(writeCall, ECANCELED, detail: "the loop has ended"))
         failWrites()
         release()

@@ -1,7 +1,8 @@
 import Reactor
 
 extension Connection {
-    /// The fields that few connections need: made with the first of them, so that the others cost a pointer.
+    /// The fields that few connections need, in an object that is made for the first of them: a connection without them has
+    /// a pointer.
     final class ColdState {
         var failure: SystemError?
         /// The promise of a `shutdownWrite` that waits for the queue.
@@ -18,61 +19,63 @@ extension Connection {
         var checksCloseProgress = true
         /// What `closeProgress` was at the last check.
         var closeProgress = 0
-        /// Bytes of input that a closing connection has thrown away.
+        /// The number of bytes of input that a closing connection has discarded.
         var discarded = 0
 
         var idleTimeout: Duration?
         var idleTimer: EventLoop.Timer?
-        /// The idle time-out was due once, and has been put off for what was ready then.
+        /// Whether the idle time-out has been due once, and was postponed because the descriptor was ready.
         var seemsIdle = false
 
         var writeQueueLimit = Connection.defaultWriteQueueLimit
         var watermarks = Connection.defaultWatermarks
-        /// Who waits for the queue to sink.
+        /// The promise of `writable()`, which waits for the queue to sink.
         var writable: PromiseCore?
 
-        /// Who is to be told that the peer has gone; see Connection+PeerGone.swift.
+        /// What waits for the peer's end; see Connection+PeerGone.swift.
         var peerWatches: [Connection.PeerWatch] = []
 
-        /// Bytes that were promised as written, and leave with the next answers; see Connection+Gather.swift.
+        /// The bytes of fulfilled writes that leave with the next answers; see Connection+Gather.swift.
         var gathered: [UInt8] = []
 
-        /// What was read and nobody has been given yet.
-        // Unchecked: asked about with every chunk, and never changed while anything is called that could come back.
+        /// Bytes that were received and that no read has consumed.
+        // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during a
+        // change, and allows for a decoder that changes the buffer.
         @exclusivity(unchecked) var input = InputBuffer()
         /// Present with `frameTimeouts`.
         var frameClock: Connection.FrameClock?
-        /// The frame that a read waits for while the reader's demand is a frame.
+        /// The frame that a read waits for, while the reader's demand is a frame.
         var pendingFrame: PendingFrame?
     }
 
-    /// Who is to be told.
+    /// A promise that waits for the peer's end.
     struct PeerWatch {
         let core: PromiseCore
-        /// Whether the core is to be cancelled, not fulfilled.
+        /// Whether the peer's end cancels `core` instead of fulfilling it.
         let cancels: Bool
         let ignoringHalfClose: Bool
     }
 
-    /// A frame that is not complete.
+    /// An incomplete frame.
     struct PendingFrame {
-        /// How many more bytes it needs at least.
+        /// The number of bytes that it needs at least.
         var missing: Int
-        /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still not complete. Without
-        /// it the bytes alone are waited for: `forEachFrame` decodes them itself, and so makes no closures for each wait.
+        /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still incomplete. The
+        /// property is `nil` if the promise waits for the bytes alone: `forEachFrame` decodes them itself, so that its waits
+        /// need no closures.
         let decode: ((_ connection: Connection, _ missing: inout Int) -> ((PromiseCore) -> Void)?)?
     }
 
-    /// When the read of a frame that waits has taken too long.
+    /// The limits of `frameTimeouts`, and the deadline of the read that waits.
     struct FrameClock {
         var limits: FrameTimeouts
         var timer: EventLoop.Timer?
         /// When the timer fires: never after the deadline, often before.
         var due = LoopInstant(nanoseconds: .max)
         var deadline: LoopInstant?
-        /// Where in the input a frame has begun of which a part is here, and when that was seen.
+        /// The position in the input at which an incomplete frame begins, and the time at which its first bytes were found.
         var frame: (offset: Int, since: LoopInstant)?
-        /// The deadline has passed while the kernel had input, which is read first.
+        /// Whether the deadline has passed while the kernel had input, which is read first.
         var isLate = false
 
         init(_ limits: FrameTimeouts) { self.limits = limits }

@@ -1,4 +1,4 @@
-/// The writing side of a connection: whether something waits to be sent, and whether the end comes after it.
+/// The writing side of a connection: what waits to be sent, and whether the end of the stream follows it.
 ///
 /// ```
 ///  [gathering] <--+
@@ -13,14 +13,15 @@
 ///     +-------------> [ended] <-----------------+
 /// ```
 ///
-/// A *gathering* writer has bytes in `Connection.ColdState.gathered`, promised as written, while more requests are here to be
-/// answered. Beside the state: *corked* is a writer whose queue a job sends at the end of the turn; *congested* is
-/// one whose queue has reached the high watermark, and has not sunk to the low one since.
+/// A *gathering* writer has bytes of fulfilled writes in `Connection.ColdState.gathered`, which leave with the answers to the
+/// requests that are still buffered. Two properties are independent of the state. A writer is *corked* while a job is to send
+/// its queue at the end of the turn. It is *congested* from the moment when its queue reaches the high watermark until the
+/// queue sinks to the low one.
 struct ConnectionWriter {
     enum State {
-        /// Nothing waits. A write is sent at once.
+        /// Nothing waits: a write is sent at once.
         case open
-        /// Written bytes wait for the answers to requests that are here.
+        /// Gathered bytes wait for the answers to buffered requests.
         case gathering
         /// Writes wait for the kernel, or for the end of the turn.
         case queued(WriteQueue)
@@ -30,15 +31,15 @@ struct ConnectionWriter {
     }
 
     private(set) var state = State.open
-    /// The turn of the loop in which bytes were last sent at once, in 32 bits: a number that comes again after four billion
-    /// turns makes one write wait for the end of its turn.
+    /// The lowest 32 bits of the number of the turn in which bytes were last sent at once. If they recur after four billion
+    /// turns, one write waits for the end of its turn.
     var turnOfLastSend = UInt32.max
     private(set) var isCorked = false
-    /// Whether a job for the end of the turn is queued.
-    var hasJob = false
+    /// Whether a flush job is queued for the end of the turn.
+    var hasFlushJob = false
     var isCongested = false
 
-    /// What waits.
+    /// The queue, if writes wait.
     @inline(__always)
     var queue: WriteQueue? {
         switch state {
@@ -55,7 +56,7 @@ struct ConnectionWriter {
         }
     }
 
-    /// Whether the end neither has been sent nor is to be sent.
+    /// Whether the stream has not been ended on this side, so that writes are accepted.
     @inline(__always)
     var takesWrites: Bool {
         switch state {
@@ -69,30 +70,30 @@ struct ConnectionWriter {
         if case .gathering = state { true } else { false }
     }
 
-    /// Whether room in the kernel is waited for. While corked the job is, which sends then.
+    /// Whether the writer waits for room in the kernel. A corked writer waits for its flush job instead.
     @inline(__always)
     var wantsRoom: Bool { isQueued && !isCorked }
 
     // MARK: Events
 
-    /// A write waits in `queue`.
+    /// Notes that writes wait in `queue`.
     mutating func enqueue(_ queue: WriteQueue) {
         if case .open = state { state = .queued(queue) }
     }
 
-    /// Bytes are gathered. The writer must be open.
+    /// Begins to gather. The writer must be open.
     mutating func gather() { state = .gathering }
 
-    /// What was gathered is about to be sent.
+    /// Ends gathering, because the caller sends the gathered bytes.
     mutating func endGathering() {
         if isGathering { state = .open }
     }
 
-    /// The queue is to be sent at the end of the turn.
+    /// Leaves the queue to the flush job at the end of the turn.
     mutating func cork() { isCorked = true }
 
-    /// The queue is about to be sent.
-    /// - Returns: whether it was to be sent at the end of the turn.
+    /// Ends the wait for the flush job, which runs.
+    /// - Returns: whether the writer was corked.
     mutating func uncork() -> Bool {
         defer { isCorked = false }
         return isCorked
@@ -100,7 +101,7 @@ struct ConnectionWriter {
 
     enum EndAction { case sendEnd, waitForQueue, nothing }
 
-    /// The end is to be sent after everything that is queued. Nothing must be gathered.
+    /// Ends this side after all queued writes. The writer must not be gathering.
     mutating func end() -> EndAction {
         switch state {
         case .open, .gathering:
@@ -114,8 +115,8 @@ struct ConnectionWriter {
         }
     }
 
-    /// All that was queued is sent, or withdrawn.
-    /// - Returns: whether the end is to be sent now.
+    /// Notes that the queue is empty.
+    /// - Returns: whether the caller must send the end now.
     mutating func drained() -> Bool {
         switch state {
         case .queued:
@@ -128,8 +129,8 @@ struct ConnectionWriter {
         }
     }
 
-    /// No write can succeed any more.
-    /// - Returns: what waited, which is the caller's to reject.
+    /// Notes that no write can succeed any more.
+    /// - Returns: the queue, whose promises the caller must reject.
     mutating func fail() -> WriteQueue? {
         let waiting = queue
         state = .ended
