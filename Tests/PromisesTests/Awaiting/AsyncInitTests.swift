@@ -46,7 +46,7 @@ import Testing
                 ended.change { $0 = true }
                 return 1
             }
-            try hang(began, timeout: .seconds(10))
+            try hang(began, timeout: patience)
             promise.cancel()
             #expect(promise.error as? PromiseError == .cancelled)
             // Until the task has ended.
@@ -143,7 +143,7 @@ import Testing
             var calls = 0
             guarantee.done { _ in calls += 1 }
             let seenAsPromise = guarantee.asPromise().map { $0 }
-            try hang(began, timeout: .seconds(10))
+            try hang(began, timeout: patience)
             guarantee.cancel()
             // Until the task has ended.
             try loop.run()

@@ -79,7 +79,7 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
             let lines = Promise { try await (clerk.write("first"), clerk.write("second")) }
             // The task waits, or comes later.
             after(.milliseconds(1)).done { Promise { await clerk.open() }.cauterize() }
-            let counts = try hang(lines, timeout: .seconds(10))
+            let counts = try hang(lines, timeout: patience)
             #expect(counts == (1, 2))
             let thread = try hang(Promise { await clerk.thread })
             #expect(thread.map { pthread_equal($0, pthread_self()) != 0 } == true)
@@ -113,7 +113,7 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
                 Promise { () async throws -> (blocks: Int, jobs: Int) in
                     await clerk.open()
                     return try await clerk.lookAtWhatHasSettled()
-                }, timeout: .seconds(10))
+                }, timeout: patience)
             #expect(seen == (0, 0))
         }
     }

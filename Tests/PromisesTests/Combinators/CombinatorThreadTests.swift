@@ -17,7 +17,7 @@ import Testing
                     for index in stride(from: part, to: 6, by: 3) { pairs[index].resolver.fulfill(index) }
                 }
             }
-            let index = try hang(winner, timeout: .seconds(10))
+            let index = try hang(winner, timeout: patience)
             for strand in strands { strand.join() }
             try EventLoop.current.run()
             #expect(pairs[index].promise.settledValue == index)

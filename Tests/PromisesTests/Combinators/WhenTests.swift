@@ -110,7 +110,7 @@ import Testing
                 }
             }
             for strand in strands { strand.join() }
-            #expect(try hang(all, timeout: .seconds(10)) == Array(0..<12))
+            #expect(try hang(all, timeout: patience) == Array(0..<12))
         }
     }
 }

@@ -12,7 +12,7 @@ import Testing
         try withNetwork(clock: clock) { net in
             let listener = try net.listen("unix:\(folder / "a")", backlog: 0)
             let filler = try Peer(to: listener.localAddress)
-            let attempt = connect(to: listener.localAddress, timeout: .seconds(10))
+            let attempt = connect(to: listener.localAddress, timeout: patience)
             net.settle(.milliseconds(500))
             #expect(attempt.isPending)
             #expect(net.calls(.connect) < 20)

@@ -38,9 +38,9 @@ import Testing
         }
     }
 
-    /// Tries for ten seconds: a child that another test is starting has all sockets until it executes its program.
+    /// Tries for as long as a test waits: a child that another test is starting has all sockets until it executes its program.
     private func soon(_ body: () throws -> Bool) rethrows -> Bool {
-        let end = ContinuousClock.now + .seconds(10)
+        let end = ContinuousClock.now + patience
         while ContinuousClock.now < end {
             if try body() { return true }
             sched_yield()

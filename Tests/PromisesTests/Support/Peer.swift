@@ -13,8 +13,8 @@ final class Peer: Sendable {
         let fd = socket(address.family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         number = Atomic(fd)
         if let receiveBuffer { set(SOL_SOCKET, SO_RCVBUF, receiveBuffer) }
-        set(SOL_SOCKET, SO_RCVTIMEO, timeval(tv_sec: 10, tv_usec: 0))
-        set(SOL_SOCKET, SO_SNDTIMEO, timeval(tv_sec: 10, tv_usec: 0))
+        set(SOL_SOCKET, SO_RCVTIMEO, timeval(tv_sec: 60, tv_usec: 0))
+        set(SOL_SOCKET, SO_SNDTIMEO, timeval(tv_sec: 60, tv_usec: 0))
         set(CInt(IPPROTO_TCP), TCP_NODELAY, CInt(1))
         let result = address.withSocketAddress { Glibc.connect(fd, $0, $1) }
         guard result == 0 else { throw SystemError(.connect, errno, detail: address.description) }

@@ -4,7 +4,7 @@ import Reactor
 import Testing
 
 /// How long a test waits for what must come. Only a test that fails waits that long.
-let patience: Duration = .seconds(10)
+let patience: Duration = .seconds(60)
 
 /// Gives `body` a loop to itself and holds it to account: when the loop has ended every descriptor that it opened must be
 /// closed, none closed twice or used after that, and it must not have turned more often than `limit`.
