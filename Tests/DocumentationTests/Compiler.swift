@@ -25,7 +25,7 @@ struct Compiler {
         return (output.split(separator: "\n").compactMap(diagnostic), output)
     }
 
-    /// The same for a `Package.swift`.
+    /// Compiles a `Package.swift`.
     static func diagnostics(ofManifest file: String) throws -> (all: [Diagnostic], output: String) {
         let output = try run(
             [

@@ -115,7 +115,7 @@ import Testing
         #expect(try server.waitForExit() == .code(0))
     }
 
-    /// The kernel says so to whoever asks with a full table, even if there is nobody to accept.
+    /// The kernel returns that error with a full table, even if the backlog is empty.
     @Test func aFullTableIsAPauseAlsoWhenNobodyWaits() throws {
         let server = try ServerProcess.serving()
         // Not before: a limit that it begins with, the server keeps below.

@@ -49,7 +49,7 @@ final class OwnSocket {
         return 0
     }
 
-    /// Whether somebody waits to be accepted.
+    /// Whether a client waits to be accepted.
     var hasClients: Bool {
         var entry = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 1

@@ -31,7 +31,7 @@ final class ServerProcess {
     var address: SocketAddress { addresses[0] }
     private(set) var metricsAddress: SocketAddress?
 
-    /// Whether a server may have as many connections as by default, 10,000 and those that linger, without a word.
+    /// Whether a server may have as many connections as by default, 10,000 and those that linger, without a line of its log.
     static let mayHaveDescriptorsForDefaults = mayHaveDescriptors(20_000)
 
     /// - Parameters:
@@ -93,10 +93,10 @@ final class ServerProcess {
     /// Whether it has more to say about errors, as far as is known now.
     var hasMoreErrors: Bool { errors.hasMore }
 
-    /// How much it has said that nobody has read.
+    /// How many bytes of its output are unread.
     var unreadBytes: Int { output.unreadBytes }
 
-    /// Nobody listens to it any more.
+    /// Closes the reading end of its output.
     func stopListening() {
         output.closeReader()
         errors.closeReader()
@@ -129,7 +129,7 @@ final class ServerProcess {
         return end(nil)
     }
 
-    /// By its own number, and only while it is our child: until it has been waited for nobody else can have it.
+    /// By its own number, and only while it is our child: until it has been waited for, no other process can have it.
     @discardableResult
     private func end(_ signal: CInt?) -> Exit {
         if let signal { kill(pid, signal) }

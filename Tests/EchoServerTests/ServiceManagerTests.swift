@@ -54,7 +54,7 @@ import Testing
         #expect(try old.echoes("first"))
         let next = try Client(to: socket.address)
         try next.send([0x78])
-        // After that the server has seen that somebody waits, and that there is no room.
+        // After that the server has seen that a client waits, and that there is no room.
         #expect(try old.echoes("again"))
         first.signal(SIGTERM)
         old.end()

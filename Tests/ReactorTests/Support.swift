@@ -140,7 +140,7 @@ final class Ledger {
 }
 
 extension EventLoop {
-    /// Turns until `condition` holds; fails the test, instead of standing still for ever, if that takes too long.
+    /// Turns until `condition` holds; fails the test, instead of standing still, if that takes too long.
     /// For the real clock only.
     func drive(
         atMost limit: Duration = .seconds(20), until condition: () -> Bool,

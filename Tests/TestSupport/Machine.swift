@@ -25,7 +25,7 @@ package let loopbacks = hasIPv6 ? ["127.0.0.1:0", "[::1]:0"] : ["127.0.0.1:0"]
 package let foreignAddresses = hasIPv6 ? ["198.51.100.1:0", "[2001:db8::1]:0"] : ["198.51.100.1:0"]
 
 /// The number of descriptors that this process may have: the hard limit, but no more than 16,384. The soft limit is raised
-/// to that when a test first asks.
+/// to that when a test first reads it.
 package let descriptorLimit = { () -> Int in
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

@@ -30,7 +30,7 @@ extension APlusTests {
             #expect(promise?.flaw == Flaw(1))
         }
 
-        @Test("2.1.1 a promise that nobody settles stays pending, whatever else runs", arguments: Kind.allCases)
+        @Test("2.1.1 a promise that is not settled stays pending, whatever else runs", arguments: Kind.allCases)
         func staysPending(kind: Kind) throws {
             try inLoop { loop throws in
                 let (promise, resolver) = try kind.make(loop) as (Promise<Int>, Resolver<Int>)

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 
 extension APlusTests {
-    /// Somebody else's thenable: calls its handlers with whatever it is told to, as often as it is told to.
+    /// A thenable of another library: calls its handlers with the outcomes that the test gives, as often as it gives them.
     final class Foreign<T: Sendable>: Catchable, Sendable {
         private typealias Handler = @Sendable (Result<T, any Error>) -> Void
         private struct State {

@@ -252,7 +252,7 @@ import Testing
     }
 }
 
-/// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not believe that nobody writes `up`.
+/// `var up = false; p.done { up = true }; while !up { … }`: the optimiser must not assume that `up` is never written.
 @Suite struct CapturedVariableTests {
     @Test func doneOfAPromiseThatSettlesInTheLoop() throws {
         try inLoop { loop throws in

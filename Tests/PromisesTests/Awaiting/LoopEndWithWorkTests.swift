@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-/// A spawned loop that is stopped in the midst of its work.
+/// A spawned loop that is stopped during its work.
 @Suite(.serialized) struct LoopEndWithWorkTests {
     @Test func whatOnlyItWouldHaveSettledIsRejected() throws {
         let lines = LogRecorder(where: { if case .undeliveredHandlers = $0 { true } else { false } })

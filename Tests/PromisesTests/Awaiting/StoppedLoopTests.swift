@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// What `stop()` does to who waits on the loop, and to who asks for its end.
+/// The effect of `stop()` on waiters on the loop, and on waiters for its end.
 @Suite(.ownThread) struct StoppedLoopTests {
     private actor Resident {
         private let home: EventLoop.Remote

@@ -126,7 +126,7 @@ import Testing
             }
             // After the second, at 2 h, 2.5 h pass: those at 3 h are missed, that at 4 h comes at 4.5 h.
             #expect(moments == [1, 2, 4, 5].map { .seconds(3600 * $0) })
-            #expect(!loop.isAlive, "no timer is armed while nobody waits")
+            #expect(!loop.isAlive, "no timer is armed without a waiter")
         }
     }
 

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-/// Combinators of promises that nobody will ever settle, where those stay pending.
+/// Combinators of promises that will never be settled, where those stay pending.
 @Suite struct AbandonedInputTests {
     // In a process of its own: the policy is everybody's.
     @Test func theRestMayStillBeCancelled() async {

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Inline handlers of the sources and of the result, which run in the midst of a settlement.
+/// Inline handlers of the sources and of the result, which run during a settlement.
 @Suite struct FanInReentrancyTests {
     enum Kind: CaseIterable {
         case all, each, notAllRejected, race, raceFulfilled
@@ -129,7 +129,7 @@ import Testing
     }
 }
 
-/// A thenable of somebody else's that does something else when it is asked for a handler.
+/// A thenable of another library that has a side effect when a handler is attached.
 private struct Meddler: Thenable {
     let promise: Promise<Int>
     let deed: () -> Void

@@ -162,7 +162,7 @@ import Testing
             let shared = after(.seconds(1)).map { 5 }.asPromise()
             let first = after(.zero).then { shared }
             hang(after(.milliseconds(1)))
-            // `shared` is one with `first` now, to which nobody listens yet.
+            // `shared` is one with `first` now, which has no listener yet.
             var result: Promise<Void>?
             let series = after(.zero).asPromise().map { [1, 2] }.thenForEach { _ -> Promise<Int> in
                 result?.cancel()

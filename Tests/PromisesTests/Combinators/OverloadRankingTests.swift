@@ -220,7 +220,7 @@ import Testing
     }
 }
 
-/// A thenable of somebody else's.
+/// A thenable of another library.
 private struct Doubled: Thenable {
     let promise: Promise<Int>
 

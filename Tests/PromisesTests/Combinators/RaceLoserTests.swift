@@ -4,7 +4,7 @@ import Testing
 
 @testable import Promises
 
-/// What becomes of those who lose a race: they are cancelled, unless somebody else waits for them.
+/// The losers of a race are cancelled, unless they have another waiter.
 @Suite struct RaceLoserTests {
     @Test func timersAreGoneFromTheLoop() throws {
         try inLoop { loop throws in

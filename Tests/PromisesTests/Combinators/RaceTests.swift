@@ -30,8 +30,8 @@ import Testing
     }
 
     @Test func anEmptyListIsBadInput() {
-        let nobody = race([Promise<Int>]())
-        #expect(nobody.error as? PromiseError == .badInput("race of an empty list"))
+        let empty = race([Promise<Int>]())
+        #expect(empty.error as? PromiseError == .badInput("race of an empty list"))
     }
 
     @Test func guaranteesMakeAGuarantee() throws {

@@ -41,7 +41,7 @@ import Testing
             #expect(asked == 3)
             for index in [2, 0, 3] { pairs[index].resolver.fulfill(index) }
             expect(all, gives: [0, 1, 2, 3])
-            #expect(asked == 5, "the last one found it empty, and nobody asks again")
+            #expect(asked == 5, "the last one found it empty, and no further one is taken")
         }
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// Connecting to the quickest of several addresses.
 @Suite struct ConnectRaceTests {
-    /// A listener that answers nobody: its backlog is full.
+    /// A listener that answers no client: its backlog is full.
     private func blackHole(_ net: Network, _ address: String = "127.0.0.1:0") throws -> (Listener, Peer) {
         let hole = try net.listen(address, backlog: 0)
         return (hole, try Peer(to: hole.localAddress))

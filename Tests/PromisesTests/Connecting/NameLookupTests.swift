@@ -134,7 +134,7 @@ struct TestLookup: NameLookup {
         try withNetwork(clock: VirtualClock()) { net in
             let listener = try net.listen()
             let (answer, resolver) = Promise<[SocketAddress]>.pending()
-            // Somebody else listens, so the lookup is not cancelled.
+            // The lookup has another listener, so it is not cancelled.
             answer.ignoringErrors()
             let attempt = connect(
                 to: "example.com:80", timeout: .milliseconds(50), lookup: TestLookup { _, _ in answer })

@@ -30,7 +30,7 @@ import Testing
 enum Happening: CaseIterable {
     /// The source and the inner promise are fulfilled, rejected or abandoned.
     case source, inner
-    /// Somebody attaches a handler.
+    /// A handler is attached.
     case attachToOuter, attachToInner
     /// The promises themselves are let go.
     case dropOuter, dropInner

@@ -351,7 +351,7 @@ import Testing
                     keep(resolver, in: loop)
                 }
             }
-            // Somebody else waits for this one.
+            // This one has another waiter.
             sources[2].done { _ in }.ignoringErrors()
             when(fulfilled: sources).cancel()
             try loop.run()

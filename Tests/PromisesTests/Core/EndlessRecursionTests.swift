@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Loops that are written as recursion run for ever: ten million rounds take no more memory than ten thousand.
+/// Loops that are written as recursion run forever: ten million rounds take no more memory than ten thousand.
 @Suite struct EndlessRecursionTests {
     // In a process of its own: other tests allocate too.
     @Test(.disabled(if: isSanitized)) func takesNoMemory() async {

@@ -12,7 +12,7 @@ import Testing
                 let (first, second) = try Connection.pair()
                 let (promise, resolver) = Promise<Int>.pending()
                 promise.done { _ in survivors += 1 }.orFail()
-                // Nobody hears of this one.
+                // This one has no handler.
                 _ = promise.map { _ throws -> Int in throw Flaw(70) }
                 promise.done { _ in survivors += 1 }.orFail()
                 after(.zero).done { survivors += 1 }

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// `LazyPromise`: started once, by the first who asks.
+/// `LazyPromise`: started once, by its first waiter.
 @Suite struct LazyPromiseTests {
     @Test func theFirstHandlerStartsIt() throws {
         try inLoop { loop throws in

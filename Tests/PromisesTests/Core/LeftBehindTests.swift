@@ -18,7 +18,7 @@ import Testing
                 }
             }
             TestThread.run { resolver.fulfill(1) }
-            #expect(derived.error as? PromiseError == .loopEnded, "who waits for it is told at once")
+            #expect(derived.error as? PromiseError == .loopEnded, "a waiter for it is rejected at once")
             #expect(tally.alive == 1, "not on the thread that settles")
             try outer.turn(.poll)
             #expect(tally.enders.count == 1)

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// A promise that nobody ever settles keeps what waits for it, and nothing else; and is let go with it.
+/// A promise that is never settled keeps what waits for it, and nothing else; and is released with it.
 @Suite struct NeverSettledTests {
     @Test("its handlers and what they hold go when its resolver goes", arguments: ChainedOperator.allCases)
     func goesWithItsResolver(operation: ChainedOperator) throws {
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    /// Promises that stay pending for ever, and chains that wait for them.
+    /// Promises that stay pending forever, and chains that wait for them.
     fileprivate static func makeAndLetGo(_ count: Int, _ loop: EventLoop) {
         for _ in 0..<count {
             let promise = Promise<Int>.pending().promise

@@ -33,7 +33,7 @@ import Testing
             let end = alice.map { $0 }
             hang(after(.milliseconds(5)))
             let side = shared.map { $0 + 1 }
-            // Nobody else waits for alice, but somebody for what she waits for.
+            // alice has no other waiter, but the promise that she waits for has one.
             end.cancel()
             alice.cancel()
             expect(side, gives: 43)
@@ -57,7 +57,7 @@ import Testing
             let shared = after(.seconds(1)).map { 1 }.asPromise()
             let outer = after(.zero).then { shared }
             hang(after(.milliseconds(5)))
-            // It comes by a link, and then waits for a promise that nobody has adopted.
+            // `side` is reached through a link, and then waits for a promise that no other has adopted.
             let side = shared.then { _ in inner }
             hang(after(.seconds(2)))
             side.cancel()
@@ -122,7 +122,7 @@ import Testing
             let (source, resolver) = Promise<Int>.pending()
             let all = (0..<2000).map { number in source.map { $0 + number } }
             for promise in all.dropFirst(1000).reversed() { promise.cancel() }
-            // Each looks for somebody who still waits, and must not go past all who have withdrawn before.
+            // Each looks for a remaining waiter, and must not go past all that have withdrawn before.
             let places = Array(
                 PromiseCore.nodes(from: PromiseCore.waiters(source.core.state.load(ordering: .acquiring))))
             #expect(places.count < 1020)
@@ -175,7 +175,7 @@ import Testing
             let shared = after(.seconds(1)).map { 5 }.asPromise()
             let first = after(.zero).then { shared }
             hang(after(.milliseconds(1)))
-            // `shared` is one with `first` now, to which nobody listens yet.
+            // `shared` is one with `first` now, which has no listener yet.
             var second: Promise<Int>?
             second = after(.zero).then { () -> Promise<Int> in
                 second?.cancel()

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Where things run that are nobody's handler.
+/// The threads of closures that are no handlers.
 @Suite struct ThreadAffinityTests {
     /// A value that is not Sendable must not be touched by whichever thread settles another one.
     @Test func whenPutsItsTupleTogetherOnTheThreadThatAskedForIt() throws {

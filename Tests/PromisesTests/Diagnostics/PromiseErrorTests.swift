@@ -67,7 +67,7 @@ extension PromiseError: Localized {}
         #expect(logged { inLoop { _ in raceOfCancelled() } } == [])
     }
 
-    /// All of its promises are cancelled, and nobody is told.
+    /// All of its promises are cancelled, and nothing is reported.
     private func raceOfCancelled() {
         let promises = [endless(), endless()]
         let winner = race(fulfilled: promises)

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Handlers on threads whose loop nobody drives are reported with their line.
+/// Handlers on threads whose loop is not driven are reported with their line.
 @Suite(.serialized) struct UndrivenLoopTests {
     private func recorder(of line: UInt32) -> LogRecorder {
         LogRecorder(where: { event in

@@ -116,7 +116,7 @@ import Testing
                 try loop.run()
             }
         }
-        // The tap has seen it, and what it passed on was seen by nobody.
+        // The tap has received it, and what it passed on had no handler.
         #expect(lines.count == 1)
     }
 

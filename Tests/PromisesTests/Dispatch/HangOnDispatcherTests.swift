@@ -3,12 +3,12 @@ import Reactor
 import TestSupport
 import Testing
 
-/// A `hang` knows that a dispatcher has a handler of its thread, and so does not say that nobody is there to settle it. Jobs of
+/// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be settled. Jobs of
 /// a `ThreadPool` the loop counts: see `OnThreadPoolTests`.
 @Suite struct HangOnDispatcherTests {
     private let shelf = Shelf()
 
-    /// Whether a `hang` on this thread would find that somebody may settle its promise.
+    /// Whether a `hang` on this thread would find that its promise may be settled.
     private var hasHope: Bool { EventLoop.current.canWakeItself }
 
     @Test func aHangOnAHandlerOfAnotherLoopIsSilent() throws {

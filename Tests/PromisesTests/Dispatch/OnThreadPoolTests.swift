@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    /// Handlers that a job attaches without `on:` have a loop that nobody drives: those are run that are ready.
+    /// Handlers that a job attaches without `on:` have a loop that is not driven: those that are ready are run.
     @Test func whatAJobLeavesReadyIsRunAndCounted() throws {
         for _ in 0..<scaled(1000) {
             try EventLoop.withLoop { loop throws in

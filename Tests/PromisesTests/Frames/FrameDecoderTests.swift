@@ -21,7 +21,7 @@ private struct RecordDecoder: FrameDecoder {
     }
 }
 
-/// Says that it has consumed what it says.
+/// Returns the number of bytes as the frame, and `consumed` whatever that number is.
 private struct OddDecoder: FrameDecoder {
     var consumed: Int
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> { .frame(bytes.byteCount, consumed: consumed) }
@@ -110,7 +110,7 @@ private struct OddDecoder: FrameDecoder {
         }
     }
 
-    /// What a decoder says to have consumed is no more than what is there; one that consumes nothing holds nobody up.
+    /// A count that is negative or larger than the input is clamped. A decoder that consumes nothing does not block the loop.
     @Test(arguments: [Int.min, -1, 0, 1, 3, 4, Int.max]) func aDecoderThatMiscounts(consumed: Int) throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()

@@ -54,7 +54,7 @@ import Testing
                 let last = clock.now
                 #expect(try timeout(of: read) == 9)
                 #expect(last.duration(to: clock.now) == .seconds(2))
-                // What came is the next read's.
+                // The next read gets the bytes that have arrived.
                 #expect(try hang(connection.receive()) == [UInt8](repeating: 0x78, count: 9))
             }
             connection.abort()

@@ -198,7 +198,7 @@ final class Crew: @unchecked Sendable {
     private func comeToRest(_ loop: EventLoop, _ seed: UInt64) {
         for _ in 0..<10_000 {
             do { try loop.turn(.poll) } catch { fatalError("a turn without descriptors failed: \(error)") }
-            // Nobody runs anything between these, so nothing can be on its way that nobody has seen.
+            // No thread runs anything between these, so nothing can be on its way unseen.
             barrier.wait()
             if loop.isAlive { isBusy.store(true, ordering: .relaxed) }
             barrier.wait()

@@ -112,7 +112,7 @@ struct Comparison {
         if expected.trace != seen.trace { return "the traces differ" }
         if expected.states != seen.states { return "the final states differ" }
         if seen.alive < 0 || seen.strays > 0 { return "something was let go twice, or on another thread" }
-        // A circle of waiting keeps what it holds for ever.
+        // A circle of waiting keeps what it holds forever.
         if expected.hasPending { return nil }
         if expected.unhandled != seen.unhandled { return "the reports of unhandled rejections differ" }
         if seen.waitingHandlers != 0 { return "handlers still wait" }

@@ -2,7 +2,7 @@
 /// waiters, the loop is a list of jobs.
 final class ReferenceModel: Machine {
     final class Promise {
-        /// Its number, if it was made by hand.
+        /// Its number, if it has a resolver.
         let origin: Int?
         /// How it has settled, and the origin of the error.
         var settlement: (outcome: Outcome, origin: Int?)?
@@ -11,13 +11,13 @@ final class ReferenceModel: Machine {
         var isSettling = false
         /// A resolver has won; or what a handler will bring comes too late.
         var isClaimed = false
-        /// Somebody waits or has waited for it, or has looked.
+        /// It has or had a waiter, or its outcome was read.
         var isTold = false
         /// A handler returned this promise, and it has become one with the one of that handler.
         var link: Promise?
         /// The other way round: the one that will settle this one.
         var producer: Promise?
-        /// A handler returned that promise, and this one waits to settle likewise.
+        /// A handler returned that promise, and this one waits to settle as that one does.
         var follows: Promise?
         /// What it waits with for others.
         var waits: [Waiter] = []
@@ -166,7 +166,7 @@ final class ReferenceModel: Machine {
         var next: Promise? = inner
         while let promise = next {
             if promise === outer { return settle(outer, .error(.returnedSelf)) }
-            // Who has been cancelled follows nobody any more.
+            // A cancelled promise follows no other any more.
             next = promise.settlement == nil ? promise.follows?.root : nil
         }
         if inner.settlement != nil {
@@ -397,7 +397,7 @@ final class ReferenceModel: Machine {
         }
     }
 
-    /// The errors that nobody has been told of, with the promises that were rejected first.
+    /// The errors that no handler has received, with the promises that were rejected first.
     var unhandled: [Rejection] {
         all.compactMap { promise in
             guard promise.link == nil, !promise.isTold, let (outcome, origin) = promise.settlement,
@@ -411,7 +411,7 @@ final class ReferenceModel: Machine {
     var hasPending: Bool { all.contains { $0.root.settlement == nil } }
 }
 
-/// What is reported of a rejection that nobody was told of.
+/// What is reported of an unhandled rejection.
 struct Rejection: Hashable, CustomStringConvertible {
     let fault: Fault
     let origin: Int?

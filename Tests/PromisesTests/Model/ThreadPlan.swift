@@ -122,7 +122,7 @@ private struct Drafter {
         }
         if depth == 0 {
             if random.once(in: 4) { handler.steps = (0..<1 + random.below(2)).map { _ in step(depth: 1) } }
-            // What a handler makes is known to nobody else.
+            // Only the handler itself refers to what it makes.
             if op.makesPromise { local.append(name) }
         }
         return Step(name: name, action: .attach(op, to: source, handler))

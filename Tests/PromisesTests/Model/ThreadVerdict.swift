@@ -175,7 +175,7 @@ struct ThreadVerdict: CustomStringConvertible {
 
     // MARK: The right outcome
 
-    /// A promise made by hand ends as the first of some thread's offers, or is abandoned for want of them.
+    /// A promise with a resolver ends as the first of some thread's offers, or is abandoned if there are none.
     private mutating func judgeOffers() {
         var offers: [Int: Set<String>] = [:]
         var abandoned: [Int: Int] = [:]
@@ -193,13 +193,13 @@ struct ThreadVerdict: CustomStringConvertible {
             if let offered = offers[name] {
                 if reports != 0 { complain("p\(name) was settled, and is reported as abandoned") }
                 guard let outcome = outcomes[name], !offered.contains(outcome) else { continue }
-                if !(cancelled && outcome == "cancelled") { complain("p\(name) is \(outcome), which nobody offered") }
+                if !(cancelled && outcome == "cancelled") { complain("p\(name) is \(outcome), which no thread offered") }
             } else {
-                // Cancelled perhaps, and nobody held it or was told how it ended.
+                // Cancelled perhaps, without a reference to it or a waiter.
                 if outcomes[name] == nil && cancelled && reports <= 1 { continue }
                 let outcome = outcomes[name] ?? "abandoned"
                 if outcome == "cancelled" && cancelled && reports == 0 { continue }
-                if outcome != "abandoned" { complain("p\(name) is \(outcome), although nobody settled it") }
+                if outcome != "abandoned" { complain("p\(name) is \(outcome), although no thread settled it") }
                 if reports != 1 { complain("p\(name) is reported as abandoned \(reports) times") }
             }
         }
@@ -255,11 +255,11 @@ struct ThreadVerdict: CustomStringConvertible {
 
     // MARK: What is reported
 
-    /// A rejection that nobody was told of is reported once. Of promises that follow one another it depends on the
+    /// An unhandled rejection is reported once. Of promises that follow one another it depends on the
     /// threads how many become one, and whether a handler of one came before that.
     private mutating func judgeReports() {
         let all = Array(sources.keys.filter { sources[$0]!.op.makesPromise }) + Array(gathered.keys) + Array(made)
-        // With a promise that nobody held to the end it is not known what to expect.
+        // For a promise that was released before the end it is not known what to expect.
         guard all.allSatisfy({ outcomes[$0] != nil }), !cancelled else { return }
         var leader: [Int: Int] = [:]
         func lead(_ name: Int) -> Int { leader[name].map { $0 == name ? name : lead($0) } ?? name }

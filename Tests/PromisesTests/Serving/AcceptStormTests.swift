@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Very many clients at once, and a table of descriptors that is full although nobody waits.
+/// Very many clients at once, and a full table of descriptors with an empty backlog.
 @Suite struct AcceptStormTests {
     @Test(.enabled(if: mayHaveDescriptors(2000), "the hard limit of descriptors is below 2,000"))
     func aStormIsTakenInPartsThatLeaveTimeForTheRest() throws {
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// With a full table the kernel answers EMFILE before it looks whether anybody waits.
+    /// With a full table the kernel answers EMFILE before it looks into the backlog.
     @Test func aFullTableOverAnEmptyQueueIsAPauseLikeAnother() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
@@ -89,7 +89,7 @@ import Testing
                 net.settle(.seconds(1))
             }
             #expect(lines.count == 1)
-            #expect(net.calls(.accept) == 2, "nobody came, so nobody was looked for")
+            #expect(net.calls(.accept) == 2, "no client arrived, so none was accepted")
             let late = try Peer(to: listener.localAddress)
             try net.loop.run(until: { listener.activeConnections == 2 })
             early.close()

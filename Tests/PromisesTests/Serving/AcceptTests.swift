@@ -17,7 +17,7 @@ import Testing
                 let connection = try hang(accepts[number], timeout: patience)
                 #expect(try hang(connection.receive(), timeout: patience) == [UInt8(number)])
             }
-            #expect(net.calls(.accept) == 3, "nobody asked for a fourth")
+            #expect(net.calls(.accept) == 3, "no call waits for a fourth")
             withExtendedLifetime(clients) {}
         }
     }

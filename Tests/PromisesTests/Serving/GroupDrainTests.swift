@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    /// A loop that somebody holds can neither close nor abort anything.
+    /// A loop that a handler holds can neither close nor abort anything.
     @Test func aLoopThatIsHeldDoesNotHoldUpTheDeadline() throws {
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")

@@ -76,7 +76,7 @@ import Testing
             isArmed.change { $0 = true }
             group[0].submit {}
             entered.wait()
-            // The first goes to the loop that is stuck, and nobody else may come meanwhile.
+            // The first goes to the loop that is stuck, and no other client may connect meanwhile.
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             try EventLoop.current.run(until: { listener.activeConnections == 1 })
             #expect(group.loads == [1, 0])
@@ -100,7 +100,7 @@ import Testing
             let served = listener.serve(on: group) { echo($0) }
             group.stop()
             group.join()
-            // Nobody need come for that.
+            // That needs no further client.
             #expect(try rejection(of: served) == ECANCELED)
             #expect("\(served.error!)".contains("all loops of the group have ended"))
             port.expectRefusal()
@@ -114,7 +114,7 @@ import Testing
         var client: Peer?
         try EventLoop.withLoop { loop throws in
             let listener = try Listener.bind("127.0.0.1:0")
-            // At its limit it does not wait for anybody.
+            // At its limit it does not wait for clients.
             let service = listener.serve(on: group, maxConnections: 1) { echo($0) }
             service.ignoringErrors()
             served = service

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Four loops that attach to, settle, cancel, await and drop each other's promises by dice, hop between each other, and are
-/// stopped and replaced in the midst of it.
+/// stopped and replaced meanwhile.
 ///
 /// So many steps in each run; `STORM_SECONDS=60` goes on for so long, for `swift test --sanitize=thread --filter LoopStorm`.
 @Suite(.serialized, .ownThread) struct LoopStormTests {
@@ -28,7 +28,7 @@ import Testing
         #expect(counts.twice.value == 0, "a handler has run more than once")
         #expect(counts.strays.value == 0, "a handler has run on another loop than the one that attached it")
         #expect(counts.tickets.value == counts.ended.value, "a handler is neither run nor let go")
-        #expect(counts.waits.value == counts.resumed.value, "a task waits for ever, or has been resumed twice")
+        #expect(counts.waits.value == counts.resumed.value, "a task waits forever, or has been resumed twice")
         #expect(counts.ran.value > 0 && counts.stops.value > 0)
     }
 }

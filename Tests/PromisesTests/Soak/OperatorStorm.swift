@@ -168,7 +168,7 @@ final class OperatorStorm: Sendable {
         let loop = EventLoop.current
         let end = ContinuousClock.now + Self.patience
         while loop.waitingHandlers > 0 && ContinuousClock.now < end { try? loop.turn(.upTo(.milliseconds(50))) }
-        if loop.waitingHandlers > 0 { complain("\(loop.waitingHandlers) handlers wait for ever", firstSeed) }
+        if loop.waitingHandlers > 0 { complain("\(loop.waitingHandlers) handlers wait forever", firstSeed) }
     }
 
     /// Does `body` there, now or later.
@@ -233,7 +233,7 @@ final class OperatorStorm: Sendable {
                 }
                 return wait { left.value >= 0 } && left.value == 0
             }
-            if !isIdle { complain("\(left.value) handlers wait for ever on \(loop)", firstSeed) }
+            if !isIdle { complain("\(left.value) handlers wait forever on \(loop)", firstSeed) }
         }
         settler.stop()
         crew.shutDown()

@@ -46,7 +46,7 @@ extension SoakRound {
         }
     }
 
-    /// One whose conversation is not known may be anybody's, so nothing can be said against it.
+    /// A client whose conversation is not known may be any of them, so it cannot be judged.
     private func converse(
         _ end: StreamEnd, _ conversation: SoakConversation?, _ text: SoakText
     ) -> Promise<Void> {

@@ -174,7 +174,7 @@ final class SoakFaults {
     }
 
     private func troubleOfRegistering(_ fd: CInt, _ operation: CInt) -> Int? {
-        // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop. It harms nobody: the
+        // EPOLL_CTL_ADD: a modification cannot fail. And without its own descriptors there is no loop. It does no harm: the
         // registration is made later.
         guard operation == 1, conversations[fd] != nil || fd == listener, hits("epoll_ctl") else { return nil }
         return -Int(dice.pick([ENOMEM, ENOSPC]))

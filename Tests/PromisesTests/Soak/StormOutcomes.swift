@@ -79,15 +79,15 @@ struct OutcomeSet: Hashable, Sendable, CustomStringConvertible {
     var errors: OutcomeSet { StormOutcome.ofErrors.filter(contains).reduce(OutcomeSet(), |) }
     var hasError: Bool { errors != OutcomeSet() }
 
-    /// What becomes of these if each becomes what `body` says.
+    /// These outcomes, each replaced by those that `body` returns for it.
     func mapped(_ body: (StormOutcome) -> OutcomeSet) -> OutcomeSet { outcomes.reduce(OutcomeSet()) { $0 | body($1) } }
 
-    /// The same for the values; errors stay.
+    /// Replaces the values; errors stay.
     func mappedValues(_ body: (Int) -> OutcomeSet) -> OutcomeSet {
         mapped { if case .value(let value) = $0 { body(value) } else { OutcomeSet($0) } }
     }
 
-    /// The same for the errors that `isHandled` selects; all else stays.
+    /// Replaces the errors that `isHandled` selects; all else stays.
     func recovered(where isHandled: (StormOutcome) -> Bool = { $0 != .cancelled }, _ set: OutcomeSet) -> OutcomeSet {
         mapped { outcome in
             if case .value = outcome { return OutcomeSet(outcome) }

@@ -97,7 +97,7 @@ import Testing
         try withNetwork(turns: 3000) { net in
             let (connection, firehose) = try net.pair()
             let (other, client) = try net.pair()
-            // The reader never lets the kernel's buffer fill: without a bound one flush would go on for ever.
+            // The reader never lets the kernel's buffer fill: without a bound one flush would never end.
             let real = net.kernel.send
             let busy = net.ledger.accepted[0]
             net.kernel.send = { $0 == busy ? min($2, 1000) : real($0, $1, $2) }

@@ -131,7 +131,7 @@ import Testing
             hang(closed)
             #expect(begin.duration(to: clock.now) == .seconds(5))
             #expect(try peer.receive() == [])
-            // After the reset nobody takes what we send.
+            // After the reset no socket takes what this side sends.
             awaitArrival(of: POLLHUP, at: peer.fd)
             #expect(throws: SystemError.self) { try peer.send("x") }
         }

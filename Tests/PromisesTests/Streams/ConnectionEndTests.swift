@@ -18,7 +18,7 @@ import Testing
             #expect(connection.localAddress == nil)
             #expect(connection.closed.settledValue == .closed)
 
-            // Nobody has asked before.
+            // `closed` was not used before.
             let (other, _) = try net.pair()
             other.close(linger: .zero)
             #expect(other.closed.settledValue == .closed)

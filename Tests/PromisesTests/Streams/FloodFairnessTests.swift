@@ -10,7 +10,7 @@ import Testing
         try withNetwork(clock: clock, turns: 2000) { net in
             let (flooded, firehose) = try net.pair()
             let busy = net.ledger.accepted[0]
-            // A byte that nobody takes keeps it ready, and there is always as much as is asked for.
+            // An unread byte keeps it ready, and a read always gets as much as it requests.
             try firehose.send("x")
             awaitArrival(of: POLLIN, at: busy)
             var reads = 0

@@ -182,7 +182,7 @@ import Testing
             let (c, d) = try Connection.pair()
             var seen: [String] = []
             let all = a.forEachChunk { chunk in
-                // Others read meanwhile, and the connection itself does, to nobody.
+                // Other connections read meanwhile, and the connection itself does, without a reader.
                 d.write("elsewhere").cauterize()
                 #expect(try hang(c.receive(), timeout: patience) == Array("elsewhere".utf8))
                 try peer.send("unread")

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// Answers to requests that came together leave together, whether or not the handler waits for its writes.
+/// Answers to requests that arrived together leave together, whether or not the handler waits for its writes.
 @Suite struct GatherTests {
     /// The guide's ways to read requests and to answer each.
     enum Idiom: CaseIterable {

@@ -18,7 +18,7 @@ import Testing
             #expect(gone.isPending)
             peer.end()
             #expect(try hang(gone, timeout: patience) == .ended)
-            // The end remains, and is told once.
+            // The end remains, and is reported once.
             #expect(net.turns { net.settle() } <= 4)
             #expect(try hang(connection.read(), timeout: patience) == .bytes(Array("unread".utf8)))
             #expect(try hang(connection.read(), timeout: patience) == .end)

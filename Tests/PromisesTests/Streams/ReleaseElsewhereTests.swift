@@ -14,7 +14,7 @@ import Testing
         init(_ make: () throws -> Content) rethrows { content = try make() }
     }
 
-    /// Nobody here may refer to what is made.
+    /// The caller must keep no reference to what is made.
     private func letGoElsewhere<Content>(_ make: () throws -> Content) rethrows {
         let parcel = try Parcel(make)
         TestThread.run { parcel.content = nil }

@@ -96,7 +96,7 @@ import Testing
             #expect(try hang(connection.read(), timeout: patience) == failed(ETIMEDOUT))
             net.kernel = real
             #expect(code(write) == ETIMEDOUT)
-            // The socket is writable; nobody waits for that any more.
+            // The socket is writable; no write waits for that any more.
             _ = try peer.receive(exactly: 1 << 20)
             #expect(net.turns { net.settle() } <= 4)
         }

@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// As in the documentation: one that only asks `isWritable` would go round for ever.
+    /// As in the documentation: one that only reads `isWritable` would loop forever.
     @Test func aProducerEndsWithItsConnection() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair(receiveBuffer: 4096)

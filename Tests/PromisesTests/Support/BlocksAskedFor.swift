@@ -5,11 +5,11 @@ import Glibc
 ///
 /// Of each size the block that the thread would get next is filled with a pattern: malloc keeps what a thread has freed for
 /// that thread, and gives out first what came last, with all but its first 16 bytes as they were. If that block is still
-/// there afterwards, nobody has asked for that size.
+/// there afterwards, no block of that size was allocated.
 struct BlocksAskedFor: ~Copyable {
     private static var pattern: UInt8 { 0xA5 }
     private static var count: Int { 64 }
-    // The thread's own: nobody else is given these blocks.
+    // The thread's own: no other thread is given these blocks.
     private let blocks = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: count)
     private let werePassedBy = UnsafeMutablePointer<Bool>.allocate(capacity: count)
 

@@ -5,7 +5,7 @@ import TestSupport
 /// Takes down what the library reports while it is in use.
 ///
 /// The log handler is the process's, and other tests run at the same time: so one handler is installed for all of
-/// them, and hands each event to the recorders that claim it; one that nobody claims goes where it went before.
+/// them, and hands each event to the recorders that claim it; one that no recorder claims goes where it went before.
 final class LogRecorder: Sendable {
     private let claims: @Sendable (LogEvent) -> Bool
     // Locks that ThreadSanitizer sees.

@@ -3,7 +3,7 @@ import Testing
 
 /// Runs each test on a thread of its own instead of one of Swift's pool: for a test that blocks its thread until a task or an
 /// actor has run. The pool has as many threads as the machine has processors, and as many such tests would wait for each other
-/// for ever.
+/// forever.
 struct OwnThread: TestTrait, SuiteTrait, TestScoping {
     /// Each test and each case gets a thread, and not the suite one.
     var isRecursive: Bool { true }

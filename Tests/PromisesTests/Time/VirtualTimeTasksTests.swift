@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and goes on while they wait for the loop.
+/// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and advances while they wait for the loop.
 @Suite struct VirtualTimeTasksTests {
     @Test func aTaskMayAwaitATimerOfTheLoop() throws {
         try withVirtualTime { clock throws in
@@ -78,7 +78,7 @@ import Testing
             try loop.turn(.poll)
             #expect(loop.keepAliveReasons.readyJobs == 0)
             TestThread { remote.endExternalWork() }.join()
-            // The job that wakes the loop. What is left waits for the loop, so the clock may go on.
+            // The job that wakes the loop. All other work waits for the loop, so the clock may advance.
             #expect(loop.keepAliveReasons.readyJobs == 1)
             remote.endWaitingForLoop()
             remote.endExternalWork()

@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// Jobs that feed themselves put them off, but not for ever.
+    /// Jobs that enqueue others delay them, but not without end.
     @Test func aChainWithoutEndPutsThemOffForSomeBatches() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             var jobs = 0

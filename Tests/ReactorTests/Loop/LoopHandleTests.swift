@@ -5,7 +5,7 @@ import Testing
 
 /// The rule of all handles: see `LoopHandle`.
 @Suite struct LoopHandleTests {
-    /// A handle, what its loop would call, and whether the handle goes on when it is released.
+    /// A handle, what its loop would call, and whether its activity continues when the handle is released.
     enum Kind: CaseIterable {
         case timer, repeatingTimer, watch, hook, laterHook, hold
 

@@ -121,7 +121,7 @@ final class MainThreadTests: XCTestCase {
             try loop.turn(.poll)
             let child = fork()
             if child == 0 {
-                // Should anything here wait for ever, the parent sees the signal.
+                // Should anything here wait forever, the parent sees the signal.
                 alarm(20)
                 do throws(SystemError) {
                     try loop.turn(.poll)

@@ -16,7 +16,7 @@ import Testing
 
     @Test func withOnlyAnUnreferencedTimerItEndsAtOnce() throws {
         try EventLoop.withLoop { loop in
-            loop.schedule(after: .zero) { Issue.record("nobody waited for it") }.unref()
+            loop.schedule(after: .zero) { Issue.record("the loop waited for it") }.unref()
             try loop.run()
             #expect(loop.metrics.turns == 0)
         }

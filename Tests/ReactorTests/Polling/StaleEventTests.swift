@@ -2,7 +2,7 @@ import Glibc
 import Reactor
 import Testing
 
-/// Events that have been fetched for somebody who has gone before they are delivered.
+/// Events that have been fetched for a watch that ends before they are delivered.
 @Suite struct StaleEventTests {
     private let clock = VirtualClock()
 

@@ -40,13 +40,13 @@ func output(of plan: SpawnRequest, on loop: EventLoop) throws -> (text: String, 
     return (String(decoding: bytes, as: UTF8.self), offspring.reports.first)
 }
 
-/// Whether this process has a child of that number, dead or alive, that nobody has waited for.
+/// Whether this process has a child of that number, dead or alive, that has not been waited for.
 func isUnreaped(_ process: pid_t) -> Bool {
     var info = siginfo_t()
     return waitid(P_PID, id_t(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0
 }
 
-/// Waits until a child has ended; nobody has taken its status then.
+/// Waits until a child has ended, and leaves its status to be taken.
 func awaitDeath(of process: pid_t, place: SourceLocation = #_sourceLocation) {
     var info = siginfo_t()
     #expect(waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) == 0, sourceLocation: place)

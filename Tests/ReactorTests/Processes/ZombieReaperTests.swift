@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// Should somebody else take its status, its number may come to be that of a child of theirs. Here the two differ: the
+    /// Should other code take its status, its number may come to be that of a child of theirs. Here the two differ: the
     /// copy stands for one child, and the number for another.
     @Test func itIsTheOneOfThePidfdAndNotOfTheNumber() async {
         await #expect(processExitsWith: .success) {
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// Somebody may have waited for whatever child there is.
+    /// Other code may have waited for any child.
     @Test func oneThatSomebodyElseHasReapedIsForgotten() async {
         await #expect(processExitsWith: .success) {
             let orphan = try orphan()

@@ -4,7 +4,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// System calls that a signal interrupts: nobody is told.
+/// System calls that a signal interrupts: no caller notices.
 @Suite struct InterruptedCallTests {
     /// Answers `EINTR` so many times, then whatever the real call says.
     private final class Interruptions {

@@ -10,7 +10,7 @@ import Testing
         return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
     }
 
-    /// Writes as if nobody read, to a descriptor that is blocking as standard error is.
+    /// Writes without a reader, to a descriptor that is blocking as standard error is.
     private func expectDrops(_ ends: Ends) {
         fill(ends.far)
         _ = fcntl(ends.far, F_SETFL, 0)

@@ -3,7 +3,7 @@ import Reactor
 import TestSupport
 import Testing
 
-/// How a pool ends: by `shutDown()`, or because nobody refers to it.
+/// How a pool ends: by `shutDown()`, or with its last reference.
 @Suite struct ThreadPoolEndTests {
     @Test func shuttingDownRunsWhatWaitsAndTakesNoMore() throws {
         let pool = try ThreadPool(name: "ending", threads: 2)

@@ -43,7 +43,7 @@ import Testing
         let real = Syscalls()
         var calls = real
         calls.epollWait = { epoll, events, count, timeout in
-            if timeout < 0 { Issue.record("it waits for ever") }
+            if timeout < 0 { Issue.record("it waits forever") }
             return real.epollWait(epoll, events, count, 0)
         }
         try EventLoop.withLoop(clock: clock, syscalls: calls) { loop in

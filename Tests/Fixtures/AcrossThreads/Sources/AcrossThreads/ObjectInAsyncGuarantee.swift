@@ -1,6 +1,6 @@
 import Promises
 
-/// The same for a guarantee; and what it comes to has to get here.
+/// The body of a guarantee runs elsewhere too, and its value has to be sent back.
 func objectInAsyncGuarantee(_ ledger: Ledger) -> Guarantee<Int> {
     Guarantee { () async -> Int in
         ledger.entries.count  // error: capture of 'ledger' with non-Sendable type 'Ledger'

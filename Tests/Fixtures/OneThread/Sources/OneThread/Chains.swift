@@ -60,7 +60,7 @@ func several(_ bank: Bank) -> Promise<[Account]> {
     return race(accounts, after(.seconds(1)).then { Promise<[Account]>(error: PromiseError.timedOut) })
 }
 
-/// Promises made by hand, and timers, signals and jobs of the loop.
+/// Promises with resolvers, and timers, signals and jobs of the loop.
 func callbacks(_ bank: Bank) -> Promise<Account> {
     let (promise, resolver) = Promise<Account>.pending()
     let (guarantee, resolve) = Guarantee<Account>.pending()
