@@ -116,7 +116,7 @@ import Testing
     }
 
     /// The kernel returns that error with a full table, even if the backlog is empty.
-    @Test func aFullTableIsAPauseAlsoWhenNobodyWaits() throws {
+    @Test func aFullTableIsAPauseAlsoWithAnEmptyBacklog() throws {
         let server = try ServerProcess.serving()
         // Not before: a limit that it begins with, the server keeps below.
         server.descriptorLimit = 24

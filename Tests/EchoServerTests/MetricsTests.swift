@@ -124,7 +124,7 @@ import Testing
         _ = try server.terminate()
     }
 
-    @Test func whatIsNoRequestHurtsNobody() throws {
+    @Test func whatIsNoRequestDoesNoHarm() throws {
         let (server, address) = try server()
         let long = try Client(to: address)
         try long.send(Array("GET /metrics HTTP/1.1\r\n".utf8) + [UInt8](repeating: 0x61, count: 8192))

@@ -41,7 +41,7 @@ import Testing
         #expect(try server.terminate() == "")
     }
 
-    @Test func itGoesOnWhenNobodyListensToItAnyMore() throws {
+    @Test func itContinuesWithoutAReaderOfItsLines() throws {
         let server = try ServerProcess.serving("--stats", "1ms")
         let client = try Client(to: server.address)
         server.stopListening()
@@ -55,7 +55,7 @@ import Testing
         #expect(try server.waitForExit() == .code(0))
     }
 
-    @Test func whoDoesNotReadItsLinesHoldsNobodyUp() throws {
+    @Test func aReaderThatStopsReadingItsLinesHoldsNothingUp() throws {
         let server = try ServerProcess.serving("--stats", "0.01ms")
         let client = try Client(to: server.address)
         // Until the way to us is full.

@@ -46,7 +46,7 @@ import Testing
         #expect(folder.has("passed.sock"))
     }
 
-    @Test func aRestartRefusesNobody() throws {
+    @Test func aRestartRefusesNoClient() throws {
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
         let first = try ServerProcess.serving(
             "--max-connections", "1", "--drain-timeout", "1m", limits: activated, passing: socket.fd)

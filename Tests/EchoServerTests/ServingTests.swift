@@ -35,7 +35,7 @@ import Testing
         #expect(try server.terminate().hasPrefix("totals: 0 open, 500 connections (peak 500, 0 failed), "))
     }
 
-    @Test func whoSendsAndNeverReadsIsBoundedAndHurtsNobody() throws {
+    @Test func aClientThatSendsAndNeverReadsIsBoundedAndHarmsNoOther() throws {
         let server = try ServerProcess.serving("--drain-timeout", "0")
         let bystander = try Client(to: server.address)
         #expect(try bystander.echoes("before"))

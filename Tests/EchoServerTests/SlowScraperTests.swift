@@ -7,7 +7,7 @@ import Testing
 
 /// The endpoint by itself, in virtual time.
 @Suite struct SlowScraperTests {
-    @Test func nobodyKeepsAPlaceForLong() throws {
+    @Test func noClientKeepsAPlaceForLong() throws {
         try withVirtualTime { (clock: VirtualClock) in
             let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
             endpoint.serve { Issue.record("\($0)") }
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func thoseThatHaveTheirAnswerKeepNobodyOut() throws {
+    @Test func clientsThatHaveTheirAnswerTakeNoPlace() throws {
         try withVirtualTime { (clock: VirtualClock) in
             let endpoint = try MetricsEndpoint(.loopback(port: 0)) { .value("text\n") }
             endpoint.serve { Issue.record("\($0)") }

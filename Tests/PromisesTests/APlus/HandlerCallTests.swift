@@ -16,7 +16,7 @@ extension APlusTests {
             #expect(calls == ["7 true"])
         }
 
-        @Test("2.2.2.1 a guarantee's handler is called after it is fulfilled", arguments: Setting.all, OnGuaranteed.allCases)
+        @Test("2.2.2.1 a guarantee's handler, called once fulfilled", arguments: Setting.all, OnGuaranteed.allCases)
         func ofAGuarantee(setting: Setting, operation: OnGuaranteed) throws {
             var calls: [String] = []
             try setting.run(7) { guarantee in

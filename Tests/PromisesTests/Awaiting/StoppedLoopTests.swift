@@ -35,7 +35,7 @@ import Testing
         #expect(isDone.value)
     }
 
-    @Test func aTaskThatAwaitsAGuaranteeWaitsForEverAndThatIsSaid() throws {
+    @Test func aTaskThatAwaitsAGuaranteeNeverResumesAndThatIsReported() throws {
         let reports = LogRecorder(where: {
             guard case .awaitStalled(let promise, _) = $0 else { return false }
             return promise.origin?.file.hasSuffix("StoppedLoopTests.swift") != false
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func whoAsksForItsOwnEndIsLetGo() throws {
+    @Test func aWaiterForTheEndOfItsOwnLoopIsReleased() throws {
         let tally = Tally()
         let worker = try EventLoop.spawn()
         worker.submit {

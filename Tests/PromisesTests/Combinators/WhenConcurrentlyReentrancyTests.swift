@@ -170,7 +170,7 @@ import Testing
         #expect(tally.alive == 0 && lines.count == 1)
     }
 
-    @Test func aSourceThatNobodyWillSettle() async {
+    @Test func aSourceThatWillNeverSettle() async {
         // In a process of its own: the policy is everybody's.
         await #expect(processExitsWith: .success) {
             conf.abandoned = .log

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func oneThatNobodyWaitsForIsCancelledInTheNextTurn() throws {
+    @Test func oneWithoutAWaiterIsCancelledInTheNextTurn() throws {
         try inLoop { loop throws in
             let slow = after(.seconds(1)).map { 2 }.asPromise()
             let winner = race(fulfilled: slow, .value(1))

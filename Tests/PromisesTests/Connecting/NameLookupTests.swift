@@ -113,7 +113,7 @@ struct TestLookup: NameLookup {
 
     // MARK: Slow ones
 
-    @Test func aSlowLookupHoldsNobodyAndCanBeCancelled() throws {
+    @Test func aSlowLookupHoldsNothingUpAndCanBeCancelled() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()

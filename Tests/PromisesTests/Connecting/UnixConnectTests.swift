@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func nobodyListens() throws {
+    @Test func withoutAListenerItFails() throws {
         let folder = Folder()
         folder.leaveStaleSocket("stale")
         try withNetwork { net in

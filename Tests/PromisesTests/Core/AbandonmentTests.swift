@@ -28,7 +28,7 @@ import Testing
         #expect(lines == report(line))
     }
 
-    @Test func isLoggedAlsoIfNobodyHoldsThePromise() {
+    @Test func isLoggedAlsoIfThePromiseWasReleased() {
         var line: UInt = 0
         let lines = logged {
             line = #line + 1

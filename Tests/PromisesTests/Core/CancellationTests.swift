@@ -112,14 +112,14 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func itReachesWhatAHandlerHasReturned(isMadeByHand: Bool) throws {
+    func itReachesWhatAHandlerHasReturned(hasResolver: Bool) throws {
         try inLoop { loop throws in
             var stopped = false
             let promise = Promise.value(0).then { _ -> Promise<Int> in
                 let (inner, resolver) = Promise<Int>.pending()
                 resolver.onCancel { stopped = true }
                 keep(resolver, in: loop)
-                return isMadeByHand ? inner : inner.map { $0 }
+                return hasResolver ? inner : inner.map { $0 }
             }
             try loop.run()
             promise.cancel()

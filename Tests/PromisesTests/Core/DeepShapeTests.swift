@@ -20,7 +20,7 @@ import Testing
         #expect(reports.value.count <= 2)
     }
 
-    @Test func stayPendingForEverAndAreLetGo() async {
+    @Test func stayPendingAndAreReleased() async {
         // In a process of its own: the policy is everybody's.
         await #expect(processExitsWith: .success) {
             conf.abandoned = .log

@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func nobodyThereIsAnOutcomeAndNotTheEnd() throws {
+    @Test func aMissingReceiverIsAnOutcomeAndNotTheEnd() throws {
         try withNetwork { _ in
             let (server, client) = try pair()
             let address = server.localAddress!

@@ -111,12 +111,12 @@ import Testing
         }
     }
 
-    @Test func whatNobodyWillSettleUnderLogOnly() async {
-        await #expect(processExitsWith: .success) { try Bodies.whatNobodyWillSettleUnderLogOnly() }
+    @Test func whatWillNeverSettleUnderLogOnly() async {
+        await #expect(processExitsWith: .success) { try Bodies.whatWillNeverSettleUnderLogOnly() }
     }
 
     private enum Bodies {
-        static func whatNobodyWillSettleUnderLogOnly() throws {
+        static func whatWillNeverSettleUnderLogOnly() throws {
             conf.abandoned = .log
             conf.logHandler = { _ in }
             let tally = Tally()

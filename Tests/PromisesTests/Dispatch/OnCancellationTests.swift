@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func fromBelowAndAsFarAsNobodyElseWaits() {
+    @Test func fromBelowUnlessThereIsAnotherWaiter() {
         inLoop { _ in
             let shelf = Shelf()
             let (source, resolver) = Promise<Int>.pending()

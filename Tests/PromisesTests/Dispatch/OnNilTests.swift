@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func aDispatcherThatRunsJobsAtOnceIsLikewise() {
+    @Test func withADispatcherThatRunsJobsAtOnce() {
         inLoop { _ in
             let (start, resolver) = Promise<Int>.pending()
             var end = start

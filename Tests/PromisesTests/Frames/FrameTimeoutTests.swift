@@ -13,7 +13,7 @@ import Testing
         return got
     }
 
-    @Test func silenceBetweenFramesIsIdleAndTheConnectionGoesOn() throws {
+    @Test func silenceBetweenFramesIsIdleAndTheConnectionStaysUsable() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()

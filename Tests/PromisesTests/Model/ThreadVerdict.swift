@@ -193,13 +193,13 @@ struct ThreadVerdict: CustomStringConvertible {
             if let offered = offers[name] {
                 if reports != 0 { complain("p\(name) was settled, and is reported as abandoned") }
                 guard let outcome = outcomes[name], !offered.contains(outcome) else { continue }
-                if !(cancelled && outcome == "cancelled") { complain("p\(name) is \(outcome), which no thread offered") }
+                if !(cancelled && outcome == "cancelled") { complain("p\(name) is \(outcome), which was not offered") }
             } else {
                 // Cancelled perhaps, without a reference to it or a waiter.
                 if outcomes[name] == nil && cancelled && reports <= 1 { continue }
                 let outcome = outcomes[name] ?? "abandoned"
                 if outcome == "cancelled" && cancelled && reports == 0 { continue }
-                if outcome != "abandoned" { complain("p\(name) is \(outcome), although no thread settled it") }
+                if outcome != "abandoned" { complain("p\(name) is \(outcome), although it was not settled") }
                 if reports != 1 { complain("p\(name) is reported as abandoned \(reports) times") }
             }
         }

@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func ofAPromiseMadeByHandTellsOnCancel() throws {
+    @Test func ofAPromiseWithAResolverCallsOnCancel() throws {
         try inLoop { loop throws in
             var isTold = false
             let (promise, resolver) = Promise<Int>.pending()

@@ -21,7 +21,7 @@ import Testing
 
     private let report = ["unhandled rejection: Flaw(number: 1) (promise made at Test.swift:1)"]
 
-    @Test func isReportedIfNobodyCatchesIt() throws {
+    @Test func isReportedIfItIsNotCaught() throws {
         #expect(try lines { _ = $0.catch(only: Flaw(2)) {} } == report)
         #expect(try lines { _ = $0.catch(only: PromiseError.self) { _ in } } == report)
         let two = try lines { _ = $0.catch(only: Flaw(2)) {}.catch(only: PromiseError.self) { _ in } }
@@ -76,7 +76,7 @@ import Testing
         #expect(runs == 2)
     }
 
-    @Test func isHandledBySomebodyWhoComesLate() throws {
+    @Test func isHandledByALateHandler() throws {
         var runs = 0
         let lines = try logged {
             try inLoop { loop throws in

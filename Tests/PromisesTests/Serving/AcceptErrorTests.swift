@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func aListenerThatNobodyHoldsOutlastsThePause() throws {
+    @Test func aListenerWithoutAReferenceOutlastsThePause() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let real = net.kernel.accept
             var failures = 3

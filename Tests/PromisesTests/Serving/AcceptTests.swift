@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func aServingListenerNeedsNobodyToHoldIt() throws {
+    @Test func aServingListenerNeedsNoReference() throws {
         try withNetwork { net in
             let address = try {
                 let listener = try net.listen()

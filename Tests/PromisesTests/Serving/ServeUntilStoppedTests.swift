@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func cancelledWhileItDrainsTheDrainGoesOn() throws {
+    @Test func cancelledWhileItDrainsTheDrainContinues() throws {
         try withServer("s", drainTimeout: .seconds(2)) { server in
             raise(SIGCONT)
             hang(after(.seconds(1)))

@@ -93,7 +93,7 @@ import Testing
         #expect(folder.names.isEmpty)
     }
 
-    @Test(arguments: [4096, 0]) func whereSomebodyListensNothingIsTouched(backlog: Int) throws {
+    @Test(arguments: [4096, 0]) func whereASocketListensNothingIsTouched(backlog: Int) throws {
         let folder = Folder()
         try withNetwork { net in
             let first = try net.listen("unix:\(folder / "a")", backlog: backlog)

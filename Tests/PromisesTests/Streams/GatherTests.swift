@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func theEndComesBehindWhatIsGathered(closes: Bool) throws {
+    @Test(arguments: [true, false]) func theEndIsSentBehindGatheredWrites(closes: Bool) throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             connection.forEachLine { _ in
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func whatFailsToLeaveIsToldToTheNextWriteAndTheNextRead() throws {
+    @Test func aFailureToSendRejectsTheNextWriteAndTheNextRead() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             var later: Promise<Void>?

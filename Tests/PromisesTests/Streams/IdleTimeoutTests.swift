@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func aNewTimeoutCountsFromNowAndNoneIsForEver() throws {
+    @Test func aNewTimeoutCountsFromNowAndNoneIsNoLimit() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func aHandlerThatHoldsTheLoopWhileEventsAreDeliveredCostsNobodyAnAnswer() throws {
+    @Test func aHandlerThatHoldsTheLoopWhileEventsAreDeliveredCostsNoAnswer() throws {
         try withNetwork(clock: clock) { net in
             let pairs = try pairs(3, net)
             let holding = pairs[0].connection.forEachChunk { _ -> Promise<Void> in

@@ -7,7 +7,7 @@ import Testing
 @Suite struct PeerGoneTests {
     private let reset = PeerGone.failed(SystemError(.receive, ECONNRESET))
 
-    @Test func theEndIsToldWithoutAReadAndInputStays() throws {
+    @Test func theEndIsReportedWithoutAReadAndInputStays() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let gone = connection.peerGone()
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func anEndThatCameBeforeIsToldToo() throws {
+    @Test func anEarlierEndIsReportedToo() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             try peer.send("unread")
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func aResetIsToldAndKeptForReadsAndWrites() throws {
+    @Test func aResetIsReportedAndKeptForReadsAndWrites() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             try peer.send("unread")
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func whenBothSidesHaveEndedNobodyIsThere() throws {
+    @Test func whenBothSidesHaveEndedThePeerIsGone() throws {
         try withNetwork { net in
             let (connection, peer) = try net.pair()
             let gone = connection.peerGone(ignoringHalfClose: true)
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func itIsToldAtTheEndOfTheLoop() throws {
+    @Test func itIsReportedAtTheEndOfTheLoop() throws {
         var gone: Guarantee<PeerGone>?
         try withNetwork { net in
             let (connection, _) = try net.pair()

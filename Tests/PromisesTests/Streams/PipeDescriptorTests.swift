@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func aReaderThatNobodyAsksDoesNotSpinOnTheHangUp() throws {
+    @Test func anUnreadPipeDoesNotSpinOnTheHangUp() throws {
         try withNetwork { net in
             let (reader, writer) = try Connection.pipe()
             reader.read().cancel()

@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test(arguments: StreamKind.allCases) func whoeverHasNobodyToWriteToIsToldAndTheProcessLives(kind: StreamKind)
+    @Test(arguments: StreamKind.allCases) func aWriteWithoutAReaderFailsAndTheProcessLives(kind: StreamKind)
         throws
     {
         try kind.with { a, b, _ in

@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func aTimerThatNobodyHoldsStillFires() throws {
+    @Test func aTimerWithoutAReferenceStillFires() throws {
         try inLoop { loop throws in
             var fired = false
             after(.seconds(1)).done { fired = true }

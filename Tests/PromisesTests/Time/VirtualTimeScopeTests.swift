@@ -11,7 +11,7 @@ import Testing
         #expect(end == LoopInstant(nanoseconds: 3_600_000_000_000))
     }
 
-    @Test func theClockMayBeMovedByHand() throws {
+    @Test func theTestMayMoveTheClock() throws {
         try withVirtualTime { clock throws in
             let guarantee = after(.seconds(10))
             clock.advance(by: .seconds(10))

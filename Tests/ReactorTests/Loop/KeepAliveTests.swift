@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func aHoldThatNobodyHoldsIsReleased() {
+    @Test func aHoldWithoutAReferenceIsReleased() {
         EventLoop.withLoop { loop in
             var hold: EventLoop.Hold? = loop.hold()
             #expect(withExtendedLifetime(hold) { loop.isAlive })

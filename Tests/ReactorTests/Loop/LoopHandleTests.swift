@@ -9,7 +9,7 @@ import Testing
     enum Kind: CaseIterable {
         case timer, repeatingTimer, watch, hook, laterHook, hold
 
-        var goesOnWhenReleased: Bool { self != .hold }
+        var continuesWhenReleased: Bool { self != .hold }
     }
 
     /// Starts something whose closure holds `held`.
@@ -42,7 +42,7 @@ import Testing
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             var isReleased = false
             var handle: (any LoopHandle)? = try make(
-                kind, on: loop, ends.near, holding: kind.goesOnWhenReleased ? LastWords { isReleased = true } : nil)
+                kind, on: loop, ends.near, holding: kind.continuesWhenReleased ? LastWords { isReleased = true } : nil)
             #expect(handle != nil)
             handle = nil
             #expect(!isReleased)
@@ -56,7 +56,7 @@ import Testing
             try make(kind, on: loop, ends.near, holding: nil)
         }
         #expect(!handle.isActive)
-        if kind.goesOnWhenReleased { #expect(!handle.cancel()) }
+        if kind.continuesWhenReleased { #expect(!handle.cancel()) }
     }
 
     @Test func aTimerThatHasFiredAndAWatchWhoseDescriptorWasClosedHaveEnded() throws {

@@ -48,7 +48,7 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: WayToWatch.allCases) func oneThatSomebodyElseHasReapedEndsUnknown(way: WayToWatch) throws {
+        @Test(arguments: WayToWatch.allCases) func oneThatOtherCodeHasReapedEndsUnknown(way: WayToWatch) throws {
             try way.withLoop { loop in
                 let offspring = try Offspring(loop, shell("exit 1"))
                 var status: CInt = -1

@@ -55,7 +55,7 @@ import Testing
     }
 
     /// Other code may have waited for any child.
-    @Test func oneThatSomebodyElseHasReapedIsForgotten() async {
+    @Test func oneThatOtherCodeHasReapedIsForgotten() async {
         await #expect(processExitsWith: .success) {
             let orphan = try orphan()
             end(orphan)

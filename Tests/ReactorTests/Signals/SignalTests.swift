@@ -237,7 +237,7 @@ extension ProcessWide {
             }
         }
 
-        @Test(arguments: [-1, 0, 65, CInt.max, SIGKILL, SIGSTOP]) func whatNobodyCanCatchIsRefused(signal: CInt) {
+        @Test(arguments: [-1, 0, 65, CInt.max, SIGKILL, SIGSTOP]) func anUncatchableSignalIsRefused(signal: CInt) {
             withLoop { loop in
                 let tally = Tally()
                 #expect(throws: SystemError(.sigaction, EINVAL)) { _ = try loop.onSignal(signal, tally.bound()) }

@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func aTimerOfNoDelayThatStartsItselfAnewFiresOnceATurnAndStarvesNobody() throws {
+    @Test func aTimerOfNoDelayThatStartsItselfAnewFiresOnceATurnAndStarvesNothing() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             let pipe = Ends.pipe()
             var fires = 0
