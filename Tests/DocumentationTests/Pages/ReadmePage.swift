@@ -49,7 +49,7 @@ extension Snippets {
             connection.idleTimeout = .seconds(60)
             return connection.forEachChunk { connection.write($0) }
         }
-        print(drained)                                            // how many were idle, finished, aborted
+        print(drained)                                            // counts of idle, finished and aborted connections
         _ = listener
         _ = drained
     }
