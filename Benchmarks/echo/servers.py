@@ -163,6 +163,7 @@ class Server:
         self.stop()
 
     def options(self):
+        """The options that make the server listen on a free port."""
         return ["--listen", "127.0.0.1:0"]
 
     def read_output(self):

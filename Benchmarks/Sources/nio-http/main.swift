@@ -27,6 +27,7 @@ final class DateField {
     }
 }
 
+/// Answers the requests of one connection.
 final class Hello: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
