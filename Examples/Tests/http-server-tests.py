@@ -21,11 +21,13 @@ SLOW = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def echo(body, fields=b"", length=None):
+    """A request to send a body back, with its length or another one."""
     length = len(body) if length is None else length
     return b"POST /echo HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s" % (fields, length, body)
 
 
 def chunked(body, fields=b""):
+    """A request to send a body back, which is given in chunks."""
     return b"POST /echo HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\n%s" % (fields, body)
 
 
@@ -67,6 +69,7 @@ class Answer:
             check(len(self.body) == count, f"{count} bytes of a body: {self.body!r}")
 
     def read_chunks(self, client):
+        """The parts of a body in chunks, without the last, empty one."""
         while True:
             size = int(read_through(client, b"\r\n"), 16)
             data = client.read(size + 2)
@@ -78,6 +81,7 @@ class Answer:
 
 
 def ask(client, sent, to_head=False):
+    """Sends one request and reads its answer."""
     client.send(sent)
     return Answer(client, to_head)
 
@@ -426,6 +430,7 @@ def idle_timeout(path):
 
 
 def open_sockets(server):
+    """How many sockets the server has open."""
     directory, count = f"/proc/{server.process.pid}/fd", 0
     for fd in os.listdir(directory):
         try:

@@ -12,6 +12,7 @@ from servers import PATIENCE, Server, check, is_refused, program, run, wait_unti
 
 
 def command(*words):
+    """A request of these words."""
     words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
@@ -41,16 +42,19 @@ def ask(client, *words):
 
 
 def statistic(client, name):
+    """A number of the answer to INFO."""
     length = int(ask(client, "INFO")[1:])
     text = client.read(length + 2).decode()
     return int(dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)[name])
 
 
 def expect(server, sent, answer):
+    """This is the whole answer to what is sent, and the connection ends in order."""
     check_answer(sent, conversation(server, sent), (answer, True))
 
 
 def check_answer(sent, got, wanted):
+    """Compares two pairs: the bytes of an answer, and whether the connection ended in order."""
     check(got == wanted, f"{sent[:80]!r} is answered by {got[0][:200]!r}, in order: {got[1]}, not by {wanted[0][:200]!r}")
 
 

@@ -23,11 +23,13 @@ LIMIT = 180
 
 
 def check(truth, what):
+    """Fails the test with this text unless `truth` holds."""
     if not truth:
         raise AssertionError(what)
 
 
 def skip(why):
+    """Prints that something is left out."""
     print(f"skipped: {why}", flush=True)
 
 
@@ -60,6 +62,7 @@ class Server:
         self.end()
 
     def end(self):
+        """Kills the process if it runs still."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -70,6 +73,7 @@ class Server:
         self.process.send_signal(number)
 
     def exit_code(self):
+        """Waits until the process ends."""
         return self.process.wait(PATIENCE)
 
     def connect(self, receive_buffer=None):
@@ -102,6 +106,7 @@ class Client:
         wait_until(lambda: self.unacknowledged() == 0, "the server's kernel takes the bytes")
 
     def unacknowledged(self):
+        """The number of bytes that the server's kernel has not taken. See SIOCOUTQ in tcp(7)."""
         return struct.unpack("i", fcntl.ioctl(self.socket, termios.TIOCOUTQ, b"\0" * 4))[0]
 
     def end(self):
@@ -109,10 +114,12 @@ class Client:
         self.socket.shutdown(socket.SHUT_WR)
 
     def reset(self):
+        """Closes with a reset instead of an end."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
     def read(self, count):
+        """As many bytes, or fewer if the connection ends before."""
         data = b""
         while len(data) < count:
             piece = self.socket.recv(count - len(data))
@@ -138,10 +145,12 @@ class Client:
         return bool(select.select([self.socket], [], [], seconds)[0])
 
     def is_ended(self):
+        """Whether the server ends the connection in order, without sending more."""
         return self.read_to_end() == (b"", True)
 
 
 def wait_until(condition, what):
+    """Waits until the condition is true; fails the test if that takes too long."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
@@ -150,6 +159,7 @@ def wait_until(condition, what):
 
 
 def is_refused(port):
+    """Whether no process listens at this port."""
     try:
         socket.create_connection(("127.0.0.1", port), PATIENCE).close()
     except ConnectionRefusedError:

@@ -17,9 +17,6 @@ final class HeadDeadline {
         if timer == nil { timer = EventLoop.current.schedule(after: limit) { [self] in expire() } }
     }
 
-    func stop() {
-        if timer == nil { return }
-        timer?.cancel()
-        timer = nil
-    }
+    /// Ends with the head, or with the connection.
+    func stop() { timer.take()?.cancel() }
 }

@@ -28,10 +28,12 @@ final class Channels {
 }
 
 extension Session {
+    /// `PUBLISH channel message`
     func publish(_ request: Request) -> Reply {
         .integer(server.channels.publish(request[2], to: Key(request[1])))
     }
 
+    /// `SUBSCRIBE channel…`
     func subscribe(to channels: some Sequence<[UInt8]>) -> Reply {
         // A subscriber may be silent for as long as it likes.
         connection.idleTimeout = nil
@@ -44,6 +46,7 @@ extension Session {
             })
     }
 
+    /// `UNSUBSCRIBE channel…`
     func unsubscribe(from channels: some Sequence<[UInt8]>) -> Reply {
         let replies = channels.map { name -> Reply in
             let channel = Key(name)
@@ -55,7 +58,7 @@ extension Session {
         return .sequence(replies)
     }
 
-    /// Ends all subscriptions.
+    /// `UNSUBSCRIBE` without channels, and the end of a session: ends all subscriptions.
     @discardableResult
     func unsubscribe() -> Reply {
         if subscriptions.isEmpty { return .array([.bulk("unsubscribe"), .bulk(nil), .integer(0)]) }

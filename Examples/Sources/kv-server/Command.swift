@@ -42,6 +42,7 @@ enum Command: String, CaseIterable {
 }
 
 extension Session {
+    /// Executes a request with a valid number of words.
     func execute(_ command: Command, _ request: Request) throws(CommandError) -> Reply {
         switch command {
         case .get: try get(request)
@@ -54,9 +55,9 @@ extension Session {
         case .pexpire: try expire(request, inUnitsOf: .milliseconds(1), command)
         case .ttl: timeToLive(request, inUnitsOf: .seconds(1))
         case .pttl: timeToLive(request, inUnitsOf: .milliseconds(1))
-        case .lpush: try push(request)
-        case .lrange: try range(request)
-        case .llen: try length(request)
+        case .lpush: try pushToList(request)
+        case .lrange: try listRange(request)
+        case .llen: try listLength(request)
         case .publish: publish(request)
         case .subscribe: subscribe(to: request.dropFirst())
         case .unsubscribe: request.count == 1 ? unsubscribe() : unsubscribe(from: request.dropFirst())
@@ -65,9 +66,9 @@ extension Session {
         case .select: try select(request)
         case .quit: quit()
         case .dbsize: .integer(store.count)
-        case .flushall: flush()
+        case .flushall: removeAllKeys()
         case .config: try configuration(request)
-        case .info: information()
+        case .info: serverInformation()
         case .command: .array([])
         }
     }

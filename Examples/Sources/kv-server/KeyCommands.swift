@@ -3,6 +3,7 @@ import Reactor
 // The commands on keys, strings and lists. Words are counted as in a request: its name is word 0.
 
 extension Session {
+    /// `GET key`
     func get(_ request: Request) throws(CommandError) -> Reply { .bulk(try store.string(at: Key(request[1]))) }
 
     /// `SET key value [EX seconds | PX milliseconds] [NX | XX]`
@@ -18,6 +19,7 @@ extension Session {
         return .ok
     }
 
+    /// `INCR key`, `INCRBY key step`
     func increment(_ request: Request, by step: Int) throws(CommandError) -> Reply {
         let key = Key(request[1])
         var number = 0
@@ -31,8 +33,10 @@ extension Session {
         return .integer(sum)
     }
 
+    /// `DEL key…`
     func delete(_ request: Request) -> Reply { .integer(request.dropFirst().count { store.remove(Key($0)) }) }
 
+    /// `EXISTS key…`
     func exists(_ request: Request) -> Reply { .integer(request.dropFirst().count { store.contains(Key($0)) }) }
 
     // MARK: Time to live
@@ -65,7 +69,7 @@ extension Session {
     // MARK: Lists
 
     /// `LPUSH key item…`
-    func push(_ request: Request) throws(CommandError) -> Reply {
+    func pushToList(_ request: Request) throws(CommandError) -> Reply {
         let key = Key(request[1])
         let list: Store.List
         if let existing = try store.list(at: key) {
@@ -78,12 +82,13 @@ extension Session {
         return .integer(list.count)
     }
 
-    func length(_ request: Request) throws(CommandError) -> Reply {
+    /// `LLEN key`
+    func listLength(_ request: Request) throws(CommandError) -> Reply {
         .integer(try store.list(at: Key(request[1]))?.count ?? 0)
     }
 
     /// `LRANGE key start end`, both included; below zero they count from the tail, -1 being the last item.
-    func range(_ request: Request) throws(CommandError) -> Reply {
+    func listRange(_ request: Request) throws(CommandError) -> Reply {
         var (start, end) = (try request.integer(2), try request.integer(3))
         guard let list = try store.list(at: Key(request[1])) else { return .array([]) }
         if start < 0 { start = max(start + list.count, 0) }
@@ -93,7 +98,7 @@ extension Session {
     }
 }
 
-/// What follows the value in a `SET`.
+/// The options behind the value of a `SET`.
 private struct SetOptions {
     private(set) var timeToLive: Duration?
     /// `XX` and `NX`: whether the key must be there, or must not.
@@ -113,6 +118,7 @@ private struct SetOptions {
         }
     }
 
+    /// The time behind an `EX` or `PX` at `index`, which is moved to the time.
     private static func time(
         _ request: Request, after index: inout Int, _ unit: Duration
     ) throws(CommandError) -> Duration {
@@ -125,7 +131,7 @@ private struct SetOptions {
 }
 
 extension Request {
-    /// The integer that a word is.
+    /// The word at `index` as an integer.
     func integer(_ index: Int) throws(CommandError) -> Int {
         guard let integer = parseInteger(self[index][...]) else { throw .notInteger }
         return integer
@@ -133,10 +139,10 @@ extension Request {
 }
 
 extension Duration {
-    /// `count` units; `nil` if that is more than redis can count, which is in milliseconds.
+    /// `count` units; `nil` near the limit of 64 bits of milliseconds, where redis refuses a time too.
     fileprivate init?(_ count: Int, inUnitsOf unit: Duration) {
         let milliseconds = count.multipliedReportingOverflow(by: Int(unit / .milliseconds(1)))
-        guard !milliseconds.overflow, abs(milliseconds.partialValue / 2) < Int.max / 4 else { return nil }
+        guard !milliseconds.overflow, milliseconds.partialValue.magnitude < Int.max / 2 else { return nil }
         self = .milliseconds(milliseconds.partialValue)
     }
 }

@@ -13,12 +13,14 @@ enum Reply {
 
     static func bulk(_ text: String) -> Reply { .bulk(Array(text.utf8)) }
 
+    /// The reply as it is sent.
     var bytes: [UInt8] {
         var output: [UInt8] = []
         append(to: &output)
         return output
     }
 
+    /// Appends the reply as it is sent.
     func append(to output: inout [UInt8]) {
         switch self {
         case .simple(let text): text.withUTF8Buffer { output.append(line: "+", $0) }

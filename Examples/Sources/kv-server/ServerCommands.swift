@@ -4,25 +4,27 @@ import Reactor
 // The commands on the connection and on the server.
 
 extension Session {
-    /// A subscriber is answered in the form of the messages that it waits for.
+    /// `PING [message]`. A subscriber is answered in the form of the messages that it waits for.
     func ping(_ request: Request) -> Reply {
         let message = request.count > 1 ? request[1] : nil
         if !subscriptions.isEmpty { return .array([.bulk("pong"), .bulk(message ?? [])]) }
         return message.map { .bulk($0) } ?? .simple("PONG")
     }
 
+    /// `QUIT`: the connection ends behind this answer.
     func quit() -> Reply {
         isOver = true
         return .ok
     }
 
-    /// There is one database.
+    /// `SELECT 0`: there is one database.
     func select(_ request: Request) throws(CommandError) -> Reply {
         guard try request.integer(1) == 0 else { throw .noSuchDatabase }
         return .ok
     }
 
-    func flush() -> Reply {
+    /// `FLUSHALL`
+    func removeAllKeys() -> Reply {
         store.removeAll()
         return .ok
     }
@@ -43,7 +45,8 @@ extension Session {
         ("appendonly", "no"), ("databases", "1"), ("maxmemory", "0"), ("save", ""),
     ]
 
-    func information() -> Reply {
+    /// `INFO`, with the sections that the clients of redis read.
+    func serverInformation() -> Reply {
         let keyspace = store.count == 0 ? "" : "db0:keys=\(store.count),expires=\(store.expiringCount),avg_ttl=0\n"
         let text = """
             # Server
