@@ -6,7 +6,7 @@ import PackageDescription
 let leftOut = Set((Context.environment["TESTS_LEFT_OUT"] ?? "").split(separator: " ").map(String.init))
 let folders = [
     "APlus", "Awaiting", "Combinators", "Connecting", "Core", "Datagrams", "Diagnostics", "Dispatch", "Frames",
-    "Model", "Operators", "Serving", "Soak", "Streams", "System", "Time",
+    "Model", "Operators", "Pooling", "Serving", "Soak", "Streams", "System", "Time",
 ]
 
 let package = Package(

@@ -75,8 +75,8 @@ extension Connection {
         updateInterest()
     }
 
-    private func updateWatchedEnds() {
-        var ends: Interest = []
+    func updateWatchedEnds() {
+        var ends: Interest = cold?.parking == nil ? [] : .peerGone
         for watch in cold?.peerWatches ?? [] {
             ends.formUnion(watch.ignoringHalfClose ? [.error, .hangUp] : .peerGone)
         }
@@ -128,6 +128,7 @@ extension Connection {
         guard let cold else { return }
         let watches = cold.peerWatches.filter(matches)
         cold.peerWatches.removeAll(where: matches)
+        let parking = cold.parking.take()
         // The state is final before a handler is called.
         updateWatchedEnds()
         for watch in watches {
@@ -141,6 +142,7 @@ extension Connection {
                 watch.core.cancel(with: gone)
             }
         }
+        if let parking { parking.pool?.didLose(parking.member) }
     }
 }
 

@@ -34,6 +34,8 @@ extension Connection {
 
         /// What waits for the peer's end; see Connection+PeerGone.swift.
         var peerWatches: [Connection.PeerWatch] = []
+        /// Present while the connection is idle in a pool; see Connection+Parking.swift.
+        var parking: Parking?
 
         /// The bytes of fulfilled writes that leave with the next answers; see Connection+Gather.swift.
         var gathered: [UInt8] = []

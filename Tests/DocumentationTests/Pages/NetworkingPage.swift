@@ -46,9 +46,34 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Listening and serving
+// docs/networking.md: A pool of connections
 extension Snippets {
     static func networking4() throws {
+        let server = try Listener.bind("127.0.0.1:0")
+        let served = server.serve { connection in connection.forEachLine { connection.write($0.uppercased() + "\n") } }
+        let pool = ConnectionPool(connectionsPerAddress: 2)
+        func ask(_ line: String) -> Promise<String?> {
+            pool.withConnection(to: server.localAddress) { connection in
+                connection.write(line + "\n").then { connection.readLine() }
+            }
+        }
+        let answers = try hang(when(fulfilled: ["a", "b", "c"].map(ask)))
+        assert(answers == ["A", "B", "C"] && pool.counts.open == 2)
+        let drained = hang(pool.drain(deadline: .seconds(10)))
+        assert(drained.finished == 0 && pool.counts.open == 0)  // the three had finished before
+        server.close()
+        try hang(served)
+        _ = server
+        _ = served
+        _ = pool
+        _ = answers
+        _ = drained
+    }
+}
+
+// docs/networking.md: Listening and serving
+extension Snippets {
+    static func networking5() throws {
         let listener = try Listener.bind("127.0.0.1:0", backlog: 1024)
         let served = listener.serve(maxConnections: 10_000, onError: { error, connection in logger.warning("\(connection): \(error)") }) {
             connection in
@@ -63,7 +88,7 @@ extension Snippets {
 
 // docs/networking.md: Draining
 extension Snippets {
-    static func networking5() throws {
+    static func networking6() throws {
         func session(_ connection: Connection) -> Promise<Void> {
             connection.forEachLine { line -> Promise<Void> in
                 let answer = after(.milliseconds(20)).then { connection.write("answer to \(line)\n") }
@@ -76,7 +101,7 @@ extension Snippets {
 
 // docs/networking.md: Draining
 extension Snippets {
-    static func networking6() throws {
+    static func networking7() throws {
         let listener = try Listener.bind("127.0.0.1:0")
         let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
         let client = try hang(connect(to: listener.localAddress))
@@ -94,7 +119,7 @@ extension Snippets {
 
 // docs/networking.md: Until told to stop
 extension Snippets {
-    static func networking7() throws {
+    static func networking8() throws {
         let listener = try Listener.bind("127.0.0.1:7000")
         let result = try listener.serveUntilStopped(drainTimeout: .seconds(10)) { connection in
             connection.forEachChunk { connection.write($0) }
@@ -107,7 +132,7 @@ extension Snippets {
 
 // docs/networking.md: Until told to stop
 extension Snippets {
-    static func networking8() throws {
+    static func networking9() throws {
         let pages = try Listener.bind("127.0.0.1:7000")
         let figures = try Listener.bind("127.0.0.1:7001")
         let served = pages.serve { connection in connection.forEachChunk { connection.write($0) } }
@@ -123,7 +148,7 @@ extension Snippets {
 
 // docs/networking.md: Reading
 extension Snippets {
-    static func networking9() throws {
+    static func networking10() throws {
         let (here, there) = try Connection.pair()
         there.write("3\nabcrest").cauterize()
         let length = here.readLine(limit: 20).map { line in Int(line ?? "") ?? 0 }
@@ -143,7 +168,7 @@ extension Snippets {
 
 // docs/networking.md: Writing
 extension Snippets {
-    static func networking10() throws {
+    static func networking11() throws {
         let (here, there) = try Connection.pair()
         here.writeWatermarks = (low: 1_000, high: 1_000_000)
         let write = here.write([UInt8](repeating: 0, count: 3_000_000))
@@ -175,7 +200,7 @@ extension Snippets {
 
 // docs/networking.md: Protocols: frames, pipelining, gathering
 extension Snippets {
-    static func networking11() throws {
+    static func networking12() throws {
         /// A type of one byte, a length of one byte, and as many bytes.
         struct RecordDecoder: FrameDecoder {
             func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
@@ -207,7 +232,7 @@ extension Snippets {
 
 // docs/networking.md: When the peer has gone
 extension Snippets {
-    static func networking12() throws {
+    static func networking13() throws {
         let (here, there) = try Connection.pair()
         let report = here.cancelWhenPeerGone { after(.seconds(60)).map { "the report" } }.then { here.write($0) }
         there.write("unread").ensure { there.abort() }.cauterize()
@@ -225,7 +250,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking13() throws {
+    static func networking14() throws {
         /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
         func converse(_ connection: Connection) -> Promise<Void> {
             connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
@@ -238,7 +263,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking14() throws {
+    static func networking15() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in
@@ -251,7 +276,7 @@ extension Snippets {
 
 // docs/networking.md: Options
 extension Snippets {
-    static func networking15() throws {
+    static func networking16() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -267,7 +292,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking16() throws {
+    static func networking17() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -280,7 +305,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking17() throws {
+    static func networking18() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -331,7 +356,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking18() throws {
+    static func networking19() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -371,7 +396,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking19() throws {
+    static func networking20() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -398,7 +423,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking20() throws {
+    static func networking21() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -454,7 +479,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking21() throws {
+    static func networking22() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)

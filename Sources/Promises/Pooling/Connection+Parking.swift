@@ -1,0 +1,42 @@
+import Glibc
+import Reactor
+
+/// A pool's interest in an idle connection of its own.
+struct Parking {
+    weak var pool: ConnectionPool?
+    let member: PoolState.Member
+}
+
+extension Connection {
+    /// Whether nothing is under way, nothing is buffered and nothing has failed: then the next request can begin.
+    var isReusable: Bool {
+        lifecycle == .open && reader.isFree && !reader.hasEnded && !hasInput && pendingAnswers == 0
+            && writer.takesWrites && !writer.isQueued && !writer.isGathering
+    }
+
+    /// Whether the kernel knows of anything that makes a connection unfit for another request: input that answers
+    /// none, the peer's end, or an error.
+    var hasUnexpectedEvent: Bool {
+        // POLLRDHUP, which the Glibc module does not have.
+        loop.kernel.poll(fd, Int16(POLLIN | 0x2000)) != 0
+    }
+
+    /// Watches for the peer's end on behalf of a pool. The poller retains the connection meanwhile, but the watch does
+    /// not keep the loop alive.
+    func park(_ parking: Parking) {
+        ensuredColdState.parking = parking
+        updateWatchedEnds()
+        updateInterest()
+        // If the kernel has refused the watch, the connection has failed, and its number may be closed.
+        if cold?.parking != nil, lifecycle.hasDescriptor { loop.setReferenced(false, of: fd) }
+    }
+
+    /// Ends what `park` has begun; does nothing if the connection is not parked.
+    func unpark() {
+        guard let cold, cold.parking != nil else { return }
+        cold.parking = nil
+        updateWatchedEnds()
+        updateInterest()
+        if lifecycle.hasDescriptor { loop.setReferenced(true, of: fd) }
+    }
+}

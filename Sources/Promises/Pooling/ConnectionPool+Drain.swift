@@ -1,0 +1,71 @@
+import Reactor
+
+extension ConnectionPool {
+    /// Closes the pool: idle connections at once, those in use when their requests have ended. Requests that wait are
+    /// rejected with `PoolError.closed`, and so is every further one.
+    public func close() {
+        loop.assertOwner()
+        perform(state.close())
+    }
+
+    /// Ends the pool in an orderly way, within `deadline`: closes the idle connections at once, and lets the requests
+    /// that have been made finish, those that wait for a connection included. At the deadline it rejects those that
+    /// still wait, aborts the connections in use and cancels the promises of their requests. Further requests are
+    /// rejected with `PoolError.closed` from now on.
+    ///
+    /// Fulfilled when the last connection is closed. A request that waits for it waits until the deadline. A further
+    /// call returns the same guarantee, and the first deadline stands.
+    @discardableResult
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public func drain(deadline: Duration) -> Guarantee<PoolDrainResult> {
+        loop.assertOwner()
+        if let draining { return draining.guarantee }
+        let drain = PoolDrain(state.waitingCount + state.leasedCount)
+        draining = drain
+        // First, so that it is there when the last connection is closed inside `perform`.
+        drain.timer = loop.schedule(after: deadline) { [self] in abortAll() }
+        perform(state.drain())
+        return drain.guarantee
+    }
+
+    private func abortAll() {
+        draining?.result.rejected = state.waitingCount
+        draining?.result.aborted = state.leasedCount
+        perform(state.abort())
+    }
+}
+
+/// How the requests of a drained pool ended.
+public struct PoolDrainResult: Hashable, Sendable {
+    /// Requests that had ended before the deadline, fulfilled or not.
+    public internal(set) var finished = 0
+    /// Requests whose connections were aborted at the deadline, or that ended with the loop.
+    public internal(set) var aborted = 0
+    /// Requests that had no connection at the deadline.
+    public internal(set) var rejected = 0
+}
+
+/// A pool's drain.
+final class PoolDrain {
+    let guarantee: Guarantee<PoolDrainResult>
+    private let resolve: (PoolDrainResult) -> Void
+    /// How many requests there were at the beginning.
+    private let all: Int
+    var result = PoolDrainResult()
+    var timer: EventLoop.Timer?
+    private var isFinished = false
+
+    init(_ all: Int) {
+        self.all = all
+        (guarantee, resolve) = Guarantee<PoolDrainResult>.pending()
+    }
+
+    func finish() {
+        if isFinished { return }
+        isFinished = true
+        timer?.cancel()
+        timer = nil
+        result.finished = max(all - result.aborted - result.rejected, 0)
+        resolve(result)
+    }
+}

@@ -1,0 +1,150 @@
+import Glibc
+import Reactor
+
+extension ConnectionPool {
+    /// Calls `body` with a connection to `address`, and settles as the promise that `body` returns.
+    ///
+    /// ```swift
+    /// pool.withConnection(to: .loopback(port: 7000)) { connection in
+    ///     connection.write("ping\n").then { connection.readLine() }
+    /// }
+    /// ```
+    ///
+    /// The connection is an idle one or a new one; if neither is possible, the request waits for its turn. When the
+    /// promise of `body` is
+    /// - *fulfilled*, the connection returns to the pool, unless it is of no further use: `body` has closed, detached
+    ///   or half-closed it; the peer has ended; a read or a write is still waiting; input is here that was not read. So
+    ///   `connection.close()` in `body` is how to say that it must not be used again. Its `idleTimeout` is removed.
+    /// - *rejected or cancelled*, the connection is aborted: nothing says how much of an answer is still to arrive, and
+    ///   the peer must not take half a request for a whole one.
+    ///
+    /// `body` must not use the connection after that. Cancelling the result while the request waits takes it out of the
+    /// line, and ends a connect that no other request needs.
+    ///
+    /// A connection that was idle may fail as it is used: the peer closes it while the request is on its way. The
+    /// promise of `body` is then rejected, although nothing is wrong with the server. With `isIdempotent: true` the
+    /// request is made again in that case, if not a byte of an answer has arrived; `body` is then called once more, with
+    /// another connection. Only the caller knows whether a request may be made twice.
+    ///
+    /// Rejected with
+    /// - the error of `body`;
+    /// - `PoolError`;
+    /// - the error of `connect(to:)`, of the connect that was made for this request or for one behind it;
+    /// - `PromiseError.badInput` if the pool's limits are not valid;
+    /// - `SystemError` with `ECANCELED` if the loop ends while the request waits.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public func withConnection<Work: Thenable>(
+        to address: SocketAddress, isIdempotent: Bool = false,
+        _ body: @escaping (Connection) throws -> Work, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Work.T> { begin(.address(address), isIdempotent, body, file, line) }
+
+    /// Calls `body` with a connection to the first of `addresses` that accepts it, as `connect(to:)` finds it. The list
+    /// as a whole is the key of the connections; see the form with one address.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public func withConnection<Work: Thenable>(
+        to addresses: [SocketAddress], isIdempotent: Bool = false,
+        _ body: @escaping (Connection) throws -> Work, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Work.T> { begin(.addresses(addresses), isIdempotent, body, file, line) }
+
+    /// Calls `body` with a connection to an address given as text, or to a host name and port. The name is the key of
+    /// the connections, and is looked up for each new one; see the form with one address.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public func withConnection<Work: Thenable>(
+        to address: String, isIdempotent: Bool = false,
+        _ body: @escaping (Connection) throws -> Work, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Work.T> { begin(PoolTarget(address), isIdempotent, body, file, line) }
+
+    private func begin<Work: Thenable>(
+        _ target: PoolTarget, _ isIdempotent: Bool, _ body: @escaping (Connection) throws -> Work,
+        _ file: StaticString, _ line: UInt
+    ) -> Promise<Work.T> {
+        // As many idle connections may be of no use as there are at most, each found out by a request that fails.
+        let retries = isIdempotent ? configuration.limits.connections : 0
+        return attempt(target, retries, body, file, line)
+    }
+
+    private func attempt<Work: Thenable>(
+        _ target: PoolTarget, _ retries: Int, _ body: @escaping (Connection) throws -> Work,
+        _ file: StaticString, _ line: UInt
+    ) -> Promise<Work.T> {
+        var mayRetry = false
+        let outcome = lease(target, file, line).then { [self] lease in
+            let work = firstly { try body(lease.connection) }.tap { [self] outcome in
+                mayRetry = lease.isStale(after: outcome)
+                end(lease, outcome)
+            }
+            members[lease.member]?.work = work.core
+            return work
+        }
+        if retries == 0 { return outcome }
+        return outcome.recover { [self] error in
+            guard mayRetry, state.phase == .open else { throw error }
+            return attempt(target, retries - 1, body, file, line)
+        }
+    }
+
+    /// The promise of a connection, which returns to the pool by `end`, or when the lease is released unused.
+    private func lease(_ target: PoolTarget, _ file: StaticString, _ line: UInt) -> Promise<ConnectionLease> {
+        loop.assertOwner()
+        if let problem = configuration.problem { return Promise(error: PromiseError.badInput(problem), file, line) }
+        let (promise, resolver) = Promise<ConnectionLease>.pending(file, line)
+        let (request, actions) = state.request(target, at: loop.now)
+        resolvers[request] = resolver
+        // While the request waits, this closure retains the pool.
+        resolver.onCancel { [self] in
+            resolvers[request] = nil
+            perform(state.cancel(request))
+        }
+        perform(actions)
+        return promise
+    }
+
+    private func end<Value>(_ lease: ConnectionLease, _ outcome: Result<Value, any Error>) {
+        lease.isOver = true
+        let connection = lease.connection
+        members[lease.member]?.work = nil
+        if case .failure = outcome { connection.abort() }
+        let isReusable = connection.isReusable
+        if isReusable { connection.idleTimeout = nil }
+        perform(state.didReturn(lease.member, isReusable: isReusable, at: loop.now))
+    }
+
+    /// A lease was released before its request could begin: the request was cancelled after the connection had been
+    /// given to it.
+    fileprivate func leaseWasReleased(_ member: PoolState.Member) {
+        guard let connection = members[member]?.connection else { return }
+        perform(state.didReturn(member, isReusable: connection.isReusable, at: loop.now))
+    }
+}
+
+/// A connection that is lent to a request.
+final class ConnectionLease {
+    let connection: Connection
+    let member: PoolState.Member
+    private let pool: ConnectionPool
+    private let isReused: Bool
+    private let bytesBefore: Int
+    var isOver = false
+
+    init(_ connection: Connection, _ member: PoolState.Member, of pool: ConnectionPool, isReused: Bool) {
+        self.connection = connection
+        self.member = member
+        self.pool = pool
+        self.isReused = isReused
+        bytesBefore = connection.bytesReceived
+    }
+
+    // In a job, since a lease may be released anywhere in the library.
+    deinit {
+        if !isOver, pool.loop.isUsableHere { pool.loop.enqueue { [pool, member] in pool.leaseWasReleased(member) } }
+    }
+
+    /// Whether a request has failed for the only reason that the peer had given up the idle connection: another request
+    /// had used it before, it has ended or failed by itself, and not a byte has been answered.
+    func isStale<Value>(after outcome: Result<Value, any Error>) -> Bool {
+        guard case .failure(let error) = outcome, isReused, !error.isCancelled else { return false }
+        guard connection.bytesReceived == bytesBefore else { return false }
+        if let failure = connection.failure { return failure.code != ECANCELED }
+        return connection.reader.hasEnded
+    }
+}

@@ -1,0 +1,59 @@
+/// Numbers in an order, of which any one is removed in constant time: a doubly linked list in a dictionary.
+///
+/// Requests leave a queue from its middle when they are cancelled, and idle connections when their peers go: an array
+/// would move its elements each time.
+struct LinkedOrder {
+    private struct Links {
+        var previous: Int?
+        var next: Int?
+    }
+
+    private var links: [Int: Links] = [:]
+    private(set) var first: Int?
+    private(set) var last: Int?
+
+    var count: Int { links.count }
+    var isEmpty: Bool { links.isEmpty }
+
+    /// Adds `number`, which must not be a member, at the end.
+    mutating func append(_ number: Int) { insert(number, after: last) }
+
+    /// Adds `number` before the first larger member, in an order that ascends.
+    mutating func insertAscending(_ number: Int) {
+        var previous: Int?
+        var next = first
+        while let member = next, member < number {
+            previous = member
+            next = links[member]?.next
+        }
+        insert(number, after: previous)
+    }
+
+    private mutating func insert(_ number: Int, after previous: Int?) {
+        let next = previous.map { links[$0]?.next } ?? first
+        links[number] = Links(previous: previous, next: next)
+        if let previous { links[previous]?.next = number } else { first = number }
+        if let next { links[next]?.previous = number } else { last = number }
+    }
+
+    /// - Returns: whether `number` was a member.
+    @discardableResult
+    mutating func remove(_ number: Int) -> Bool {
+        guard let removed = links.removeValue(forKey: number) else { return false }
+        if let previous = removed.previous { links[previous]?.next = removed.next } else { first = removed.next }
+        if let next = removed.next { links[next]?.previous = removed.previous } else { last = removed.previous }
+        return true
+    }
+
+    mutating func popFirst() -> Int? {
+        guard let first else { return nil }
+        remove(first)
+        return first
+    }
+
+    mutating func popLast() -> Int? {
+        guard let last else { return nil }
+        remove(last)
+        return last
+    }
+}

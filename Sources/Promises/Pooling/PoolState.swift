@@ -1,0 +1,291 @@
+import Reactor
+
+/// The states of a pool's connections and requests, and the rules by which they meet. It performs nothing itself: each
+/// event returns the actions that follow from it, which `ConnectionPool` executes in their order.
+///
+/// ```
+///  a connection:
+///              didConnect, none waits        a request takes it
+///  [connecting] ---------------> [idle] -----------------------> [checked]
+///    |    |                       ^  |                             |   |
+///    |    | didConnect            |  | expired, lost               |   | failed
+///    |    +-----------> [leased] -+  v                   passed    |   v
+///    |  failed, cancelled ^  |     closed   [leased] <-------------+  closed
+///    v                    |  | returned, one waits: [checked]
+///  closed                 |  v
+///                         |  returned unusable: closed
+/// ```
+///
+/// Invariants, of each target:
+/// - connections in all states together are at most `limit`;
+/// - a request waits in line only while no connection is idle;
+/// - while a request waits in line and there is room, a connection is being opened for it: whatever frees a place goes
+///   on with the next request in line (`advance`), so that a failure strands none.
+struct PoolState {
+    typealias Member = Int
+    typealias Request = Int
+
+    struct Limits {
+        /// Connections to one target.
+        var connections = 8
+        /// Requests in line for one target for which no connection is being opened.
+        var waiting = Int.max
+        var waitTime: Duration?
+        var idleTime: Duration?
+    }
+
+    enum Action: Equatable {
+        case connect(Member, PoolTarget)
+        case cancelConnect(Member)
+        /// Give the connection to the request.
+        case lend(Member, Request)
+        /// The connection has served before: find out whether it can serve this request, and report it by `didCheck`.
+        case check(Member, Request)
+        case park(Member)
+        case close(Member)
+        /// Close the connection at once, although a request or a check uses it.
+        case abort(Member)
+        case reject(Request, Rejection)
+    }
+
+    enum Rejection: Equatable {
+        case timedOut(PoolTarget, waited: Duration)
+        case tooManyWaiting(PoolTarget)
+        case closed(PoolTarget)
+        /// With the error of this connect.
+        case connectFailed(Member)
+    }
+
+    enum Phase { case open, draining, closed }
+
+    enum Use {
+        case connecting
+        case idle(since: LoopInstant)
+        case checked(Request)
+        case leased
+    }
+
+    struct Connection {
+        let target: PoolTarget
+        var use: Use
+    }
+
+    struct Waiter {
+        let target: PoolTarget
+        let since: LoopInstant
+        /// The connection that is being checked for the request; `nil` while it stands in line.
+        var checks: Member?
+    }
+
+    /// What one target has. A class, since a struct would be copied with its lists when it is changed in a dictionary.
+    final class Line {
+        /// Members in any state.
+        var count = 0
+        var connecting = LinkedOrder()
+        /// The one that was used last is at the end.
+        var idle = LinkedOrder()
+        /// Requests, the oldest first: their numbers ascend.
+        var waiting = LinkedOrder()
+    }
+
+    let limits: Limits
+    var phase = Phase.open
+    var lines: [PoolTarget: Line] = [:]
+    var members: [Member: Connection] = [:]
+    var requests: [Request: Waiter] = [:]
+    /// The idle connections of all targets, the one that has been idle longest first. All have the same time limit, so
+    /// the first is due first; so is the first of `waiting`.
+    var idle = LinkedOrder()
+    /// The requests of all targets that have no connection yet.
+    var waiting = LinkedOrder()
+    private var nextMember = 0
+    private var nextRequest = 0
+    private(set) var connectingCount = 0
+    private(set) var leasedCount = 0
+
+    init(_ limits: Limits) { self.limits = limits }
+
+    var memberCount: Int { members.count }
+    var idleCount: Int { idle.count }
+    var waitingCount: Int { requests.count }
+    /// Whether everything is over after a close.
+    var isFinished: Bool { phase != .open && requests.isEmpty && members.isEmpty }
+
+    func counts(of target: PoolTarget) -> (members: Int, connecting: Int, idle: Int, waiting: Int) {
+        guard let line = lines[target] else { return (0, 0, 0, 0) }
+        return (line.count, line.connecting.count, line.idle.count, line.waiting.count)
+    }
+
+    private mutating func line(of target: PoolTarget) -> Line {
+        if let line = lines[target] { return line }
+        let line = Line()
+        lines[target] = line
+        return line
+    }
+
+    /// A pool may meet any number of targets in its life.
+    private mutating func forgetIfEmpty(_ target: PoolTarget) {
+        if let line = lines[target], line.count == 0, line.waiting.isEmpty { lines[target] = nil }
+    }
+
+    // MARK: Requests
+
+    /// A request for a connection. It is answered by one `lend` or `reject`, unless it is cancelled before.
+    mutating func request(_ target: PoolTarget, at now: LoopInstant) -> (Request, [Action]) {
+        let request = nextRequest
+        nextRequest += 1
+        if phase != .open { return (request, [.reject(request, .closed(target))]) }
+        let line = line(of: target)
+        let hasRoom = !line.idle.isEmpty || line.count < limits.connections
+        if !hasRoom, line.waiting.count - line.connecting.count >= limits.waiting {
+            return (request, [.reject(request, .tooManyWaiting(target))])
+        }
+        line.waiting.append(request)
+        waiting.append(request)
+        requests[request] = Waiter(target: target, since: now)
+        return (request, advance(target))
+    }
+
+    /// The request is not interested any more.
+    mutating func cancel(_ request: Request) -> [Action] {
+        guard let target = requests[request]?.target else { return [] }
+        return withdraw(request) + cancelSurplus(target) + advance(target)
+    }
+
+    /// Takes a request that has no connection out, and closes the connection that is being checked for it: what the
+    /// check has sent may still be answered.
+    mutating func withdraw(_ request: Request) -> [Action] {
+        guard let removed = requests.removeValue(forKey: request) else { return [] }
+        waiting.remove(request)
+        lines[removed.target]?.waiting.remove(request)
+        forgetIfEmpty(removed.target)
+        guard let member = removed.checks else { return [] }
+        drop(member)
+        return [.abort(member)]
+    }
+
+    /// Ends connects that no request waits for any more.
+    mutating func cancelSurplus(_ target: PoolTarget) -> [Action] {
+        var actions: [Action] = []
+        while let line = lines[target], line.connecting.count > line.waiting.count, let member = line.connecting.last {
+            drop(member)
+            actions.append(.cancelConnect(member))
+        }
+        return actions
+    }
+
+    /// Goes on with the requests in line: gives them idle connections, and opens connections while there is room.
+    mutating func advance(_ target: PoolTarget) -> [Action] {
+        guard let line = lines[target] else { return [] }
+        var actions: [Action] = []
+        while let request = line.waiting.first, let member = line.idle.popLast() {
+            line.waiting.remove(request)
+            idle.remove(member)
+            members[member]?.use = .checked(request)
+            requests[request]?.checks = member
+            actions.append(.check(member, request))
+        }
+        while line.connecting.count < line.waiting.count, line.count < limits.connections {
+            let member = nextMember
+            nextMember += 1
+            line.count += 1
+            line.connecting.append(member)
+            connectingCount += 1
+            members[member] = Connection(target: target, use: .connecting)
+            actions.append(.connect(member, target))
+        }
+        return actions
+    }
+
+    // MARK: Connections
+
+    /// A connect has succeeded.
+    mutating func didConnect(_ member: Member, at now: LoopInstant) -> [Action] {
+        guard let target = members[member]?.target else { return [] }
+        guard let request = lines[target]?.waiting.first else { return park(member, target, at: now) }
+        return lend(member, to: request)
+    }
+
+    /// A connect has failed. The request that has waited longest is given its error; the next one has a connect of its
+    /// own.
+    mutating func connectDidFail(_ member: Member) -> [Action] {
+        guard let target = members[member]?.target else { return [] }
+        drop(member)
+        var actions: [Action] = []
+        if let request = lines[target]?.waiting.first {
+            actions = withdraw(request) + [.reject(request, .connectFailed(member))]
+        }
+        return actions + advance(target)
+    }
+
+    /// The answer to `check`. If the connection cannot serve, the request takes the next one, at its old place in line.
+    mutating func didCheck(_ member: Member, isUsable: Bool) -> [Action] {
+        guard let connection = members[member], case .checked(let request) = connection.use else { return [] }
+        if isUsable { return lend(member, to: request) }
+        drop(member)
+        requests[request]?.checks = nil
+        line(of: connection.target).waiting.insertAscending(request)
+        return [.close(member)] + advance(connection.target)
+    }
+
+    private mutating func lend(_ member: Member, to request: Request) -> [Action] {
+        requests[request]?.checks = nil
+        _ = withdraw(request)
+        stopUsing(member)
+        members[member]?.use = .leased
+        leasedCount += 1
+        return [.lend(member, request)]
+    }
+
+    /// The lease of a connection is over.
+    mutating func didReturn(_ member: Member, isReusable: Bool, at now: LoopInstant) -> [Action] {
+        guard let connection = members[member], case .leased = connection.use else { return [] }
+        if isReusable && phase != .closed { return park(member, connection.target, at: now) }
+        drop(member)
+        return [.close(member)] + advance(connection.target)
+    }
+
+    /// Makes the connection idle; at once busy again if a request waits.
+    private mutating func park(_ member: Member, _ target: PoolTarget, at now: LoopInstant) -> [Action] {
+        let isWanted = lines[target]?.waiting.isEmpty == false
+        if phase != .open && !isWanted {
+            drop(member)
+            return [.close(member)] + advance(target)
+        }
+        stopUsing(member)
+        members[member]?.use = .idle(since: now)
+        lines[target]?.idle.append(member)
+        idle.append(member)
+        return isWanted ? advance(target) : [.park(member)]
+    }
+
+    /// The peer of an idle connection has gone, or the connection has failed.
+    mutating func didLose(_ member: Member) -> [Action] {
+        guard let connection = members[member], case .idle = connection.use else { return [] }
+        drop(member)
+        return [.close(member)] + advance(connection.target)
+    }
+
+    mutating func drop(_ member: Member) {
+        guard let target = members[member]?.target else { return }
+        stopUsing(member)
+        members[member] = nil
+        lines[target]?.count -= 1
+        forgetIfEmpty(target)
+    }
+
+    /// Undoes what the present use of a member has counted.
+    private mutating func stopUsing(_ member: Member) {
+        guard let connection = members[member] else { return }
+        switch connection.use {
+        case .connecting:
+            connectingCount -= 1
+            lines[connection.target]?.connecting.remove(member)
+        case .idle:
+            idle.remove(member)
+            lines[connection.target]?.idle.remove(member)
+        case .leased: leasedCount -= 1
+        case .checked: break
+        }
+    }
+}

@@ -1,0 +1,280 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+/// Which connection a request is given, and when.
+@Suite struct ConnectionPoolTests {
+    @Test func aConnectionServesOneRequestAfterAnother() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool()
+            for text in ["a", "b", "c"] { #expect(try hang(pool.ask(text, server.address)) == text) }
+            #expect(server.accepted.count == 1)
+            #expect(pool.counts.all == [0, 1, 1, 0])
+            // The text of an address is the address.
+            let reply = pool.withConnection(to: server.address.description) { talk("d", $0) }
+            #expect(try hang(reply) == "d")
+            let other = pool.withConnection(to: [server.address]) { talk("e", $0) }
+            #expect(try hang(other) == "e")
+            #expect(server.accepted.count == 2, "a list of addresses has connections of its own")
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func theConnectionThatWasUsedLastIsUsedFirstAndTheOthersExpire() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 3, idleTimeout: .seconds(60))
+            try hang(when(fulfilled: (0..<3).map { pool.ask("\($0)", server.address) }))
+            #expect(pool.counts.all == [0, 3, 3, 0])
+            for _ in 0..<5 {
+                clock.advance(by: .seconds(20))
+                try hang(pool.ask("again", server.address))
+            }
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.all == [0, 1, 1, 0], "two have been idle for 60 seconds")
+            #expect(server.accepted.count == 3)
+            net.settle(.seconds(59))
+            #expect(pool.counts.idle == 1)
+            net.settle(.seconds(2))
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            server.end()
+        }
+    }
+
+    @Test func requestsBeyondTheLimitWaitInTheirOrder() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 2)
+            var begun: [Int] = []
+            var running = 0
+            var most = 0
+            let requests = (0..<10).map { number in
+                pool.withConnection(to: server.address) { connection -> Promise<String> in
+                    begun.append(number)
+                    running += 1
+                    most = max(most, running)
+                    return talk("\(number)", connection).get { _ in running -= 1 }
+                }
+            }
+            #expect(pool.counts.all == [2, 0, 0, 10])
+            #expect(try hang(when(fulfilled: requests)) == (0..<10).map { "\($0)" })
+            #expect(begun == Array(0..<10) && most == 2)
+            #expect(server.accepted.count == 2)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aRequestThatWaitsTooLongNamesAddressLimitAndTime() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1, waitTimeout: .seconds(5), idleTimeout: nil)
+            let long = pool.withConnection(to: server.address) { _ in after(.seconds(7)) }
+            net.settle(.seconds(1))
+            let late = pool.ask("late", server.address)
+            net.settle(.seconds(2))
+            let served = pool.ask("served", server.address)
+            let address = server.address.description
+            expect(late, failsWith: PoolError.timedOut(address: address, limit: 1, waited: .seconds(5)))
+            #expect("\(late.error!)".contains(address))
+            try hang(long)
+            #expect(try hang(served) == "served")
+            #expect(pool.counts.all == [0, 1, 1, 0])
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aCancelledRequestLeavesTheLine() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let long = pool.withConnection(to: server.address) { _ in after(.seconds(1)) }
+            var begun: [String] = []
+            let requests = ["a", "b", "c"].map { text in
+                pool.withConnection(to: server.address) { connection -> Promise<String> in
+                    begun.append(text)
+                    return talk(text, connection)
+                }
+            }
+            requests[1].cancel()
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.waiting == 2)
+            try hang(long)
+            #expect(try hang(requests[2]) == "c")
+            #expect(begun == ["a", "c"] && requests[1].isCancelled)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func tenThousandRequestsWaitAndLeaveInAnyOrder() throws {
+        try withNetwork(clock: VirtualClock(), turns: 100_000) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1, waitTimeout: .seconds(600))
+            let long = pool.withConnection(to: server.address) { _ in after(.seconds(1)) }
+            let requests = (0..<10_000).map { pool.ask("\($0)", server.address) }
+            #expect(pool.counts.waiting == 10_001)
+            // From the middle, from the end and from the beginning.
+            for index in (100..<9_900) where index % 100 != 0 { requests[index].cancel() }
+            let rest = requests.enumerated().filter { $0.offset % 100 == 0 || !(100..<9_900).contains($0.offset) }
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.waiting == rest.count)
+            try hang(long)
+            #expect(try hang(when(fulfilled: rest.map(\.element))) == rest.map { "\($0.offset)" })
+            #expect(server.accepted.count == 1)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func moreThanMayWaitAreRefused() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1, maxWaiting: 1)
+            let requests = (0..<3).map { pool.ask("\($0)", server.address) }
+            let address = server.address.description
+            expect(requests[2], failsWith: PoolError.tooManyWaiting(address: address, limit: 1))
+            #expect(try hang(requests[0]) == "0")
+            #expect(try hang(requests[1]) == "1")
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func limitsBelowOneAreRefused() throws {
+        try withNetwork { _ in
+            let pool = ConnectionPool(connectionsPerAddress: 0)
+            let request = pool.withConnection(to: "127.0.0.1:1") { _ in Promise<Void>.value }
+            #expect(throws: PromiseError.self) { try hang(request, timeout: patience) }
+            #expect(pool.counts.all == [0, 0, 0, 0])
+        }
+    }
+
+    // MARK: What becomes of a connection
+
+    @Test func aRejectedRequestAbortsItsConnection() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            server.answer = { _, _ in .value }
+            let pool = ConnectionPool()
+            let silent = pool.withConnection(to: server.address) { talk("?", $0).timeout(.seconds(1)) }
+            expect(silent, failsWith: PromiseError.timedOut)
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(hang(server.accepted[0].closed) == .failed(SystemError(.receive, ECONNRESET)))
+            let thrown = pool.withConnection(to: server.address) { _ -> Promise<Void> in throw Flaw(1) }
+            expect(thrown, failsWith: Flaw(1))
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            server.end()
+        }
+    }
+
+    @Test func aCancelledRequestAbortsItsConnectionAndServesTheNext() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let request = pool.withConnection(to: server.address) { $0.readLine() }
+            let next = pool.ask("next", server.address)
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.all == [0, 1, 0, 1])
+            request.cancel()
+            #expect(try hang(next) == "next")
+            #expect(server.accepted.count == 2)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aRequestThatIsCancelledAsItIsServedLosesNoConnection() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            try hang(pool.ask("first", server.address))
+            // The idle connection is given to the request at once; the body has not been called yet.
+            var calls = 0
+            let request = pool.withConnection(to: server.address) { _ -> Promise<Void> in
+                calls += 1
+                return .value
+            }
+            #expect(pool.counts.all == [0, 1, 0, 0])
+            request.cancel()
+            net.settle(.milliseconds(1))
+            #expect(calls == 0 && pool.counts.all == [0, 1, 1, 0])
+            #expect(try hang(pool.ask("next", server.address)) == "next")
+            #expect(server.accepted.count == 1)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test(arguments: 0..<7) func aConnectionOfNoFurtherUseDoesNotReturn(reason: Int) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            server.answer = { line, connection in connection.write(line == "two" ? "1\n2\n" : line + "\n") }
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            var descriptor: CInt?
+            try hang(
+                pool.withConnection(to: server.address) { connection -> Promise<Void> in
+                    switch reason {
+                    case 0: connection.close()
+                    case 1: connection.abort()
+                    case 2: connection.shutdownWrite().cauterize()
+                    case 3: connection.read().done { _ in }
+                    case 4: return talk("two", connection).asVoid()
+                    case 5: connection.write(pattern(8 << 20)).ignoringErrors()
+                    default: descriptor = try connection.detach()
+                    }
+                    return .value
+                })
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(try hang(pool.ask("next", server.address)) == "next")
+            #expect(server.accepted.count == 2)
+            if let descriptor {
+                net.ledger.disown(descriptor)
+                close(descriptor)
+            }
+            pool.close()
+            server.end()
+            net.settle(.seconds(10))
+        }
+    }
+
+    @Test func aBodyMayUseThePool() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (one, two) = (try LineServer(net), try LineServer(net))
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let request = pool.withConnection(to: one.address) { connection in
+                pool.ask("inner", two.address).then { inner in talk(inner + " outer", connection) }
+            }
+            #expect(try hang(request) == "inner outer")
+            // The same address: the inner request waits for the outer one, in vain.
+            let stuck = pool.withConnection(to: one.address) { _ in pool.ask("inner", one.address) }
+            #expect(throws: PoolError.self) { try hang(stuck) }
+            #expect(pool.counts.waiting == 0)
+            pool.close()
+            for server in [one, two] { server.end() }
+        }
+    }
+
+    @Test func anIdleTimeoutOfTheConnectionEndsWithTheRequest() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(idleTimeout: .seconds(60))
+            let request = pool.withConnection(to: server.address) { connection in
+                connection.idleTimeout = .seconds(3)
+                return talk("a", connection)
+            }
+            try hang(request)
+            net.settle(.seconds(30))
+            #expect(try hang(pool.ask("b", server.address)) == "b")
+            #expect(server.accepted.count == 1)
+            pool.close()
+            server.end()
+        }
+    }
+}

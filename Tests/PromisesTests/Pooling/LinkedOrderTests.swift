@@ -1,0 +1,37 @@
+import TestSupport
+import Testing
+
+@testable import Promises
+
+@Suite struct LinkedOrderTests {
+    @Test func itAgreesWithAnArray() {
+        var random = SplitMix64(7)
+        var order = LinkedOrder()
+        var array: [Int] = []
+        var next = 0
+        for _ in 0..<20_000 {
+            switch random.below(5) {
+            case 0, 1:
+                order.append(next)
+                array.append(next)
+                next += 1
+            case 2:
+                let number = random.below(next + 1)
+                let index = array.firstIndex(of: number)
+                if let index { array.remove(at: index) }
+                #expect(order.remove(number) == (index != nil))
+            case 3: #expect(order.popFirst() == (array.isEmpty ? nil : array.removeFirst()))
+            default: #expect(order.popLast() == array.popLast())
+            }
+            #expect(order.first == array.first && order.last == array.last && order.count == array.count)
+        }
+    }
+
+    @Test func aNumberReturnsToItsPlace() {
+        var order = LinkedOrder()
+        for number in [3, 1, 9, 5, 0, 7] { order.insertAscending(number) }
+        var numbers: [Int] = []
+        while let number = order.popFirst() { numbers.append(number) }
+        #expect(numbers == [0, 1, 3, 5, 7, 9])
+    }
+}

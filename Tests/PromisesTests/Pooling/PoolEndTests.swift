@@ -1,0 +1,200 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// How a pool ends: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
+@Suite struct PoolEndTests {
+    @Test func anIdleConnectionDoesNotKeepTheLoopAlive() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (listener, peer) = try client(net)
+            let pool = ConnectionPool()
+            try hang(pool.withConnection(to: listener.localAddress) { _ in peer.asVoid() })
+            listener.close()
+            #expect(pool.counts.idle == 1)
+            #expect(!net.loop.isAlive)
+            try net.loop.run()
+            #expect(pool.counts.idle == 1)
+            let reasons = net.loop.keepAliveReasons
+            #expect(reasons.isEmpty && reasons.descriptors.count == 1 && reasons.unreferencedTimers == 1)
+            // In use it does again, and so does a request that waits.
+            let busy = pool.withConnection(to: listener.localAddress) { $0.readLine() }
+            #expect(net.loop.isAlive)
+            net.settle(.milliseconds(1))
+            #expect(net.loop.keepAliveReasons.descriptors.contains { $0.isReferenced })
+            busy.cancel()
+            net.settle(.milliseconds(1))
+            #expect(pool.counts.all == [0, 0, 0, 0] && !net.loop.isAlive)
+            try peer.settledValue?.get().abort()
+        }
+    }
+
+    /// A listener and the first connection that it accepts.
+    private func client(_ net: Network) throws -> (Listener, Guarantee<Result<Connection, any Error>>) {
+        let listener = try net.listen()
+        let peer = listener.accept()
+        return (listener, Guarantee { resolve in peer.tap { resolve($0) }.ignoringErrors() })
+    }
+
+    @Test func closeRejectsThoseThatWaitAndLetsTheOthersFinish() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let running = pool.withConnection(to: server.address) { connection in
+                after(.seconds(1)).then { talk("running", connection) }
+            }
+            let waiting = pool.ask("waiting", server.address)
+            net.settle(.milliseconds(1))
+            pool.close()
+            let closed = PoolError.closed(address: server.address.description)
+            expect(waiting, failsWith: closed)
+            #expect(pool.counts.all == [0, 1, 0, 0])
+            expect(pool.ask("late", server.address), failsWith: closed)
+            #expect(try hang(running) == "running")
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func closeEndsConnectsAndIdleConnections() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let hole = try net.listen(backlog: 0)
+            let filler = try Peer(to: hole.localAddress)
+            let pool = ConnectionPool()
+            try hang(pool.ask("idle", server.address))
+            let connecting = pool.ask("?", hole.localAddress)
+            #expect(pool.counts.all == [1, 1, 1, 1])
+            pool.close()
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(throws: PoolError.self) { try hang(connecting) }
+            filler.close()
+            hole.close()
+            server.end()
+        }
+    }
+
+    @Test func drainServesThoseThatWaitAndThenEnds() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            try hang(pool.ask("idle", server.address))
+            let requests = (0..<3).map { number in
+                pool.withConnection(to: server.address) { connection in
+                    after(.seconds(1)).then { talk("\(number)", connection) }
+                }
+            }
+            let drained = pool.drain(deadline: .seconds(10))
+            #expect(pool.drain(deadline: .zero).isPending, "the first deadline stands")
+            expect(pool.ask("late", server.address), failsWith: PoolError.closed(address: server.address.description))
+            let result = hang(drained)
+            #expect(requests.map(\.settledValue) == ["0", "1", "2"])
+            #expect(result.finished == 3 && result.aborted == 0 && result.rejected == 0)
+            #expect(clock.now.nanoseconds < 4_000_000_000)
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(hang(pool.drain(deadline: .seconds(1))) == result)
+            server.end()
+        }
+    }
+
+    @Test func drainAbortsWhatIsLeftAtItsDeadline() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 2, waitTimeout: nil)
+            var isCancelled = false
+            let reading = pool.withConnection(to: server.address) { $0.readLine() }
+            let working = pool.withConnection(to: server.address) { _ in
+                after(.seconds(3600)).asPromise().tap { isCancelled = ($0.failure?.isCancelled ?? false) }
+            }
+            let waiting = pool.ask("waiting", server.address)
+            net.settle(.milliseconds(1))
+            let result = hang(pool.drain(deadline: .seconds(10)))
+            #expect(result.finished == 0 && result.aborted == 2 && result.rejected == 1)
+            net.settle(.milliseconds(1))
+            #expect(reading.isRejected && working.isCancelled && isCancelled)
+            #expect(waiting.error is PoolError)
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(clock.now.nanoseconds < 11_000_000_000)
+            server.end()
+        }
+    }
+
+    @Test func aRequestMayDrainItsPool() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            var drained: Guarantee<PoolDrainResult>?
+            let request = pool.withConnection(to: server.address) { connection in
+                drained = pool.drain(deadline: .seconds(10))
+                return talk("last", connection)
+            }
+            let waiting = pool.ask("waiting", server.address)
+            #expect(try hang(request) == "last")
+            #expect(try hang(waiting) == "waiting")
+            #expect(hang(drained!).finished == 2)
+            server.end()
+        }
+    }
+
+    @Test func requestsThatWaitRetainThePoolAndIdleConnectionsDoNot() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            weak var witness: ConnectionPool?
+            var requests: [Promise<String>] = []
+            do {
+                let pool = ConnectionPool(connectionsPerAddress: 1)
+                witness = pool
+                requests = (0..<3).map { pool.ask("\($0)", server.address) }
+            }
+            #expect(try hang(when(fulfilled: requests)) == ["0", "1", "2"])
+            net.settle(.milliseconds(1))
+            #expect(witness == nil)
+            #expect(server.accepted[0].isClosed, "its idle connection has been closed")
+            server.end()
+        }
+    }
+
+    @Test(arguments: [false, true]) func theLoopEndsWithRequestsInAllStates(isReleased: Bool) throws {
+        var pool: ConnectionPool?
+        var requests: [Promise<String>] = []
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let hole = try net.listen(backlog: 0)
+            let filler = try Peer(to: hole.localAddress)
+            pool = ConnectionPool(connectionsPerAddress: 2, waitTimeout: nil, idleTimeout: nil)
+            try hang(when(fulfilled: (0..<2).map { pool!.ask("\($0)", server.address) }))
+            requests.append(pool!.withConnection(to: server.address) { _ in after(.seconds(1)).map { "late" } })
+            requests += (0..<4).map { pool!.ask("\($0)", hole.localAddress) }
+            net.settle(.milliseconds(1))
+            #expect(pool!.counts.all == [2, 2, 1, 4])
+            if isReleased { pool = nil }
+            withExtendedLifetime(filler) {}
+        }
+        // Whoever waits for a request on another thread learns that nothing will come.
+        for request in requests { #expect(request.isRejected) }
+        if let pool { #expect(pool.counts.all == [0, 0, 0, 0]) }
+    }
+
+    @Test func aLoopThatEndsEndsADrain() throws {
+        var drained: Guarantee<PoolDrainResult>?
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let request = pool.withConnection(to: server.address) { $0.readLine() }
+            net.settle(.milliseconds(1))
+            drained = pool.drain(deadline: .seconds(10))
+            withExtendedLifetime(request) {}
+        }
+        #expect(drained?.settledValue?.aborted == 1)
+    }
+}
+
+extension Result {
+    fileprivate var failure: Failure? {
+        guard case .failure(let error) = self else { return nil }
+        return error
+    }
+}

@@ -1,0 +1,209 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Idle connections whose peers leave or speak, and requests that meet one.
+@Suite struct PoolHealthTests {
+    @Test(arguments: [false, true]) func thePeerOfAnIdleConnectionGoesAndItIsClosedAtOnce(resets: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool()
+            try hang(pool.ask("a", server.address))
+            let open = net.ledger.open.count
+            var reads = 0
+            let (real, accepted) = (net.kernel.receive, Set(net.ledger.accepted))
+            net.kernel.receive = { fd, buffer, count in
+                if !accepted.contains(fd) { reads += 1 }
+                return real(fd, buffer, count)
+            }
+            server.accepted[0].write("unasked").cauterize()
+            for _ in 0..<3 { try net.loop.turn(.poll) }
+            #expect(pool.counts.idle == 1 && reads == 0, "nothing is read ahead")
+            if resets { server.accepted[0].abort() } else { server.accepted[0].close(linger: .zero) }
+            for _ in 0..<3 { try net.loop.turn(.poll) }
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(net.ledger.open.count == open - 2, "both descriptors are closed")
+            server.end()
+        }
+    }
+
+    @Test(arguments: [false, true]) func aConnectionWhosePeerHasGoneUnseenIsNotUsed(hasInput: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool()
+            try hang(pool.ask("a", server.address))
+            // The loop has not polled since: only the check before the use can see it.
+            let peer = server.accepted[0]
+            if hasInput { peer.write("you are too slow\n").cauterize() } else { peer.abort() }
+            let reply = pool.ask("b", server.address)
+            #expect(pool.counts.all == [1, 0, 0, 1])
+            #expect(try hang(reply) == "b")
+            #expect(server.accepted.count == 2)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aCheckOfTheUsersDecidesAndItsConnectionIsReplaced() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            var checks: [Promise<Void>] = [.value, Promise(error: Flaw(1)), .value]
+            let pool = ConnectionPool(healthCheck: { connection in
+                let answer = checks.removeFirst()
+                return talk("ping", connection).then { _ in answer }
+            })
+            for text in ["a", "b", "c", "d"] { #expect(try hang(pool.ask(text, server.address)) == text) }
+            #expect(server.lines == ["a", "ping", "b", "ping", "c", "ping", "d"])
+            #expect(server.accepted.count == 2 && checks.isEmpty)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aCheckThatThrowsOrLeavesAReadIsAFailure() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            var calls = 0
+            let pool = ConnectionPool(healthCheck: { connection in
+                calls += 1
+                if calls == 1 { throw Flaw(1) }
+                connection.read().done { _ in }
+                return .value
+            })
+            for text in ["a", "b", "c"] { #expect(try hang(pool.ask(text, server.address)) == text) }
+            #expect(server.accepted.count == 3 && calls == 2)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aCheckWithoutAnswerEndsWithItsRequest() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(
+                connectionsPerAddress: 1, waitTimeout: .seconds(5),
+                healthCheck: { connection in connection.readLine().asVoid() })
+            try hang(pool.ask("a", server.address))
+            let late = pool.ask("b", server.address)
+            net.settle(.seconds(1))
+            let next = pool.ask("c", server.address)
+            #expect(pool.counts.all == [0, 1, 0, 2])
+            #expect(throws: PoolError.self) { try hang(late) }
+            #expect(try hang(next) == "c")
+            // A cancelled request ends its check as well.
+            let cancelled = pool.ask("d", server.address)
+            net.settle(.milliseconds(1))
+            cancelled.cancel()
+            #expect(try hang(pool.ask("e", server.address)) == "e")
+            #expect(server.accepted.count == 3)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aPoolMayBeUsedAndTheLoopTurnedInACheck() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (one, two) = (try LineServer(net), try LineServer(net))
+            var pool: ConnectionPool?
+            pool = ConnectionPool(healthCheck: { _ in
+                if pool?.counts.waiting == 1 { try hang(pool!.ask("inner", two.address)) }
+                return .value
+            })
+            try hang(pool!.ask("a", one.address))
+            #expect(try hang(pool!.ask("b", one.address)) == "b")
+            #expect(two.lines == ["inner"])
+            pool?.close()
+            pool = nil
+            for server in [one, two] { server.end() }
+        }
+    }
+
+    // MARK: Requests that are made again
+
+    /// A server that gives up a connection as its second request arrives.
+    private func forgetful(_ net: Network, answering part: String = "", resets: Bool = false) throws -> LineServer {
+        let server = try LineServer(net)
+        server.answer = { line, connection in
+            if line != "again" || connection !== server.accepted[0] { return connection.write(line + "\n") }
+            if !part.isEmpty { return connection.write(part).get { connection.close(linger: .zero) } }
+            if resets { connection.abort() } else { connection.close(linger: .zero) }
+            return .value
+        }
+        return server
+    }
+
+    @Test(arguments: [false, true]) func anIdempotentRequestIsMadeAgainOnAnotherConnection(resets: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try forgetful(net, resets: resets)
+            let pool = ConnectionPool()
+            try hang(pool.ask("first", server.address))
+            #expect(try hang(pool.ask("again", server.address, isIdempotent: true)) == "again")
+            #expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aRequestThatIsNotIsRejected() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try forgetful(net)
+            let pool = ConnectionPool()
+            try hang(pool.ask("first", server.address))
+            #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address)) }
+            #expect(server.lines == ["first", "again"])
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aRequestOfWhichAByteWasAnsweredIsNotMadeAgain() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try forgetful(net, answering: "a")
+            let pool = ConnectionPool()
+            try hang(pool.ask("first", server.address))
+            #expect(throws: StreamError.self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
+            #expect(server.lines == ["first", "again"])
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aFailureOfANewConnectionOrOfTheBodyIsFinal() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try forgetful(net)
+            let pool = ConnectionPool()
+            #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
+            #expect(server.lines == ["again"])
+            try hang(pool.ask("first", server.address))
+            var calls = 0
+            let request = pool.withConnection(to: server.address, isIdempotent: true) { _ -> Promise<Void> in
+                calls += 1
+                throw Flaw(3)
+            }
+            expect(request, failsWith: Flaw(3))
+            #expect(calls == 1)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aServerThatAlwaysGivesUpEndsTheRetries() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            server.answer = { line, connection in
+                if line == "first" { return connection.write("first\n") }
+                connection.close(linger: .zero)
+                return .value
+            }
+            let pool = ConnectionPool(connectionsPerAddress: 4)
+            try hang(when(fulfilled: (0..<4).map { _ in pool.ask("first", server.address) }))
+            #expect(pool.counts.idle == 4)
+            #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
+            // Four idle connections and a new one.
+            #expect(server.lines.count { $0 == "again" } == 5)
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            server.end()
+        }
+    }
+}

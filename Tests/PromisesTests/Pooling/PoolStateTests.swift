@@ -1,0 +1,164 @@
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+
+/// The pool's state machine beside random events: its invariants hold after each, and no request is stranded.
+@Suite struct PoolStateTests {
+    @Test(arguments: 0..<40) func invariantsHoldAndEveryRequestIsAnswered(seed: Int) {
+        var run = Run(UInt64(seed))
+        for _ in 0..<2_000 {
+            run.step()
+            run.check()
+        }
+        run.finish()
+    }
+
+    /// A pool whose connections and requests are numbers.
+    struct Run {
+        var state: PoolState
+        var random: SplitMix64
+        let targets: [PoolTarget] = [.name("a"), .name("b"), .name("c")]
+        var now = LoopInstant(nanoseconds: 0)
+        var connecting: Set<Int> = []
+        var checking: Set<Int> = []
+        var parked: Set<Int> = []
+        var leased: Set<Int> = []
+        var ended: Set<Int> = []
+        /// Requests without an answer, by their targets.
+        var pending: [Int: PoolTarget] = [:]
+        var lastLent: [PoolTarget: Int] = [:]
+
+        init(_ seed: UInt64) {
+            random = SplitMix64(seed)
+            let limits = PoolState.Limits(
+                connections: 1 + random.below(4), waiting: random.once(in: 2) ? .max : 3,
+                waitTime: random.once(in: 3) ? nil : .seconds(5), idleTime: random.once(in: 3) ? nil : .seconds(9))
+            state = PoolState(limits)
+        }
+
+        mutating func step() {
+            now = now.advanced(by: .milliseconds(random.below(400)))
+            switch random.below(10) {
+            case 0, 1, 2:
+                let target = random.pick(targets)
+                let (request, actions) = state.request(target, at: now)
+                pending[request] = target
+                apply(actions)
+            case 3: if let member = pick(connecting) { apply(state.didConnect(member, at: now)) }
+            case 4:
+                if let member = pick(connecting) {
+                    connecting.remove(member)
+                    ended.insert(member)
+                    apply(state.connectDidFail(member))
+                }
+            case 5: if let member = pick(checking) { apply(state.didCheck(member, isUsable: !random.once(in: 3))) }
+            case 6, 7:
+                if let member = pick(leased) {
+                    leased.remove(member)
+                    parked.insert(member)
+                    apply(state.didReturn(member, isReusable: !random.once(in: 4), at: now))
+                }
+            case 8: if let member = pick(parked) { apply(state.didLose(member)) }
+            default:
+                if let request = pick(Set(pending.keys)), random.once(in: 2) {
+                    pending[request] = nil
+                    apply(state.cancel(request))
+                } else {
+                    apply(state.expire(at: now))
+                }
+            }
+        }
+
+        mutating func pick(_ set: Set<Int>) -> Int? { set.isEmpty ? nil : random.pick(set.sorted()) }
+
+        mutating func apply(_ actions: [PoolState.Action]) {
+            for action in actions {
+                switch action {
+                case .connect(let member, _): connecting.insert(member)
+                case .cancelConnect(let member):
+                    #expect(connecting.remove(member) != nil)
+                    ended.insert(member)
+                case .check(let member, let request):
+                    #expect(parked.remove(member) != nil && pending[request] != nil)
+                    checking.insert(member)
+                case .lend(let member, let request):
+                    connecting.remove(member)
+                    checking.remove(member)
+                    #expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
+                    #expect(leased.insert(member).inserted)
+                case .park(let member):
+                    connecting.remove(member)
+                    parked.insert(member)
+                case .close(let member), .abort(let member):
+                    let wasThere = [connecting, checking, parked, leased].contains { $0.contains(member) }
+                    #expect(wasThere && !ended.contains(member))
+                    for set in [\Run.connecting, \.checking, \.parked, \.leased] { self[keyPath: set].remove(member) }
+                    ended.insert(member)
+                case .reject(let request, _):
+                    #expect(pending.removeValue(forKey: request) != nil, "a request is answered once")
+                }
+            }
+        }
+
+        func check() {
+            #expect(state.memberCount == connecting.count + checking.count + parked.count + leased.count)
+            #expect(state.connectingCount == connecting.count && state.leasedCount == leased.count)
+            #expect(state.idleCount == parked.count && state.waitingCount == pending.count)
+            for target in targets {
+                let line = state.counts(of: target)
+                #expect(line.members <= state.limits.connections)
+                #expect(line.idle == 0 || line.waiting == 0, "a request waits while a connection is idle")
+                let room = state.limits.connections - line.members
+                #expect(room == 0 || line.connecting >= line.waiting, "no connection is opened for a request")
+            }
+        }
+
+        /// With servers that do their work every request ends, and after a drain nothing is left.
+        mutating func finish() {
+            if random.once(in: 2) { apply(state.drain()) }
+            var rounds = 0
+            while !pending.isEmpty || !leased.isEmpty || !checking.isEmpty || !connecting.isEmpty {
+                rounds += 1
+                guard rounds < 100_000 else {
+                    Issue.record("\(pending.count) requests are stranded")
+                    return
+                }
+                if let member = pick(connecting) { apply(state.didConnect(member, at: now)) }
+                if let member = pick(checking) { apply(state.didCheck(member, isUsable: true)) }
+                if let member = pick(leased) {
+                    leased.remove(member)
+                    parked.insert(member)
+                    apply(state.didReturn(member, isReusable: true, at: now))
+                }
+                check()
+            }
+            apply(random.once(in: 2) ? state.close() : state.abort())
+            #expect(state.isFinished && state.lines.isEmpty)
+        }
+    }
+
+    @Test func requestsAreServedInTheirOrderEvenAfterAFailedCheck() {
+        var state = PoolState(.init(connections: 2))
+        let target = PoolTarget.name("a")
+        let now = LoopInstant(nanoseconds: 0)
+        let (first, connects) = state.request(target, at: now)
+        let (second, _) = state.request(target, at: now)
+        #expect(connects == [.connect(0, target)])
+        #expect(state.didConnect(0, at: now) == [.lend(0, first)])
+        #expect(state.didConnect(1, at: now) == [.lend(1, second)])
+        let (third, _) = state.request(target, at: now)
+        let (fourth, _) = state.request(target, at: now)
+        let (fifth, _) = state.request(target, at: now)
+        #expect(state.didReturn(0, isReusable: true, at: now) == [.check(0, third)])
+        #expect(state.didReturn(1, isReusable: true, at: now) == [.check(1, fourth)])
+        // Both fail, the later one first: the third request still goes before the fourth, and that before the fifth.
+        #expect(state.didCheck(1, isUsable: false) == [.close(1), .connect(2, target)])
+        #expect(state.didCheck(0, isUsable: false) == [.close(0), .connect(3, target)])
+        #expect(state.didConnect(3, at: now) == [.lend(3, third)])
+        #expect(state.didConnect(2, at: now) == [.lend(2, fourth)])
+        #expect(state.didReturn(2, isReusable: false, at: now) == [.close(2), .connect(4, target)])
+        #expect(state.didConnect(4, at: now) == [.lend(4, fifth)])
+    }
+}

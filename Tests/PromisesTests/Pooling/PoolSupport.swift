@@ -1,0 +1,52 @@
+import Promises
+import Reactor
+import Testing
+
+/// A server on the test's own loop that answers each line with the line itself.
+final class LineServer {
+    let listener: Listener
+    private(set) var accepted: [Connection] = []
+    private(set) var lines: [String] = []
+    /// Answers a line: `nil` for no answer.
+    var answer: (String, Connection) -> Promise<Void> = { line, connection in connection.write(line + "\n") }
+
+    var address: SocketAddress { listener.localAddress }
+
+    init(_ net: Network) throws {
+        listener = try net.listen()
+        listener.serve { [unowned self] connection in
+            accepted.append(connection)
+            return connection.forEachLine { line in
+                self.lines.append(line)
+                return self.answer(line, connection)
+            }
+        }.ignoringErrors()
+    }
+
+    /// Ends what is open, so that the loop has nothing left.
+    func end() {
+        listener.close()
+        for connection in accepted { connection.abort() }
+    }
+}
+
+extension ConnectionPool {
+    /// A line there, and one back.
+    func ask(_ line: String, _ address: SocketAddress, isIdempotent: Bool = false) -> Promise<String> {
+        withConnection(to: address, isIdempotent: isIdempotent) { connection in talk(line, connection) }
+    }
+}
+
+struct NoAnswer: Error {}
+
+func talk(_ line: String, _ connection: Connection) -> Promise<String> {
+    connection.write(line + "\n").then { connection.readLine() }.map { line in
+        guard let line else { throw NoAnswer() }
+        return line
+    }
+}
+
+extension ConnectionPool.Counts {
+    /// Connecting, open, idle, waiting.
+    var all: [Int] { [connecting, open, idle, waiting] }
+}
