@@ -109,6 +109,7 @@ import Testing
             expect(steps, failsWith: PromiseError.timedOut)
             #expect(loop.now.nanoseconds == 5_500_000_000)
             expect(endless().timeout(deadline: LoopInstant(nanoseconds: 0)), failsWith: PromiseError.timedOut)
+            expect(endless().timeout(deadline: deadline, error: Flaw(10)), failsWith: Flaw(10))
             expect(Promise.value(1).timeout(seconds: .infinity), gives: 1)
         }
     }
