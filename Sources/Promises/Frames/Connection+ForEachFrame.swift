@@ -134,7 +134,8 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         context = Context(connection, decoder, body)
     }
 
-    /// The largest number of frames that a job handles, so that a flood of small frames does not delay other connections.
+    /// The largest number of frames that a job handles or skips, so that a flood of small frames does not delay other
+    /// connections.
     @inlinable static var framesInJob: Int { 64 }
 
     @inlinable
@@ -154,18 +155,20 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     @inlinable
     func handleFrames(_ core: PromiseCore) throws -> PromiseCore? {
         let connection = context.connection
-        var missing = 1
         var left = Self.framesInJob
-        while true {
+        while left > 0 {
+            left -= 1
             if let refusal = connection.refusalToRead { throw refusal }
-            guard let frame = try connection.decodeBuffered(&context.decoder, &missing) else {
+            var missing = 1
+            if let frame = try connection.decodeBuffered(&context.decoder, &missing) {
+                let next = try context.body(frame)
+                // If the body has cancelled this core, waiting for `next` finds that out.
+                if !core.isOpen || next.settled?.kind != State.fulfilled { return next }
+            } else if missing > 0 {
                 return try connection.moreInput(missing: missing, context.decoder.expectation)
             }
-            let next = try context.body(frame)
-            left -= 1
-            // If the body has cancelled this core, waiting for `next` finds that out.
-            if left == 0 || !core.isOpen || next.settled?.kind != State.fulfilled { return next }
         }
+        return PromiseCore.void
     }
 }
 

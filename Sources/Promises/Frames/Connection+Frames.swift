@@ -109,14 +109,27 @@ extension Connection {
     func startFrame<Decoder: FrameDecoder>(_ decoder: Decoder) -> Promise<Decoder.Frame?> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
         var decoder = decoder
-        var missing = 1
+        var missing = 0
         do {
-            if let frame = try decodeBuffered(&decoder, &missing) { return .value(frame) }
+            if let frame = try nextBuffered(&decoder, &missing) { return .value(frame) }
         } catch { return Promise(error: error) }
         return waitForFrame(decoder, missing: missing)
     }
 
-    /// Decodes a frame from the buffered bytes; `nil` if it is incomplete.
+    /// Decodes the next frame of the buffered bytes; `nil` if it is incomplete.
+    @inlinable @inline(__always)
+    func nextBuffered<Decoder: FrameDecoder>(
+        _ decoder: inout Decoder, _ missing: inout Int
+    ) throws -> Decoder.Frame? {
+        repeat {
+            missing = 1
+            if let frame = try decodeBuffered(&decoder, &missing) { return frame }
+        } while missing == 0
+        return nil
+    }
+
+    /// Calls the decoder once with the buffered bytes, if there are any, and drops what it has consumed.
+    /// - Returns: `nil` if it has found no frame. Then `missing` is 0 if it has skipped bytes and is to be called again.
     @inlinable @inline(__always)
     func decodeBuffered<Decoder: FrameDecoder>(
         _ decoder: inout Decoder, _ missing: inout Int
@@ -127,8 +140,12 @@ extension Connection {
             case .frame(let found, let consumed):
                 frame = .some(found)
                 return consumed
+            case .skipped(let consumed):
+                // A decoder that skips nothing waits for more: it would be called forever.
+                missing = consumed > 0 ? 0 : 1
+                return consumed
             case .incomplete(let count):
-                missing = count
+                missing = max(count, 1)
                 return 0
             }
         }
@@ -149,7 +166,7 @@ extension Connection {
     func waitForFrame<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
         var decoder = decoder
         return waitForFrame(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) {
-            try $0.decodeBuffered(&decoder, &$1).map { .some($0) }
+            try $0.nextBuffered(&decoder, &$1).map { .some($0) }
         }
     }
 

@@ -1,0 +1,93 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Lines in which empty ones, and those that begin with `#`, are no frames.
+private struct ScriptDecoder: FrameDecoder {
+    /// One line is skipped in a call.
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
+        bytes.withUnsafeBytes { bytes in
+            guard let end = bytes.firstIndex(of: 0x0A) else { return .incomplete(missing: 1) }
+            if end == 0 || bytes[0] == UInt8(ascii: "#") { return .skipped(consumed: end + 1) }
+            return .frame(String(decoding: bytes[..<end], as: UTF8.self), consumed: end + 1)
+        }
+    }
+}
+
+/// Finds no frame, and skips as many bytes as it says.
+private struct SkippingDecoder: FrameDecoder {
+    var consumed: Int
+    func decode(_ bytes: RawSpan) -> DecodedFrame<Int> { .skipped(consumed: consumed) }
+}
+
+@Suite struct SkippedBytesTests {
+    @Test(arguments: [1, 2, 3, 7, 1000]) func areInNoFrame(step: Int) throws {
+        try withNetwork(turns: 5000) { net in
+            let bytes = Array("\n# a comment\none\n\n\n#\ntwo\n# the end\n\n".utf8)
+            let pieces = stride(from: 0, to: bytes.count, by: step).map {
+                Array(bytes[$0..<min($0 + step, bytes.count)])
+            }
+            let (a, b) = try Connection.pair()
+            var seen: [String] = []
+            let all = a.forEachFrame(ScriptDecoder()) { seen.append($0) }
+            try hang(b.writeAll(pieces).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(seen == ["one", "two"])
+
+            let (c, d) = try Connection.pair()
+            d.writeAll(pieces).then { d.shutdownWrite() }.cauterize()
+            #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == "one")
+            #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == "two")
+            #expect(try hang(c.readFrame(ScriptDecoder()), timeout: patience) == nil)
+        }
+    }
+
+    @Test func theEndBehindHalfAFrameIsAnErrorAllTheSame() throws {
+        try withNetwork { net in
+            for loops in [true, false] {
+                let (a, b) = try Connection.pair()
+                let all =
+                    loops ? a.forEachFrame(ScriptDecoder()) { _ in } : a.readFrame(ScriptDecoder()).asVoid()
+                try hang(b.write("\n\nhalf").then { b.shutdownWrite() }, timeout: patience)
+                #expect(throws: StreamError.endedEarly(expected: .frame, got: 4)) { try hang(all, timeout: patience) }
+            }
+        }
+    }
+
+    /// One that skips nothing waits for more, and one that skips more than there is skips what there is.
+    @Test(arguments: [Int.min, -1, 0, 2, 3, Int.max]) func aDecoderThatMiscounts(consumed: Int) throws {
+        try withNetwork { net in
+            for loops in [true, false] {
+                let (a, b) = try Connection.pair()
+                let decoder = SkippingDecoder(consumed: consumed)
+                let all = loops ? a.forEachFrame(decoder) { _ in } : a.readFrame(decoder).asVoid()
+                try hang(b.write([1, 2, 3]), timeout: patience)
+                try net.loop.run(until: { a.bytesReceived == 3 })
+                try net.loop.turn(.poll)
+                #expect(all.isPending)
+                #expect(a.bufferedByteCount == (consumed > 0 ? 0 : 3))
+                all.cancel()
+            }
+        }
+    }
+
+    @Test func aFloodOfThemLetsOtherJobsRun() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
+            let all = a.forEachFrame(ScriptDecoder()) { _ in }
+            var turns = 0
+            func tick() {
+                net.loop.enqueue {
+                    turns += 1
+                    if a.bytesReceived < 1000 || a.bufferedByteCount > 0 { tick() }
+                }
+            }
+            tick()
+            try net.loop.run(until: { a.bytesReceived == 1000 && a.bufferedByteCount == 0 })
+            #expect(turns >= 1000 / 64)
+            all.cancel()
+        }
+    }
+}
