@@ -21,7 +21,7 @@ import Testing
         TestThread.run {
             for _ in 0..<3 {
                 promise
-                    .done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+                    .done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
             }
         }
         #expect(reports.count == 1)
@@ -37,7 +37,7 @@ import Testing
         defer { reports.stop() }
         let (promise, resolver) = Promise<Int>.pending()
         @Sendable func attach() {
-            promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+            promise.done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
         }
         Task.detached { attach() }
         while reports.count == 0 { sched_yield() }
@@ -103,7 +103,7 @@ import Testing
         @Sendable func attach() {
             UndrivenLoopDetector.gracePeriod.store(0, ordering: .relaxed)
             hang(after(.zero))
-            promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+            promise.done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
             seen.change { $0.append(EventLoop.isNotingHandlers) }
         }
         Task.detached { attach() }
@@ -124,7 +124,7 @@ import Testing
             try hang(pool.async(.promise) { hang(after(.zero)) } as Promise<Void>)
             try hang(
                 pool.async(.promise) { () -> Void in
-                    promise.done { _ in Issue.record("nobody drives this thread's loop") }.cauterize()
+                    promise.done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
                 } as Promise<Void>)
         }
         pool.shutDown()
