@@ -16,7 +16,7 @@ extension Connection {
     ///
     /// One job of the loop handles up to 64 frames that have arrived together, and their answers leave together: see
     /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the next
-    /// frame begins after the bytes of those reads.
+    /// frame begins after the bytes of those reads. It ends the loop by `StopReading`.
     ///
     /// Rejected with
     /// - the first error that `body` throws, or with which its promise is rejected;
@@ -54,7 +54,8 @@ extension Connection {
     /// connection.forEachLine { line in connection.write("you said \(line)\n") }
     /// ```
     ///
-    /// Rejected as `readLine`, with the first error that `body` throws, and with that of its first rejected promise.
+    /// `body` ends the loop by `StopReading`. Rejected as `readLine`, with the first error that `body` throws, and with that of
+    /// its first rejected promise.
     /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
@@ -140,14 +141,14 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
 
     @inlinable
     func run(_ source: AnySource, _ core: PromiseCore) {
-        guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
+        guard source.isFulfilled else { return core.finishReading(rejectedAs: source.reference) }
         do {
             if let next = try handleFrames(core) {
                 core.wait(for: next, andRun: self)
             } else {
                 core.finish(())
             }
-        } catch { core.finish(throwing: error) }
+        } catch { core.finishReading(throwing: error) }
     }
 
     /// Handles buffered frames.

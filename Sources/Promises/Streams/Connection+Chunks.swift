@@ -16,7 +16,8 @@ extension Connection {
     /// other connections their turns.
     ///
     /// Cancelling the returned promise ends the reading: nothing more is read, and a promise that it waits for is
-    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`.
+    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`. `body` ends the
+    /// reading in order by `StopReading`.
     /// - Returns: a promise that is fulfilled at the peer's end, and rejected with
     ///   - the `SystemError` that `receive` would report;
     ///   - the error that `body` throws;
@@ -127,7 +128,7 @@ struct ChunkStep: Operation {
     func run(_ source: AnySource, _ core: PromiseCore) {
         guard source.isFulfilled else {
             chunks.end()
-            return core.finish(rejectedAs: source.reference)
+            return core.finishReading(rejectedAs: source.reference)
         }
         readNext(core)
         Unmanaged.passUnretained(core).release()
@@ -152,8 +153,8 @@ struct ChunkStep: Operation {
         let inner: PromiseCore
         do { inner = try chunks.body(bytes.bytes).core } catch {
             chunks.end()
-            if core.isOpen { core.reject(error) }
-            return
+            guard core.isOpen else { return }
+            return error is StopReading ? core.fulfill(()) : core.reject(error)
         }
         // The body may have cancelled this core.
         guard core.isOpen else { return inner.cancelIfUnobserved() }

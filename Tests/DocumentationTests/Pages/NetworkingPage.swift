@@ -230,9 +230,30 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: When the peer has gone
+// docs/networking.md: Protocols: frames, pipelining, gathering
 extension Snippets {
     static func networking13() throws {
+        let (server, client) = try Connection.pair()
+        let served = server.forEachLine { line -> Promise<Void> in
+            let written = server.write("\(line)!\n")
+            return line == "QUIT" ? written.done { throw StopReading() } : written
+        }
+        try hang(client.write("HELLO\nQUIT\nrest"))
+        try hang(served)
+        let rest = try hang(server.receive())
+        let answers = try hang(client.receive())
+        assert(rest == Array("rest".utf8) && answers == Array("HELLO!\nQUIT!\n".utf8))
+        _ = server
+        _ = client
+        _ = served
+        _ = rest
+        _ = answers
+    }
+}
+
+// docs/networking.md: When the peer has gone
+extension Snippets {
+    static func networking14() throws {
         let (here, there) = try Connection.pair()
         let report = here.cancelWhenPeerGone { after(.seconds(60)).map { "the report" } }.then { here.write($0) }
         there.write("unread").ensure { there.abort() }.cauterize()
@@ -250,7 +271,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking14() throws {
+    static func networking15() throws {
         /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
         func converse(_ connection: Connection) -> Promise<Void> {
             connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
@@ -263,7 +284,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking15() throws {
+    static func networking16() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in
@@ -276,7 +297,7 @@ extension Snippets {
 
 // docs/networking.md: Options
 extension Snippets {
-    static func networking16() throws {
+    static func networking17() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -292,7 +313,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking17() throws {
+    static func networking18() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -305,7 +326,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking18() throws {
+    static func networking19() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -356,7 +377,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking19() throws {
+    static func networking20() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -396,7 +417,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking20() throws {
+    static func networking21() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -423,7 +444,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking21() throws {
+    static func networking22() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -479,7 +500,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking22() throws {
+    static func networking23() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)

@@ -1,0 +1,42 @@
+/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` in order, before the peer ends: its promise is fulfilled when the
+/// body throws this, or when the promise that the body returned is rejected with it.
+///
+/// ```swift
+/// connection.forEachLine { line -> Promise<Void> in
+///     if line == "QUIT" { throw StopReading() }
+///     return connection.write(answer(to: line))
+/// }
+/// ```
+///
+/// To write before the end, throw it behind the write: `connection.write("bye\n").done { throw StopReading() }`. Frames that
+/// have arrived behind the last one are left to the next read, so that another protocol can go on from there:
+///
+/// ```swift
+/// connection.forEachLine { line in if line.isEmpty { throw StopReading() } }
+///     .then { connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { message in handle(message) } }
+/// ```
+///
+/// Anywhere else it is an error as any other.
+public struct StopReading: Error, Hashable, Sendable {
+    /// Makes the error, which has no content.
+    public init() {}
+}
+
+extension StopReading: CustomStringConvertible {
+    /// A sentence for people.
+    public var description: String { "StopReading outside of forEachFrame, forEachLine and forEachChunk" }
+}
+
+// How the promise of such a loop settles when its body has failed. Each consumes the running reference to the core.
+extension PromiseCore {
+    @usableFromInline
+    func finishReading(rejectedAs source: Unmanaged<PromiseCore>) {
+        if source._withUnsafeGuaranteedRef({ $0.error is StopReading }) { return finish(()) }
+        finish(rejectedAs: source)
+    }
+
+    @usableFromInline
+    func finishReading(throwing error: any Error) {
+        if error is StopReading { finish(()) } else { finish(throwing: error) }
+    }
+}

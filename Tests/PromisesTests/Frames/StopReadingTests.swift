@@ -1,0 +1,128 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// A body that ends its loop of reads.
+@Suite struct StopReadingTests {
+    enum Way: CaseIterable { case thrown, rejected, rejectedLater, thrownWithoutPromises }
+
+    /// Lines until `stop`, which ends the loop.
+    private func lines(_ connection: Connection, _ way: Way, _ handle: @escaping (String) -> Void) -> Promise<Void> {
+        if way == .thrownWithoutPromises {
+            return connection.forEachLine { line in
+                if line == "stop" { throw StopReading() }
+                handle(line)
+            }
+        }
+        return connection.forEachLine { line -> Promise<Void> in
+            guard line == "stop" else {
+                handle(line)
+                return .value
+            }
+            switch way {
+            case .rejected: return Promise(error: StopReading())
+            case .rejectedLater: return after(.milliseconds(10)).done { throw StopReading() }
+            case .thrown, .thrownWithoutPromises: throw StopReading()
+            }
+        }
+    }
+
+    @Test(arguments: Way.allCases) func whatFollowsIsLeftToTheNextRead(way: Way) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (a, b) = try Connection.pair()
+            var seen: [String] = []
+            let all = lines(a, way) { seen.append($0) }
+            try hang(b.write("one\ntwo\nstop\nthree\nfour"), timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(seen == ["one", "two"])
+            #expect(try hang(a.readLine(), timeout: patience) == "three")
+            #expect(try hang(a.read(), timeout: patience) == .bytes(Array("four".utf8)))
+        }
+    }
+
+    @Test func anotherProtocolGoesOn() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var payloads: [[UInt8]] = []
+            let all = a.forEachLine { line in if line.isEmpty { throw StopReading() } }
+                .then { a.forEachFrame(LengthPrefixDecoder<UInt8>()) { payload in payloads.append(payload) } }
+            let bytes = Array("head\n\n".utf8) + [2, 7, 8, 0]
+            try hang(b.write(bytes).then { b.shutdownWrite() }, timeout: patience)
+            try hang(all, timeout: patience)
+            #expect(payloads == [[7, 8], []])
+        }
+    }
+
+    @Test func anAnswerLeavesBeforeTheEnd() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection in
+                connection.forEachLine { line in
+                    let written = connection.write("\(line)\n")
+                    return line == "quit" ? written.done { throw StopReading() } : written
+                }
+            }
+            let client = try Peer(to: listener.localAddress)
+            try client.send("a\nquit\nb\n")
+            client.end()
+            try net.loop.run(until: { listener.activeConnections == 0 && net.calls(.send) > 0 })
+            #expect(try client.readToEnd() == Array("a\nquit\n".utf8))
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test(arguments: Way.allCases) func chunks(way: Way) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (a, b) = try Connection.pair()
+            var count = 0
+            let all: Promise<Void>
+            if way == .thrownWithoutPromises {
+                all = a.forEachChunk { chunk in
+                    count += chunk.byteCount
+                    if count == 4 { throw StopReading() }
+                }
+            } else {
+                all = a.forEachChunk { chunk -> Promise<Void> in
+                    count += chunk.byteCount
+                    if count < 4 { return .value }
+                    switch way {
+                    case .rejected: return Promise(error: StopReading())
+                    case .rejectedLater: return after(.milliseconds(10)).done { throw StopReading() }
+                    case .thrown, .thrownWithoutPromises: throw StopReading()
+                    }
+                }
+            }
+            for _ in 0..<2 {
+                try hang(b.write("ab"), timeout: patience)
+                try net.loop.turn(.poll)
+            }
+            try hang(all, timeout: patience)
+            #expect(count == 4)
+            try hang(b.write("rest"), timeout: patience)
+            #expect(try hang(a.read(), timeout: patience) == .bytes(Array("rest".utf8)))
+        }
+    }
+
+    /// The body throws it in the call that has cancelled the loop.
+    @Test func itDoesNotReplaceACancellation() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            var all: Promise<Void>?
+            all = a.forEachLine { _ in
+                all?.cancel()
+                throw StopReading()
+            }
+            try hang(b.write("x\n"), timeout: patience)
+            #expect(throws: PromiseError.cancelled) { try hang(all!, timeout: patience) }
+            all = nil
+        }
+    }
+
+    @Test func anywhereElseItIsAnError() throws {
+        try withNetwork { net in
+            #expect(throws: StopReading()) { try hang(Promise.value(()).done { throw StopReading() }) }
+        }
+    }
+}
