@@ -16,7 +16,8 @@ extension Connection {
     ///
     /// One job of the loop handles up to 64 frames that have arrived together, and their answers leave together: see
     /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the next
-    /// frame begins after the bytes of those reads. It ends the loop by `StopReading`.
+    /// frame begins after the bytes of those reads. While its promise is pending, a drain of the listener takes the connection
+    /// for busy. It ends the loop by `StopReading`.
     ///
     /// Rejected with
     /// - the first error that `body` throws, or with which its promise is rejected;
@@ -121,6 +122,8 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         @usableFromInline let body: (Decoder.Frame) throws -> PromiseCore
         // Unchecked: only one job at a time uses the decoder, and `decode` cannot reach it by another way.
         @exclusivity(unchecked) @usableFromInline var decoder: Decoder
+        /// Whether the promise of the body is pending, and the connection therefore busy for a drain.
+        @exclusivity(unchecked) @usableFromInline var isAnswering = false
 
         @inlinable
         init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> PromiseCore) {
@@ -128,6 +131,21 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
             self.decoder = decoder
             self.body = body
         }
+
+        @usableFromInline
+        func beginAnswer() {
+            isAnswering = true
+            connection.pendingAnswers += 1
+        }
+
+        @usableFromInline
+        func endAnswer() {
+            isAnswering = false
+            connection.pendingAnswers -= 1
+        }
+
+        // The result was cancelled while it waited for the promise of `body`.
+        deinit { if isAnswering { endAnswer() } }
     }
 
     @inlinable
@@ -141,6 +159,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
 
     @inlinable
     func run(_ source: AnySource, _ core: PromiseCore) {
+        if context.isAnswering { context.endAnswer() }
         guard source.isFulfilled else { return core.finishReading(rejectedAs: source.reference) }
         do {
             if let next = try handleFrames(core) {
@@ -164,7 +183,10 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
             if let frame = try connection.decodeBuffered(&context.decoder, &missing) {
                 let next = try context.body(frame)
                 // If the body has cancelled this core, waiting for `next` finds that out.
-                if !core.isOpen || next.settled?.kind != State.fulfilled { return next }
+                if !core.isOpen || next.settled?.kind != State.fulfilled {
+                    context.beginAnswer()
+                    return next
+                }
             } else if missing > 0 {
                 return try connection.moreInput(missing: missing, context.decoder.expectation)
             }

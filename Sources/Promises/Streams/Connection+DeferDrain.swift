@@ -10,9 +10,10 @@ extension Connection {
     /// connection.deferDrain(until: database.find(key).then { connection.write($0) })
     /// ```
     ///
-    /// A request that is read in several steps needs it too: between the steps, of a header and a body for instance, nothing
-    /// is buffered, and the connection looks as if it waited for the next request. Whether a read continues a request only
-    /// the handler knows; a protocol without answers looks the same.
+    /// While the promise that the body of `forEachFrame`, `forEachLine` or `forEachChunk` has returned is pending, the connection
+    /// is busy without it. A handler that reads a request in several steps without such a loop needs it: between the steps, of
+    /// a header and a body for instance, nothing is buffered, and the connection looks as if it waited for the next request.
+    /// Whether a read continues a request only the handler knows; a protocol without answers looks the same.
     ///
     /// ```swift
     /// connection.readLine().then { line -> Promise<Void> in

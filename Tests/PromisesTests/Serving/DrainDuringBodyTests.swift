@@ -1,0 +1,74 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// While the promise of a body is pending, a drain takes the connection for busy, whatever the body waits for.
+@Suite struct DrainDuringBodyTests {
+    enum Loop: CaseIterable { case frames, lines, chunks }
+
+    /// A request is `n`, after which `ok` is read, where that is possible, or awaited otherwise. The answer is `done`.
+    private func serve(_ connection: Connection, _ kind: Loop, _ rest: Promise<Void>) -> Promise<Void> {
+        func second() -> Promise<Void> { connection.read(exactly: 2).then { _ in connection.write("done") } }
+        return switch kind {
+        case .frames: connection.forEachFrame(DelimiterDecoder("\n")) { _ in second() }
+        case .lines: connection.forEachLine { _ in second() }
+        case .chunks: connection.forEachChunk { _ in rest.then { connection.write("done") } }
+        }
+    }
+
+    @Test(arguments: Loop.allCases) func itIsNotIdle(kind: Loop) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let (rest, resolver) = Promise<Void>.pending()
+            let served = listener.serve { self.serve($0, kind, rest) }
+            let client = try Peer(to: listener.localAddress)
+            try client.send("n\n")
+            try net.loop.run(until: { net.calls(.receive) > 0 })
+            try net.loop.turn(.poll)
+            let drained = listener.drain(deadline: .seconds(10))
+            hang(after(.milliseconds(100)))
+            #expect(listener.activeConnections == 1)
+            try client.send(kind == .chunks ? "" : "ok")
+            resolver.fulfill(())
+            // Afterwards it waits for another request, and is closed.
+            hang(after(.milliseconds(100)))
+            #expect(listener.activeConnections == 0)
+            #expect(try client.receive(upTo: 4) == Array("done".utf8))
+            client.close()
+            #expect(hang(drained).idle == 1)
+            try hang(served)
+        }
+    }
+
+    /// A loop that was cancelled, has failed or was stopped owes nothing any more.
+    @Test(arguments: ["cancelled", "rejected", "stopped", "thrown"]) func aLoopThatIsOverIsNot(how: String) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection -> Promise<Void> in
+                let (rest, resolver) = Promise<Void>.pending()
+                let all = connection.forEachLine { _ -> Promise<Void> in
+                    if how == "thrown" { throw StopReading() }
+                    return rest
+                }
+                after(.milliseconds(10)).done {
+                    switch how {
+                    case "cancelled": all.cancel()
+                    case "rejected": resolver.reject(SystemError(.receive, EIO))
+                    default: resolver.reject(StopReading())
+                    }
+                }
+                return all.recover(policy: .allErrors) { _ in }.then { connection.receive().asVoid() }
+            }
+            let client = try Peer(to: listener.localAddress)
+            try client.send("n\n")
+            try net.loop.run(until: { net.calls(.receive) > 0 })
+            hang(after(.milliseconds(50)))
+            let drained = listener.drain(deadline: .seconds(10))
+            client.close()
+            let result = hang(drained)
+            #expect(result.idle == 1 && result.aborted == 0)
+            try hang(served)
+        }
+    }
+}
