@@ -1,17 +1,17 @@
+import Promises
+
 /// A request: the name of a command and its arguments. Never empty.
 typealias Request = [[UInt8]]
 
 /// The client does not speak the protocol. It receives the reason, and its connection is closed.
 struct ProtocolError: Error { let reason: String }
 
-/// Decodes the requests of one connection, however they are split: arrays of bulk strings, and inline commands.
-struct RequestDecoder {
+/// Decodes requests, however the packets split them: arrays of bulk strings, and inline commands. It remembers what it has
+/// decoded of a request that is not complete, so that it decodes no byte twice.
+struct RequestDecoder: FrameDecoder {
+    private typealias Bytes = UnsafeRawBufferPointer
+
     private let limits: Limits
-    /// Bytes that have been received; those before `start` have been decoded.
-    private var input: [UInt8] = []
-    private var start = 0
-    /// Before this index there is no end of the line that begins at `start`.
-    private var searched = 0
     /// The words of the current request that have arrived, and the number of those that have not.
     private var words: Request = []
     private var missing = 0
@@ -19,65 +19,62 @@ struct RequestDecoder {
     private var length: Int?
     /// Bytes that the rest of the current request may have.
     private var bytesLeft = 0
+    /// Where the next line or word begins, and where the search for the end of that line continues.
+    private var start = 0
+    private var searched = 0
 
     init(_ limits: Limits) { self.limits = limits }
 
-    /// Whether the client has begun a request that it has not ended.
-    var isInsideRequest: Bool { missing > 0 || !input.isEmpty }
-
-    mutating func append(_ bytes: [UInt8]) {
-        if input.isEmpty {
-            input = bytes
-        } else {
-            input += bytes
-        }
+    mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Request> {
+        // The bytes are lent for the call, and nothing keeps the pointer.
+        try bytes.withUnsafeBytes { bytes throws(ProtocolError) in try decode(bytes) }
     }
 
-    /// Forgets what has been decoded. An idle client therefore costs no memory.
-    private mutating func dropDecoded() {
-        if start == input.count { input = [] } else { input.removeFirst(start) }
-        searched -= start
-        start = 0
-    }
-
-    /// The next request that is not empty; `nil` if more bytes are needed.
-    mutating func next() throws(ProtocolError) -> Request? {
-        if let request = try decode() { return request }
-        dropDecoded()
-        return nil
-    }
-
-    private mutating func decode() throws(ProtocolError) -> Request? {
+    private mutating func decode(_ bytes: Bytes) throws(ProtocolError) -> DecodedFrame<Request> {
         while missing == 0 {
-            guard let line = try nextLine(limits.line, "too big inline request") else { return nil }
+            guard let line = try nextLine(bytes, limits.line, "too big inline request") else { return skipEmpty() }
             guard line.first == UInt8(ascii: "*") else {
-                let words = inlineWords(line)
+                words = inlineWords(line)
                 if words.isEmpty { continue }
-                return words
+                return complete()
             }
             guard let count = parseInteger(line.dropFirst()), count <= limits.words else {
                 throw ProtocolError(reason: "invalid multibulk length")
             }
             missing = max(count, 0)
             bytesLeft = limits.request
+            // No more than most requests have: the words that a client announces take memory when they arrive.
+            words.reserveCapacity(min(missing, 8))
         }
         while missing > 0 {
-            guard let word = try nextWord() else { return nil }
+            guard let word = try nextWord(bytes) else {
+                return .incomplete(missing: length.map { start + $0 + 2 - bytes.count } ?? 1)
+            }
             words.append(word)
             missing -= 1
         }
-        var request: Request = []
-        swap(&request, &words)
-        return request
+        return complete()
     }
 
-    private mutating func nextWord() throws(ProtocolError) -> [UInt8]? {
+    private mutating func complete() -> DecodedFrame<Request> {
+        defer { (words, start, searched) = ([], 0, 0) }
+        return .frame(words, consumed: start)
+    }
+
+    /// Empty requests, before which the client has begun nothing, get no answer.
+    private mutating func skipEmpty() -> DecodedFrame<Request> {
+        if start == 0 { return .incomplete(missing: 1) }
+        defer { (start, searched) = (0, searched - start) }
+        return .skipped(consumed: start)
+    }
+
+    private mutating func nextWord(_ bytes: Bytes) throws(ProtocolError) -> [UInt8]? {
         if length == nil {
-            guard let line = try nextLine(limits.header, "too big bulk count string") else { return nil }
+            guard let line = try nextLine(bytes, limits.header, "too big bulk count string") else { return nil }
             length = try parseLength(line)
         }
-        guard let length, input.count - start >= length + 2 else { return nil }
-        let word = Array(input[start..<start + length])
+        guard let length, bytes.count - start >= length + 2 else { return nil }
+        let word = Array(bytes[start..<start + length])
         bytesLeft -= length
         start += length + 2
         searched = start
@@ -85,7 +82,7 @@ struct RequestDecoder {
         return word
     }
 
-    private func parseLength(_ line: ArraySlice<UInt8>) throws(ProtocolError) -> Int {
+    private func parseLength(_ line: Slice<Bytes>) throws(ProtocolError) -> Int {
         guard line.first == UInt8(ascii: "$") else {
             throw ProtocolError(reason: "expected '$', got '\(Unicode.Scalar(line.first ?? 0x20))'")
         }
@@ -96,13 +93,15 @@ struct RequestDecoder {
     }
 
     /// The next line without its end; `nil` if the end has not arrived.
-    private mutating func nextLine(_ limit: Int, _ excess: String) throws(ProtocolError) -> ArraySlice<UInt8>? {
-        guard let end = input[searched...].firstIndex(of: 0x0A) else {
-            searched = input.count
+    private mutating func nextLine(
+        _ bytes: Bytes, _ limit: Int, _ excess: String
+    ) throws(ProtocolError) -> Slice<Bytes>? {
+        guard let end = bytes[searched...].firstIndex(of: 0x0A) else {
+            searched = bytes.count
             if searched - start > limit { throw ProtocolError(reason: excess) }
             return nil
         }
-        let line = input[start..<end]
+        let line = bytes[start..<end]
         if line.count > limit { throw ProtocolError(reason: excess) }
         start = end + 1
         searched = start
@@ -110,15 +109,15 @@ struct RequestDecoder {
     }
 
     /// What a client types: words with blanks between them. There are no quotes.
-    private func inlineWords(_ line: ArraySlice<UInt8>) -> Request {
+    private func inlineWords(_ line: Slice<Bytes>) -> Request {
         line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }.map(Array.init)
     }
 }
 
 /// The integer that `digits` are; `nil` if they are none in the form in which the protocol writes integers.
-func parseInteger(_ digits: ArraySlice<UInt8>) -> Int? {
+func parseInteger(_ digits: some Collection<UInt8>) -> Int? {
     let isNegative = digits.first == UInt8(ascii: "-")
-    let digits = isNegative ? digits.dropFirst() : digits
+    let digits = isNegative ? digits.dropFirst() : digits[...]
     guard let first = digits.first, first != UInt8(ascii: "0") || (digits.count == 1 && !isNegative) else { return nil }
     var value = 0
     for digit in digits {
