@@ -3,9 +3,6 @@ import Reactor
 
 /// The conversation with one client.
 final class Session {
-    /// Ends the conversation in order, where the protocol wants that.
-    struct EndOfConversation: Error {}
-
     let connection: Connection
     let server: Server
     /// A part of the answer is written, so no other answer can be given.
@@ -33,7 +30,7 @@ final class Session {
     /// Sends the whole answer to a request, or the rest of it.
     func send(_ answer: Answer, to head: RequestHead) -> Promise<Void> {
         let write = connection.write(answer.bytes)
-        return keepsAlive(head) ? write : write.then { Promise(error: EndOfConversation()) }
+        return keepsAlive(head) ? write : write.done { throw StopReading() }
     }
 
     func keepsAlive(_ head: RequestHead) -> Bool { head.keepsAlive && !server.isDraining }
@@ -49,14 +46,14 @@ final class Session {
     /// The next part of a body, which has to be complete by `deadline`.
     func readPart(_ body: BodyDecoder, deadline: LoopInstant) -> Promise<[UInt8]> {
         connection.readFrame(body).timeout(deadline: deadline).map { part in
-            guard let part else { throw EndOfConversation() }
+            guard let part else { throw StopReading() }
             return part
         }
     }
 
     private func end(_ error: any Error) throws -> Promise<Void> {
         switch error {
-        case is EndOfConversation, is PeerGone: return .value
+        case is PeerGone: return .value
         // Without the rest of its body the answer is recognized as incomplete.
         case _ where hasBegunAnswer: return .value
         case let status as Status: return connection.write(server.refusal(status))
