@@ -10,6 +10,9 @@ public struct CommandLineOption {
     public struct UsageError: Error, CustomStringConvertible {
         /// What is wrong, for standard error.
         public let description: String
+
+        /// - Parameter description: what is wrong.
+        public init(_ description: String) { self.description = description }
     }
 
     /// The options of a command line, in which each has a value.
@@ -18,7 +21,7 @@ public struct CommandLineOption {
         var options: [CommandLineOption] = []
         var rest = arguments.makeIterator()
         while let name = rest.next() {
-            guard let value = rest.next() else { throw UsageError(description: "\(name) needs a value") }
+            guard let value = rest.next() else { throw UsageError("\(name) needs a value") }
             options.append(CommandLineOption(name: name, value: value))
         }
         return options
@@ -29,14 +32,14 @@ public struct CommandLineOption {
         do throws(SocketAddress.ParseError) {
             return try SocketAddress(value)
         } catch {
-            throw UsageError(description: "\(name): \(error)")
+            throw UsageError("\(name): \(error)")
         }
     }
 
     /// The value as a duration from a millisecond to a day.
     public func seconds() throws(UsageError) -> Duration {
         guard let seconds = Double(value), 0.001...86_400 ~= seconds else {
-            throw UsageError(description: "\(name): '\(value)' is not a number of seconds from 0.001 to 86400")
+            throw UsageError("\(name): '\(value)' is not a number of seconds from 0.001 to 86400")
         }
         return .seconds(seconds)
     }
@@ -44,11 +47,35 @@ public struct CommandLineOption {
     /// The value as a number of bytes, up to a gibibyte.
     public func bytes() throws(UsageError) -> Int {
         guard let bytes = Int(value), 16...1 << 30 ~= bytes else {
-            throw UsageError(description: "\(name): '\(value)' is not a number of bytes from 16 to 1073741824")
+            throw UsageError("\(name): '\(value)' is not a number of bytes from 16 to 1073741824")
         }
         return bytes
     }
 
+    /// The value as a number from 1 to a million.
+    public func count() throws(UsageError) -> Int {
+        guard let count = Int(value), 1...1_000_000 ~= count else {
+            throw UsageError("\(name): '\(value)' is not a number from 1 to 1000000")
+        }
+        return count
+    }
+
+    /// The value as `HOST:PORT`, where the host may be a name, which is looked up for each connection.
+    public func endpoint() throws(UsageError) -> String {
+        guard let colon = value.lastIndex(of: ":"), colon != value.startIndex,
+            UInt16(value[value.index(after: colon)...]) != nil
+        else { throw UsageError("\(name): '\(value)' is not HOST:PORT") }
+        return value
+    }
+
+    /// The choice that the value names.
+    public func choice<Choice>(_ choices: [String: Choice]) throws(UsageError) -> Choice {
+        guard let choice = choices[value] else {
+            throw UsageError("\(name): '\(value)' is none of \(choices.keys.sorted().joined(separator: ", "))")
+        }
+        return choice
+    }
+
     /// The error to throw if no option of the program has this name.
-    public var unknown: UsageError { UsageError(description: "unknown option '\(name)'") }
+    public var unknown: UsageError { UsageError("unknown option '\(name)'") }
 }
