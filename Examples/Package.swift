@@ -14,6 +14,7 @@ let package = Package(
     products: [
         .executable(name: "http-server", targets: ["http-server"]),
         .executable(name: "kv-server", targets: ["kv-server"]),
+        .executable(name: "tcp-proxy", targets: ["tcp-proxy"]),
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
@@ -24,6 +25,7 @@ let package = Package(
         .target(name: "ExampleSupport", dependencies: libraries),
         .executableTarget(name: "http-server", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "kv-server", dependencies: ["ExampleSupport"] + libraries),
+        .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),
     ],
     swiftLanguageModes: [.v6]
 )

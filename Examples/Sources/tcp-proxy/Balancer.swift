@@ -1,0 +1,65 @@
+import Promises
+import Reactor
+
+/// Chooses a backend for each client, and checks all of them.
+final class Balancer {
+    private let backends: [Backend]
+    private let balancing: Balancing
+    private let rules: HealthRules
+    /// The backend at which the next choice begins.
+    private var start = 0
+
+    init(_ addresses: [String], _ balancing: Balancing, _ rules: HealthRules) {
+        backends = addresses.map(Backend.init)
+        self.balancing = balancing
+        self.rules = rules
+    }
+
+    /// The next backend, `nil` if all were tried. One that is down is chosen only if none that is up is left: the checks
+    /// may be wrong, and a client that is refused for sure is worse off.
+    func next(besides tried: [Backend]) -> Backend? {
+        let inTurn = backends[start...] + backends[..<start]
+        start = (start + 1) % backends.count
+        let untried = inTurn.filter { backend in !tried.contains { $0 === backend } }
+        let up = untried.filter(\.isUp)
+        let candidates = up.isEmpty ? untried : up
+        switch balancing {
+        case .roundRobin: return candidates.first
+        // The first of several with equally few, which are different ones in turn.
+        case .leastConnections: return candidates.min { $0.connections < $1.connections }
+        }
+    }
+
+    /// A connect to a backend for a client. Its failure counts as that of a check, so that a dead backend is noticed
+    /// before the next check; its success does not, since `rise` asks for several checks.
+    func connect(to backend: Backend, timeout: Duration) -> Promise<Connection> {
+        Promises.connect(to: backend.address, timeout: timeout, options: [.set(.keepAlive, to: true)])
+            .tapError { error in self.noteFailure(of: backend, error) }
+    }
+
+    /// A backend could not serve a client.
+    func noteFailure(of backend: Backend, _ error: any Error) {
+        if backend.isUp, !isShortageHere(error), !error.isCancelled { backend.note(error, rules) }
+    }
+
+    // MARK: Checks
+
+    func startChecks() {
+        EventLoop.current.schedule(every: rules.interval) { [self] in
+            for backend in backends where !backend.isBeingChecked { check(backend) }
+        }.unref()
+    }
+
+    private func check(_ backend: Backend) {
+        backend.isBeingChecked = true
+        Promises.connect(to: backend.address, timeout: rules.timeout)
+            .done { connection in
+                connection.close(linger: .zero)
+                backend.note(nil, self.rules)
+            }
+            .ensure { backend.isBeingChecked = false }
+            .catch { error in
+                if !isShortageHere(error) { backend.note(error, self.rules) }
+            }
+    }
+}

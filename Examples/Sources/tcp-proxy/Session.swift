@@ -1,0 +1,101 @@
+import Promises
+import Reactor
+
+/// One client, and its connection to a backend.
+///
+/// The client's first bytes are read, at most 64 KiB, and nothing more until a backend has taken them. As long as it has
+/// not taken one, the client has lost nothing when the backend fails: the next backend gets them.
+final class Session {
+    private let client: Connection
+    private let balancer: Balancer
+    private let limits: Limits
+    private let firstRead: Guarantee<ReadOutcome>
+    /// The connection to the backend that is being tried.
+    private var server: Connection?
+
+    init(_ client: Connection, _ balancer: Balancer, _ limits: Limits) {
+        self.client = client
+        self.balancer = balancer
+        self.limits = limits
+        client.idleTimeout = limits.idle
+        firstRead = client.read()
+    }
+
+    /// Fulfilled when both directions have ended. Otherwise the client is reset, so that it does not take a part of an
+    /// answer for the whole.
+    func serve() -> Promise<Void> {
+        attempt(besides: []).tapError(policy: .allErrors) { [client] _ in client.abort() }
+    }
+
+    /// Passes the client on to a backend that is not in `tried`, and to the next one if that has failed unused.
+    private func attempt(besides tried: [Backend], _ error: (any Error)? = nil) -> Promise<Void> {
+        guard let backend = balancer.next(besides: tried) else { return Promise(error: error ?? BackendLost.ended) }
+        backend.connections += 1
+        var isUnused = true
+        // A client that resets meanwhile ends the connect. One that ends its side may still read.
+        return client.cancelWhenPeerGone(ignoringHalfClose: true) { [self] in
+            balancer.connect(to: backend, timeout: limits.connect)
+        }
+        .then { [self] server in
+            relay(to: server).tapError(policy: .allErrors) { [self] error in
+                isUnused = self.isUnused(server)
+                if isUnused { balancer.noteFailure(of: backend, error) }
+                server.abort()
+            }
+        }
+        .ensure { backend.connections -= 1 }
+        .recover { [self] error -> Promise<Void> in
+            if error is PeerGone || error is ClientLost || !isUnused { throw error }
+            return attempt(besides: tried + [backend], error)
+        }
+    }
+
+    /// Whether a backend has neither got a byte of the client's, or its end, nor sent one.
+    private func isUnused(_ server: Connection) -> Bool {
+        let hasEnded = firstRead.settledValue == .end
+        return server.bytesSent == 0 && server.bytesReceived == 0 && !hasEnded
+    }
+
+    // MARK: Both directions
+
+    /// Fulfilled when both have ended, each with the end of its source. Rejected as soon as one fails.
+    private func relay(to server: Connection) -> Promise<Void> {
+        server.idleTimeout = limits.idle
+        self.server = server
+        return when(fulfilled: upstream(server), downstream(server)).asVoid().get { server.close() }
+    }
+
+    private func upstream(_ server: Connection) -> Promise<Void> {
+        firstRead.then { [self] outcome -> Promise<Void> in
+            // That backend has failed before the client sent anything, and another one has taken its place.
+            guard self.server === server else { return .value }
+            switch outcome {
+            case .bytes(let bytes): return server.write(bytes).then { self.rest(from: self.client, to: server) }
+            case .end: return server.shutdownWrite()
+            case .failed(let error): throw ClientLost(error: error)
+            }
+        }
+    }
+
+    private func downstream(_ server: Connection) -> Promise<Void> {
+        server.read().then { [self] outcome -> Promise<Void> in
+            switch outcome {
+            case .bytes(let bytes): return client.write(bytes).then { self.rest(from: server, to: self.client) }
+            case .end: return isUnused(server) ? Promise(error: BackendLost.ended) : client.shutdownWrite()
+            case .failed(let error): throw error
+            }
+        }
+    }
+
+    /// Nothing is read while the sink takes nothing, so that a slow reader slows its writer down; the end of the source
+    /// becomes the end of the sink.
+    private func rest(from source: Connection, to sink: Connection) -> Promise<Void> {
+        pipe(from: source, to: sink, endingSink: true).asVoid()
+    }
+}
+
+/// The backend has ended the connection before anything was exchanged.
+enum BackendLost: Error { case ended }
+
+/// The client's first read has failed.
+struct ClientLost: Error { let error: SystemError }

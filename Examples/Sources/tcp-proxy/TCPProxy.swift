@@ -1,0 +1,29 @@
+import ExampleSupport
+import Glibc
+import Promises
+import Reactor
+
+/// The program: listens, says where, and passes connections on to its backends until SIGTERM or SIGINT.
+@main
+enum TCPProxy {
+    static func main() { runServer("tcp-proxy") { try serve(Options(CommandLine.arguments.dropFirst())) } }
+
+    private static func serve(_ options: Options) throws {
+        let listener = try Listener.bind(options.address, backlog: 4096, options: [.set(.keepAlive, to: true)])
+        let balancer = Balancer(options.backends, options.balancing, options.health)
+        balancer.startChecks()
+        // The first signal ends clients that have not sent anything and lets the others finish; a second one resets them.
+        let served = listener.serve(
+            untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: options.limits.drain,
+            maxConnections: options.limits.connections
+        ) { client in Session(client, balancer, options.limits).serve() }
+        listener.printAddress()
+        try hang(served)
+    }
+}
+
+/// Prints a line that an operator should see.
+func log(_ line: String) {
+    print(line)
+    fflush(nil)
+}
