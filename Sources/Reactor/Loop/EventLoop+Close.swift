@@ -88,8 +88,7 @@ extension EventLoop {
     }
 
     private func closeSignals() {
-        while let last = signals.handlers.last { _ = signals.remove(last.id) }
-        _ = signals.forgetArrived()
+        while let last = signals.handlers.last { signals.remove(last.id)?.end() }
         guard let slot = signals.slot else { return }
         signals.slot = nil
         kernel.close(SignalRegistry.close(slot))

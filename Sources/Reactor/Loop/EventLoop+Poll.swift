@@ -143,10 +143,7 @@ extension EventLoop {
                 } else {
                     handler.descriptorIsReady(ready)
                 }
-            case .loop(.signals):
-                guard let handler = signals.takeNext() else { break }
-                if signals.hasArrived { poller.deliverAgain() }
-                call(.signal, handler.origin) { handler.body() }
+            case .loop(.signals): signals.enqueueArrived(into: &queues.ready)
             // The event has only ended the wait, unless the poller returns it to report a stray.
             case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
             case .loop(.timer): timers.armedDeadline = .max

@@ -31,9 +31,9 @@ extension EventLoop {
         @discardableResult
         public func cancel() -> Bool {
             loop.requireOwner()
-            // Bound to a name, so that the closure is released after the list is consistent again.
-            let removed = loop.signals.remove(id)
-            return removed != nil
+            guard let removed = loop.signals.remove(id) else { return false }
+            removed.end()
+            return true
         }
 
         /// Whether the watch has not been cancelled.

@@ -262,9 +262,6 @@ package struct Poller: ~Copyable {
         wanted & (events | ~Interest.peerGone.rawValue)
     }
 
-    /// Keeps the event that `next` has just returned, so that it is returned once more.
-    mutating func deliverAgain() { undelivered = undelivered.lowerBound - 1..<undelivered.upperBound }
-
     /// Removes the reported directions from the interest. With the last one, the slot's reference to the handler passes
     /// to the caller.
     mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {

@@ -4,19 +4,8 @@ import Synchronization
 
 /// A loop's signals: its watches, and the slot through which the signal handler reaches the loop.
 struct LoopSignals {
-    struct Handler {
-        let id: Int
-        let signal: CInt
-        let body: () -> Void
-        let origin: CallSite
-        var isReferenced: Bool
-    }
-
-    private(set) var handlers: [Handler] = []
+    private(set) var handlers: [SignalHandler] = []
     private var lastID = 0
-    /// Watches whose signal has arrived and which have not been called yet, in the order of their calls.
-    private var arrived: [Handler] = []
-    private var nextArrived = 0
     var slot: SignalSlot?
 
     var hasReferenced: Bool { handlers.contains { $0.isReferenced } }
@@ -31,12 +20,12 @@ struct LoopSignals {
             try SignalRegistry.subscribe(slot, to: signal)
         }
         lastID += 1
-        handlers.append(Handler(id: lastID, signal: signal, body: body, origin: origin, isReferenced: true))
+        handlers.append(SignalHandler(id: lastID, signal: signal, body: body, origin: origin))
         return lastID
     }
 
-    /// Returns the removed handler, for the caller to release when the state is consistent again.
-    mutating func remove(_ id: Int) -> Handler? {
+    /// Returns the removed handler, for the caller to end when the state is consistent again.
+    mutating func remove(_ id: Int) -> SignalHandler? {
         guard let index = handlers.firstIndex(where: { $0.id == id }) else { return nil }
         let removed = handlers.remove(at: index)
         if let slot, !handlers.contains(where: { $0.signal == removed.signal }) {
@@ -45,40 +34,60 @@ struct LoopSignals {
         return removed
     }
 
-    mutating func setReferenced(_ id: Int, _ isReferenced: Bool) {
-        guard let index = handlers.firstIndex(where: { $0.id == id }) else { return }
-        handlers[index].isReferenced = isReferenced
+    func setReferenced(_ id: Int, _ isReferenced: Bool) {
+        handlers.first { $0.id == id }?.isReferenced = isReferenced
     }
 
-    /// Whether a watch is still to be called for a signal that has arrived.
-    var hasArrived: Bool { nextArrived < arrived.count }
-
-    /// The next watch to call, or `nil`. Watches are taken one by one and the others stay here, so that a turn inside
-    /// the handler delivers the rest.
-    mutating func takeNext() -> Handler? {
-        let pending = slot?.pending.exchange(0, ordering: .acquiring) ?? 0
-        if pending != 0 { arrived += handlers.filter { pending & SignalRegistry.bit($0.signal) != 0 } }
-        while hasArrived {
-            let next = arrived[nextArrived]
-            nextArrived += 1
-            if nextArrived == arrived.count {
-                arrived = []
-                nextArrived = 0
-            }
-            // A handler before it may have cancelled this watch.
-            if contains(next.id) { return next }
+    /// Takes the signals that have arrived, and queues the watches of each, in the order in which they were made. A watch
+    /// that is still queued is not queued twice, so however many signals arrive, a watch has one job at most.
+    func enqueueArrived(into queue: inout ReadyQueue) {
+        guard let pending = slot?.pending.exchange(0, ordering: .acquiring), pending != 0 else { return }
+        for handler in handlers where pending & SignalRegistry.bit(handler.signal) != 0 && !handler.isQueued {
+            handler.isQueued = true
+            queue.append(.passRetained(handler))
         }
-        return nil
+    }
+}
+
+/// A signal watch, which is itself the job that calls it.
+///
+/// Invariant: used on the loop's thread only.
+final class SignalHandler: Job {
+    let id: Int
+    let signal: CInt
+    let origin: CallSite
+    /// `nil` once the watch has ended.
+    private var body: (() -> Void)?
+    var isReferenced = true
+    /// Whether the loop's ready queue contains this job.
+    fileprivate(set) var isQueued = false
+
+    init(id: Int, signal: CInt, body: @escaping () -> Void, origin: CallSite) {
+        self.id = id
+        self.signal = signal
+        self.body = body
+        self.origin = origin
+        super.init()
     }
 
-    /// Forgets the signals that have arrived. Returns their watches, for the caller to release.
-    mutating func forgetArrived() -> [Handler] {
-        defer {
-            arrived = []
-            nextArrived = 0
-        }
-        return arrived
+    /// Releases the closure, also if the job is queued. Call it when the list of watches is consistent.
+    func end() {
+        let body = body.take()
+        withExtendedLifetime(body) {}
     }
+
+    override func run() {
+        // A signal that arrives while the handler runs is reported once more.
+        isQueued = false
+        // Bound to a name, since the handler may cancel its own watch.
+        let body = body
+        body?()
+    }
+
+    override var kind: HandlerKind { .signal }
+    override var startedAt: CallSite? { origin }
+    // A loop that ends has no use for the signals that have arrived.
+    override var isReportedUndelivered: Bool { false }
 }
 
 /// The state of one loop that the C signal handler may access: atomics, and a descriptor that outlives every run of the

@@ -223,6 +223,61 @@ extension ProcessWide {
             }
         }
 
+        @Test func signalsThatKeepArrivingDoNotHoldUpTheTurn() throws {
+            try withLoop { loop in
+                var (calls, jobs) = (0, 0)
+                let watches = try (0..<2).map { _ in
+                    try loop.onSignal(SIGUSR1) {
+                        calls += 1
+                        loop.enqueue { jobs += 1 }
+                        // Bounded, so that the test ends even if the turn does not.
+                        if calls < 1000 { raise(SIGUSR1) }
+                    }
+                }
+                raise(SIGUSR1)
+                for turn in 1...3 {
+                    try loop.turn(.poll)
+                    #expect(calls == 2 * turn && jobs == calls, "each watch is called once a turn")
+                }
+                for watch in watches { watch.cancel() }
+            }
+        }
+
+        @Test func cancelReleasesAWatchWhoseSignalHasArrived() throws {
+            try withLoop { loop in
+                let tally = Tally()
+                var second: EventLoop.SignalWatch?
+                var aliveAfterCancel: Int?
+                let first = try loop.onSignal(SIGUSR1) {
+                    second?.cancel()
+                    aliveAfterCancel = tally.alive
+                }
+                second = try loop.onSignal(SIGUSR1, tally.bound { Issue.record("cancelled") })
+                raise(SIGUSR1)
+                try loop.turn(.wait)
+                #expect(aliveAfterCancel == 0)
+                first.cancel()
+            }
+        }
+
+        @Test func aHandlerMayCancelItsOwnWatch() throws {
+            try withLoop { loop in
+                let tally = Tally()
+                var calls = 0
+                var watch: EventLoop.SignalWatch?
+                watch = try loop.onSignal(
+                    SIGUSR1,
+                    tally.bound {
+                        raise(SIGUSR1)
+                        watch?.cancel()
+                        calls += 1
+                    })
+                raise(SIGUSR1)
+                for _ in 0..<3 { try loop.turn(.poll) }
+                #expect(calls == 1 && tally.alive == 0 && !loop.isAlive)
+            }
+        }
+
         @Test func anUnreferencedWatchDoesNotKeepTheLoop() throws {
             try withLoop { loop in
                 let watch = try loop.onSignal(SIGUSR1) {}
