@@ -24,7 +24,11 @@ package struct Mailbox: ~Copyable {
         let address = UInt(bitPattern: job.toOpaque())
         var seen = word.load(ordering: .relaxed)
         while true {
-            if seen == Self.closed { return .refused }
+            if seen == Self.closed {
+                // What the loop has written before it closed the mailbox is visible to the refused thread.
+                atomicMemoryFence(ordering: .acquiring)
+                return .refused
+            }
             let below: Unmanaged<Job>? = seen <= Self.closed ? nil : Self.job(at: seen)
             job._withUnsafeGuaranteedRef { $0.next = below }
             let (done, now) = word.weakCompareExchange(

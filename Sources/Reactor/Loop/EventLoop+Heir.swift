@@ -32,8 +32,7 @@ extension EventLoop {
     /// lives on and releases the objects that belong to it.
     package var isInheritedElsewhere: Bool {
         if isOwnedByThisThread { return false }
-        // The refusal was a relaxed load of a word that the loop stored (releasing) after it had named its heir.
-        atomicMemoryFence(ordering: .acquiring)
+        // The loop has named its heir before it closed the mailbox; see `Mailbox.post`.
         return shared.work.heir.load() != nil
     }
 
@@ -44,7 +43,6 @@ extension EventLoop {
         var next = shared.work.heir.load()
         while let heir = next {
             if heir.loop.post(job) { return }
-            atomicMemoryFence(ordering: .acquiring)
             next = heir.loop.shared.work.heir.load()
         }
         job.release()
