@@ -123,6 +123,12 @@ public final class EventLoop {
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
         try checkWhetherItCanTurn()
+        try turnUnchecked(wait)
+    }
+
+    /// A turn for a caller that has called `checkWhetherItCanTurn`.
+    @inline(__always)
+    func turnUnchecked(_ wait: Wait) throws(SystemError) {
         assertOwner()
         // A loop of `withLoop` may be embedded in the surrounding loop, or the other way round.
         let outer = clinux_get_current_loop()

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Promises
 import Reactor
@@ -70,6 +71,33 @@ import Testing
                 }
             }
             precondition(codes == [ELOOP], "\(codes)")
+        }
+    }
+
+    @Test func anAsyncFunctionThatHasBegunNearTheLimitRunsToItsEnd() async {
+        await #expect(processExitsWith: .success) {
+            let (isRefused, hasRun) = elsewhereWithStack(of: 512 << 10) {
+                EventLoop.withLoop { loop in
+                    var (isRefused, hasRun) = (false, false)
+                    func attempt() {
+                        if hasRun { return }
+                        do {
+                            try loop.run { await Task.yield() }
+                            hasRun = true
+                        } catch { isRefused = true }
+                    }
+                    // Goes down to the limit in steps smaller than the frame of a turn, and then up until `run` begins.
+                    func descend() {
+                        if clinux_stack_is_low() { return }
+                        descend()
+                        attempt()
+                    }
+                    loop.enqueue(descend)
+                    try! loop.turn(.poll)
+                    return (isRefused, hasRun)
+                }
+            }
+            precondition(isRefused && hasRun, "refused: \(isRefused), run: \(hasRun)")
         }
     }
 }
