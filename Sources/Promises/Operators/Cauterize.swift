@@ -1,3 +1,5 @@
+import Synchronization
+
 extension Catchable {
     /// Ends a chain whose errors need no more than a log line: an error that `policy` lets pass is reported as
     /// `LogEvent.cauterized`.
@@ -10,7 +12,9 @@ extension Catchable {
     ) -> Finalizer {
         let source = asPromise().core
         // Nothing can go wrong any more. Most writes are fulfilled when they return, and a job for each took 840 instructions.
-        if source.settled?.kind == State.fulfilled && !Tracing.isOn { return Finalizer(PromiseCore.void) }
+        // While the promise is being settled, a `finally` must queue behind the handlers that are still to be notified.
+        let state = source.state.load(ordering: .acquiring)
+        if state & ~State.isTrivial == State.fulfilled && !Tracing.isOn { return Finalizer(PromiseCore.void) }
         let child = source.derive(Cauterize<T>(policy))
         return Finalizer(child.traced("cauterize", after: source, Promise<Void>.self, file, line))
     }

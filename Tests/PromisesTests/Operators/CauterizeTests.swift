@@ -1,5 +1,6 @@
 import Promises
 import Reactor
+import TestSupport
 import Testing
 
 @Suite struct CauterizeTests {
@@ -42,6 +43,21 @@ import Testing
             }
         }
         #expect(asked.count == 1)
+    }
+
+    @Test func finallyRunsAfterEarlierHandlersOfAPromiseThatIsBeingSettled() throws {
+        let log = Shared<[String]>([])
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            // Runs inside the settlement, before the handler below has been notified.
+            promise.pipe { _ in
+                promise.cauterize().finally { log.change { $0.append("finally") } }
+            }
+            promise.done { _ in log.change { $0.append("done") } }.cauterize()
+            resolver.fulfill(1)
+            try loop.run()
+        }
+        #expect(log.value == ["done", "finally"])
     }
 
     @Test func finallyFollows() throws {
