@@ -140,6 +140,17 @@ final class WatchGroup: ReadinessHandler {
     func end(on loop: EventLoop) {
         loop.reportStray(fd, interests.first?.origin)
         loop.forget(fd)
+        releaseHandlers()
+    }
+
+    /// As `end`, after the handlers have been called. The number may be registered for another handler by then.
+    private func endAfterRefusal(on loop: EventLoop) {
+        loop.reportStray(fd, interests.first?.origin)
+        if loop.isHandler(self, of: fd) { loop.forget(fd) }
+        releaseHandlers()
+    }
+
+    private func releaseHandlers() {
         // Released when this function ends, after all state has been updated.
         let removed = interests
         interests = []
@@ -159,11 +170,7 @@ final class WatchGroup: ReadinessHandler {
     var label: String { "watch at " + interests.map(\.origin.description).joined(separator: " and at ") }
 
     /// Releases the handlers, although a `Watch` may still retain the group.
-    func loopWillEnd() {
-        let removed = interests
-        interests = []
-        withExtendedLifetime(removed) {}
-    }
+    func loopWillEnd() { releaseHandlers() }
 
     func descriptorIsReady(_ ready: Interest) {
         events &+= 1
@@ -172,8 +179,8 @@ final class WatchGroup: ReadinessHandler {
         // event.
         var isRefused = false
         do throws(SystemError) { try loop?.setInterest(all, of: fd, handler: self) } catch { isRefused = true }
-        // The descriptor is closed. The handlers may learn that from their own system calls.
-        defer { if isRefused, !interests.isEmpty, let loop { end(on: loop) } }
+        // The descriptor is closed. The handlers may learn that from their own system calls, and open the number again.
+        defer { if isRefused, !interests.isEmpty, let loop { endAfterRefusal(on: loop) } }
         // Iterates over a copy, and checks each entry again: a handler may cancel the other watch or its own.
         for entry in interests {
             let mine = ready.intersection(entry.interest)

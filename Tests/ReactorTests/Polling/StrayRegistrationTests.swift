@@ -46,6 +46,42 @@ import Testing
         #expect(ledger.open.isEmpty)
     }
 
+    /// The kernel refuses a paused registration because the descriptor has been closed. The handler learns that and takes the
+    /// number for another file.
+    @Test func aHandlerOfAClosedDescriptorMayWatchItsNumberAgain() throws {
+        var table = Syscalls()
+        let real = table
+        var refused: CInt = -1
+        table.epollControl = { epoll, operation, fd, event in
+            fd == refused ? -Int(EBADF) : real.epollControl(epoll, operation, fd, event)
+        }
+        try EventLoop.withLoop(clock: clock, syscalls: table) { loop in
+            let (old, new) = (Ends.pipe(), Ends.pipe())
+            let number = old.near
+            var (oldCalls, newCalls) = (0, 0)
+            var next: EventLoop.Watch?
+            let first = try loop.watch(number, for: .reading) { _ in
+                oldCalls += 1
+                refused = -1
+                // Closes the number and opens it again, in one step that no other thread can break into.
+                dup2(new.near, number)
+                next = try! loop.watch(number, for: .reading) { _ in
+                    newCalls += 1
+                    take(from: number)
+                }
+            }
+            for _ in 0..<256 { loop.noteFutileReadiness(of: number, progress: 0, SystemError(.read, EAGAIN)) }
+            refused = number
+            try loop.turn(.upTo(.milliseconds(100)))
+            #expect(oldCalls == 1 && !first.isActive && next?.isActive == true)
+            put(into: new.far)
+            try loop.turn(.poll)
+            #expect(newCalls == 1)
+            next?.cancel()
+            #expect(!loop.isAlive)
+        }
+    }
+
     /// In real time, since the loop's own descriptors move too.
     @Test func theLoopStillHearsTimersAndThreads() throws {
         try EventLoop.withLoop { loop in
