@@ -123,8 +123,7 @@ extension FanInCore {
     /// Combines the values of all thenables into a tuple. Settled already if there are none.
     @inlinable
     static func tuple<each Each: Thenable>(of thenable: repeat each Each) -> FanInCore {
-        var count = 0
-        for _ in repeat each thenable { count += 1 }
+        let count = count(of: repeat each thenable)
         let complete = { (result: FanInCore) in
             var position = -1
             func next<Value>(_ type: Value.Type) -> Value {
@@ -139,13 +138,7 @@ extension FanInCore {
             PromiseCore.perform(Follow<(repeat (each Each).T)>.self, $0, $1)
         }
         if count == 0 { complete(result) }
-        var index = 0
-        for one in repeat each thenable {
-            result.add(one.asPromise().core, at: index)
-            index += 1
-        }
-        result.seal()
-        return result
+        return result.wait(for: repeat each thenable)
     }
 
     @inlinable
@@ -153,6 +146,25 @@ extension FanInCore {
         for index in thenables.indices { add(thenables[index].asPromise().core, at: index) }
         seal()
         return self
+    }
+
+    /// Adds the thenables, whose number is `count`. They may have several types.
+    @inlinable
+    func wait<each Each: Thenable>(for thenable: repeat each Each) -> FanInCore {
+        var index = 0
+        for one in repeat each thenable {
+            add(one.asPromise().core, at: index)
+            index += 1
+        }
+        seal()
+        return self
+    }
+
+    @inlinable
+    static func count<each Each: Thenable>(of thenable: repeat each Each) -> Int {
+        var count = 0
+        for _ in repeat each thenable { count += 1 }
+        return count
     }
 
     @inlinable

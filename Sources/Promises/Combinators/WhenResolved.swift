@@ -58,8 +58,7 @@ public func when<T>(
 public func when<each Each: Thenable>(
     resolved thenable: repeat each Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<(repeat Result<(each Each).T, any Error>)> {
-    var count = 0
-    for _ in repeat each thenable { count += 1 }
+    let count = FanInCore.count(of: repeat each thenable)
     let complete = { (result: FanInCore) in
         var position = -1
         func next<Value>(_ type: Value.Type) -> Result<Value, any Error> {
@@ -74,14 +73,9 @@ public func when<each Each: Thenable>(
         PromiseCore.perform(Follow<(repeat Result<(each Each).T, any Error>)>.self, $0, $1)
     }
     if count == 0 { complete(result) }
-    var index = 0
-    for one in repeat each thenable {
-        result.add(one.asPromise().core, at: index)
-        index += 1
-    }
-    result.seal()
+    let core = result.wait(for: repeat each thenable)
     return Guarantee(
-        result.traced(root: "when", Guarantee<(repeat Result<(each Each).T, any Error>)>.self, file, line))
+        core.traced(root: "when", Guarantee<(repeat Result<(each Each).T, any Error>)>.self, file, line))
 }
 
 /// Waits until all thenables have settled, collects their outcomes in the order of the sequence, and rejects if every one
