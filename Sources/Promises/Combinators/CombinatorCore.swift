@@ -116,10 +116,8 @@ extension ResolverCore {
         isCancelled = true
         node.upstream.store(Upstream.taken, ordering: .relaxed)
         node.waitsNoMore()
-        storeError(Self.cancellationError, creationSite)
-        retain()
         // The node counts as a handler that received the error.
-        settle(State.handled(State.rejected))
+        reject(Self.cancellationError, from: creationSite, as: State.handled(State.rejected))
         Unmanaged.passUnretained(node).release()
         return true
     }

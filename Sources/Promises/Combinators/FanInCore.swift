@@ -137,9 +137,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         slots[index] = .empty
         switch rule {
         case .all where isOpen, .first where isOpen:
-            source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
-            retain()
-            settle(State.rejected)
+            source._withUnsafeGuaranteedRef { reject($0.error, from: $0.origin) }
             didSettle()
         case .firstFulfilled where isOpen:
             slots[index] = .settled(source)

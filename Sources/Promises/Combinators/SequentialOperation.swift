@@ -76,9 +76,7 @@ extension PromiseCore {
             return false
         }
         if inner.unmanagedRoot.toOpaque() == unmanagedRoot.toOpaque() {
-            storeError(PromiseError.returnedSelf, nil)
-            retain()
-            settle(State.rejected)
+            reject(PromiseError.returnedSelf, from: nil)
             return false
         }
         if Tracing.isOn { recordAdoption(of: inner) }

@@ -105,10 +105,8 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         defer { inputDidEnd() }
         guard let callbacks = activeCallbacks else { return source.release() }
         guard kind == State.fulfilled || keepsRejections else {
-            source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
+            source._withUnsafeGuaranteedRef { reject($0.error, from: $0.origin) }
             source.release()
-            retain()
-            settle(State.rejected)
             self.callbacks = nil
             return
         }

@@ -70,9 +70,7 @@ extension PromiseCore {
             guard !request.isUnwanted || !isWanted else { return nil }
             let stopping = cancelExternally(with: request.error)
             if case .stopped = stopping {
-                storeError(request.error ?? Self.cancellationError, creationSite)
-                retain()
-                settle(Self.rejection(by: request))
+                reject(request.error ?? Self.cancellationError, from: creationSite, as: Self.rejection(by: request))
                 didCancel()
             }
             return stopping.source.map { ($0, .unobserved) }
@@ -115,9 +113,7 @@ extension PromiseCore {
             if producer !== self { producer.state.bitwiseOr(State.isClaimed, ordering: .relaxed) }
             // Code that ran when the operation was dropped may have settled this core first.
             if isOpen && settled == nil {
-                storeError(request.error ?? Self.cancellationError, nil)
-                retain()
-                settle(Self.rejection(by: request))
+                reject(request.error ?? Self.cancellationError, from: nil, as: Self.rejection(by: request))
             }
             return source
         }

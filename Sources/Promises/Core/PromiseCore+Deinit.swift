@@ -44,9 +44,7 @@ extension PromiseCore {
         guard isOpen else { return }
         let error = error()
         if error.staysPending { return abandon() }
-        storeError(error, nil)
-        retain()
-        settle(State.rejected)
+        reject(error, from: nil)
     }
 
     /// Drops the waiters without running them, each on its own loop; this core and its waiters stay pending forever.

@@ -100,9 +100,14 @@ extension PromiseCore {
     }
 
     @usableFromInline
-    func reject(_ error: any Error) {
-        storeError(error, creationSite)
-        settleRetaining(State.rejected)
+    func reject(_ error: any Error) { reject(error, from: creationSite) }
+
+    /// Rejects with an error that has another origin than this core.
+    /// - Parameter outcome: `State.rejected`, with `State.isHandled` for an error that needs no handler.
+    @inline(__always)
+    func reject(_ error: any Error, from origin: CallSite?, as outcome: UInt = State.rejected) {
+        storeError(error, origin)
+        settleRetaining(outcome)
     }
 
     /// Makes the payload, which is already stored, this core's outcome, and notifies the waiters.
