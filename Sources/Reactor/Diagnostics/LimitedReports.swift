@@ -98,14 +98,12 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
 
     private let state = LockedValue(State())
     private let send: @Sendable (Key?, Int) -> Void
-    private let forkGeneration: CInt
+    private let fork = ForkMark()
 
     /// Creates a limiter without counts.
     /// - Parameter send: called with a key, or `nil` for the keys beyond those that are kept, and the number of its
     ///   suppressed reports. Called on any thread, without a lock.
     package init(send: @escaping @Sendable (Key?, Int) -> Void) {
-        ForkDetector.watch()
-        forkGeneration = ForkDetector.generation
         self.send = send
     }
 
@@ -118,7 +116,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     /// Counts a report, and returns whether it passes.
     package func admit(_ key: Key) -> Bool {
         // Another thread of the parent may have held the lock when the process was forked.
-        if ForkDetector.generation != forkGeneration { return true }
+        if fork.isForked { return true }
         let now = LoopClock.monotonic.now.nanoseconds
         let (passes, before, needsThread) = state.withLock { state in
             guard let limit = state.limit else { return (true, 0, false) }
@@ -134,7 +132,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
 
     /// Reports the counts of all suppressed reports.
     package func reportAllSuppressed() {
-        if ForkDetector.generation != forkGeneration { return }
+        if fork.isForked { return }
         let suppressed = state.withLock { $0.counts.takeSuppressed($0.limit ?? .standard, now: nil) }
         for (key, count) in suppressed { send(key, count) }
     }

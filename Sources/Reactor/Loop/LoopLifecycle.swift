@@ -29,7 +29,7 @@ struct LoopLifecycle<Handle: AnyObject> {
     struct Shared: ~Copyable {
         /// The `pthread_t` of the thread that drives the loop. Stored before the loop is first handed out.
         private let owner = Atomic<UInt>(pthread_self())
-        let forkGeneration = ForkDetector.generation
+        private let fork = ForkMark()
         /// Distinguishes loops where addresses do not: a new loop may have the address of one that has ended.
         let serial = LoopSerials.next()
         /// Opened when the end of the loop is complete.
@@ -43,7 +43,7 @@ struct LoopLifecycle<Handle: AnyObject> {
         func setOwner() { owner.store(pthread_self(), ordering: .relaxed) }
 
         /// Whether this process is a fork of the one that created the loop.
-        var isForked: Bool { forkGeneration != ForkDetector.generation }
+        var isForked: Bool { fork.isForked }
     }
 }
 

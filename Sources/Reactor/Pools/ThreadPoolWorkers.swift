@@ -25,7 +25,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     private let most: Int
     private let queueLimit: Int
     private let create: LibraryThread.Create
-    private let forkGeneration: CInt
+    private let fork = ForkMark()
     private var state = State()
 
     // Allocated, since their addresses must not change; freed in deinit.
@@ -38,8 +38,6 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     init(
         _ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping LibraryThread.Create = LibraryThread.create
     ) {
-        ForkDetector.watch()
-        forkGeneration = ForkDetector.generation
         self.name = name
         self.most = most
         self.queueLimit = queueLimit
@@ -59,7 +57,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     }
 
     /// A forked child has none of the threads, and one of them may have held the lock.
-    private var isForked: Bool { forkGeneration != ForkDetector.generation }
+    private var isForked: Bool { fork.isForked }
 
     private func withLock<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
         pthread_mutex_lock(lock)

@@ -10,7 +10,7 @@ package final class CountingSyscalls {
     // One counter for each case of SystemCall, whose raw value is the index. A plain memory block, since the checks of
     // an array would cost more than the counting.
     private let counts: UnsafeMutablePointer<Int>
-    private let forkGeneration = ForkDetector.generation
+    private let fork = ForkMark()
 
     package init(_ table: Syscalls = Syscalls()) {
         self.table = table
@@ -37,7 +37,7 @@ package final class CountingSyscalls {
 
     /// Whether this process is a child that was forked after these calls were created. The child has a copy of every
     /// descriptor, but shares with the parent what the descriptors refer to: only close(2) has no effect on the parent.
-    package var isForked: Bool { forkGeneration != ForkDetector.generation }
+    package var isForked: Bool { fork.isForked }
 
     /// For calls that change state which a forked child shares with its parent. They are refused with `EPERM` in the
     /// child, so that no cleanup there ends anything for the parent. New sockets are refused too, since the parent's

@@ -11,3 +11,18 @@ enum ForkDetector {
     /// Increases by one with each fork, in the child.
     static var generation: CInt { clinux_forks() }
 }
+
+/// The process that made an object: tells a forked child that the object, and what it has opened or started, belongs to the
+/// parent.
+struct ForkMark {
+    private let generation: CInt
+
+    init() {
+        ForkDetector.watch()
+        generation = ForkDetector.generation
+    }
+
+    /// Whether this process is a fork of the one that made the mark.
+    @inline(__always)
+    var isForked: Bool { generation != ForkDetector.generation }
+}
