@@ -118,8 +118,7 @@ extension LogEvent: CustomStringConvertible {
         case .undrivenLoop(let origin): LoopEvent.undriven(origin).description
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise) and will never resume: \(error)"
-        case .loopFailed(let name, let error):
-            "the event loop \"\(name)\" ended after a failure: \(error)"
+        case .loopFailed(let name, let error): LoopEvent.describe(loopFailed: name, error)
         case .suppressed(let count, let kind, let origin):
             "\(count) more event\(count == 1 ? "" : "s")\(kind.map { " of the kind \($0)" } ?? " of other kinds and lines")"
                 + "\(origin.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") suppressed by conf.logLimit"

@@ -77,11 +77,15 @@ extension LoopEvent: CustomStringConvertible {
         case .watchPaused(let error): Self.describe(watchPaused: error)
         case .staleWatch(let descriptor, let origin):
             "descriptor \(descriptor) was closed while it was watched\(origin.map { " at \($0)" } ?? ""); cancel the watch first"
-        case .loopFailed(let name, let error): "the event loop \"\(name)\" ended after a failure: \(error)"
+        case .loopFailed(let name, let error): Self.describe(loopFailed: name, error)
         }
     }
 
     package static func describe(watchPaused error: any Error) -> String {
         "cannot watch a descriptor for now: \(error)"
+    }
+
+    package static func describe(loopFailed name: String, _ error: any Error) -> String {
+        "the event loop \"\(name)\" ended after a failure: \(error)"
     }
 }
