@@ -8,15 +8,16 @@ extension PromiseCore {
 
     private var isRecorded: Bool { annotations.load(ordering: .relaxed) & PromiseCore.isRecorded != 0 }
 
-    /// Under the lock of the registry.
-    private var knownRecord: TraceRecord? { isRecorded ? TraceRegistry.record(at: opaque) : nil }
+    private func knownRecord(in table: TraceRegistry.Table) -> TraceRecord? {
+        isRecorded ? table.record(at: opaque) : nil
+    }
 
     /// The record of this core, which the caller retains.
     var record: TraceRecord? {
         guard isRecorded else { return nil }
         // Makes `conf` install its handler; otherwise the report would find none that understands a record.
         _ = conf
-        return TraceRegistry.withLock { knownRecord }
+        return TraceRegistry.withLock { knownRecord(in: $0) }
     }
 
     /// Records how this core was made. `source` is the promise on which the operator was called, if an operator made it.
@@ -24,17 +25,17 @@ extension PromiseCore {
         // The core that all fulfilled promises of Void share has no creation site.
         if self === PromiseCore.void { return }
         let loop = EventLoop.ofCurrentThread.serial
-        TraceRegistry.withLock {
+        TraceRegistry.withLock { table in
             var parent: TraceRecord?
             if let source {
-                parent = source.knownRecord
+                parent = source.knownRecord(in: table)
                 if parent == nil, let place = source.creationSite {
                     // The source was made before tracing was turned on.
                     let made = (StaticText(Trace.Step.making), place)
                     parent = TraceRecord(made, after: nil, type: nil, loop: loop, ordinal: 0)
                 }
             }
-            insertRecord((StaticText(operation), origin), after: parent, type, loop)
+            insertRecord((StaticText(operation), origin), after: parent, type, loop, in: &table)
         }
     }
 
@@ -43,9 +44,9 @@ extension PromiseCore {
         if self === PromiseCore.void { return }
         let isHere = loop == EventLoop.addressOfThisThread
         let loop = isHere ? EventLoop.ofCurrentThread.serial : 0
-        TraceRegistry.withLock {
+        TraceRegistry.withLock { table in
             let made = creationSite.map { (operation: StaticText(Trace.Step.making), origin: $0) }
-            let record = knownRecord ?? insertRecord(made, after: nil, type, loop)
+            let record = knownRecord(in: table) ?? insertRecord(made, after: nil, type, loop, in: &table)
             record.name = name
         }
     }
@@ -53,22 +54,22 @@ extension PromiseCore {
     /// Records that this core now waits for `inner`, which its handler has returned.
     func recordAdoption(of inner: PromiseCore) {
         let root = root
-        TraceRegistry.withLock {
+        TraceRegistry.withLock { table in
             guard
-                let adopter = root.knownRecord, let adopted = inner.knownRecord, adopted.isPending,
-                adopter !== adopted
+                let adopter = root.knownRecord(in: table), let adopted = inner.knownRecord(in: table),
+                adopted.isPending, adopter !== adopted
             else { return }
             adopter.awaited = adopted
         }
     }
 
-    /// Under the lock of the registry.
     @discardableResult
     private func insertRecord(
-        _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?, _ type: Any.Type, _ loop: Int
+        _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?, _ type: Any.Type, _ loop: Int,
+        in table: inout TraceRegistry.Table
     ) -> TraceRecord {
         let core = TracedCore(address: opaque, progress: PromiseCore.progress(at:))
-        let record = TraceRegistry.insert(core, step, after: parent, type, loop)
+        let record = table.insert(core, step, after: parent, type, loop)
         annotations.bitwiseOr(PromiseCore.isRecorded, ordering: .relaxed)
         return record
     }
@@ -88,8 +89,8 @@ extension PromiseCore {
     /// The known facts about this promise. May be called on any thread.
     func provenance(type: String? = nil, origin: CallSite?) -> Provenance {
         guard isRecorded else { return Provenance(type: type, origin: origin) }
-        return TraceRegistry.withLock {
-            let record = knownRecord
+        return TraceRegistry.withLock { table in
+            let record = knownRecord(in: table)
             return Provenance(
                 name: record?.name, type: type ?? record?.typeName, origin: origin, trace: record?.trace())
         }

@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 /// The records of all promises that have one, by the address of their core. The table is separate from the cores, so
@@ -7,67 +6,60 @@ import Reactor
 /// A core whose `annotations` say that it is recorded removes its record before its deinit ends. A core in the table
 /// may therefore be accessed under the lock. No foreign code runs under the lock.
 enum TraceRegistry {
-    // nonisolated(unsafe): accessed only under `lock`, and so never concurrently.
-    @exclusivity(unchecked) nonisolated(unsafe) private static var records: [UnsafeMutableRawPointer: TraceRecord] = [:]
-    @exclusivity(unchecked) nonisolated(unsafe) private static var ordinal = 0
+    struct Table {
+        private var records: [UnsafeMutableRawPointer: TraceRecord] = [:]
+        private var ordinal = 0
 
-    // A pthread lock and not a Mutex, because ThreadSanitizer understands it. Allocated, because its address must not
-    // change. nonisolated(unsafe): a pthread lock may be used on any thread.
-    nonisolated(unsafe) private static let lock: UnsafeMutablePointer<pthread_mutex_t> = {
-        let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-        pthread_mutex_init(lock, nil)
-        return lock
-    }()
+        /// The record of the core at that address, which has one.
+        func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { records[address] }
 
-    static func withLock<Result>(_ body: () -> Result) -> Result {
-        pthread_mutex_lock(lock)
-        defer { pthread_mutex_unlock(lock) }
-        return body()
-    }
-
-    /// The record of the core at that address, which has one. Under the lock.
-    static func record(at address: UnsafeMutableRawPointer) -> TraceRecord? { records[address] }
-
-    /// Gives the core a record, which keeps the name of one that it had. Under the lock.
-    @discardableResult
-    static func insert(
-        _ core: TracedCore, _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?,
-        _ type: Any.Type, _ loop: Int
-    ) -> TraceRecord {
-        ordinal += 1
-        let record = TraceRecord(step, after: parent, type: type, loop: loop, ordinal: ordinal)
-        record.core = core
-        if let old = records.updateValue(record, forKey: core.address) {
-            record.name = old.name
-            old.leave()
+        /// Gives the core a record, which keeps the name of one that it had.
+        @discardableResult
+        mutating func insert(
+            _ core: TracedCore, _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?,
+            _ type: Any.Type, _ loop: Int
+        ) -> TraceRecord {
+            ordinal += 1
+            let record = TraceRecord(step, after: parent, type: type, loop: loop, ordinal: ordinal)
+            record.core = core
+            if let old = records.updateValue(record, forKey: core.address) {
+                record.name = old.name
+                old.leave()
+            }
+            return record
         }
-        return record
-    }
 
-    /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
-    static func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? {
-        withLock {
+        fileprivate mutating func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? {
             let record = records.removeValue(forKey: address)
             record?.leave()
             return record
         }
+
+        fileprivate func records(ofLoop loop: Int) -> [TraceRecord] { records.values.filter { $0.loop == loop } }
     }
+
+    private static let table = LockedValue(Table())
+
+    static func withLock<Result>(_ body: (inout Table) -> Result) -> Result { table.withLock(body) }
+
+    /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
+    static func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? { withLock { $0.remove(at: address) } }
 
     static func provenance(_ record: TraceRecord?, origin: CallSite?) -> Provenance {
         guard let record else { return Provenance(origin: origin) }
-        return withLock {
+        return withLock { _ in
             Provenance(name: record.name, type: record.typeName, origin: origin, trace: record.trace())
         }
     }
 
     /// The pending promises of a loop, in the order of creation.
     static func pending(ofLoop loop: Int) -> [Provenance] {
-        withLock {
+        withLock { table in
             // Promises that handlers have returned one after another are links, each of which leads to the last
             // promise. Each link is followed once.
             var roots = Roots()
             defer { EventLoop.nodesWereVisited(roots.visited) }
-            return records.values.filter { $0.loop == loop && $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }
+            return table.records(ofLoop: loop).filter { $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }
                 .map {
                     Provenance(
                         name: $0.name, type: $0.typeName, origin: $0.creationSite, trace: $0.trace(&roots))
