@@ -44,7 +44,7 @@ public enum LogEvent: Sendable {
     /// operator, the second value describes its promise, if that has a name or was made while promises were traced.
     case slowHandler(SlowHandler, Provenance?)
     /// An actor or a task has an executor of a loop that has ended. Its jobs run on a separate thread for such jobs.
-    /// Reported once per executor.
+    /// Reported once per loop.
     case taskOnEndedLoop
     /// A handler, a timer, or a promise was attached to a loop that is never driven, so it will never run or settle.
     ///

@@ -70,7 +70,7 @@ extension EventLoop {
     /// Whether a body that is isolated to `actor` gets its turn while this thread drives the loop. A body is not
     /// `Sendable`, so the caller runs on the actor that the body is isolated to.
     private func mayRun(for actor: any Actor) -> Bool {
-        // The main actor's jobs run between those of the main thread's loop; see `isRunningMainActorJobs`.
+        // The main actor's jobs run between those of the main thread's loop; see `MainActorState.isRunningJobs`.
         if actor is MainActor { return true }
         guard let executor = actor.unownedExecutor.asSerialExecutor() as? LoopActorExecutor else { return false }
         return executor.isExecutor(of: self)

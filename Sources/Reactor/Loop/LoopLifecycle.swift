@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The state of a loop between its first turn and its end.
+/// The state of a loop from its creation to its end.
 ///
 /// Invariant: changed on the loop's thread only. A loop ends once: `hasEnded` before its mailbox is closed, `hasReleasedAll` when
 /// nothing is left on it, and `Shared.isOver` last. Other threads may read `hasEnded` once they know from the mailbox, or from
