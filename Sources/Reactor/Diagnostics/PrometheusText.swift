@@ -53,7 +53,7 @@ extension LoopMetrics {
         text.add("descriptors", .gauge, "Descriptors that are watched.", descriptors)
         text.add("signal_watches", .gauge, "Signal watches.", signalWatches)
         text.add("holds", .gauge, "Holds that have not been released.", holds)
-        text.add("outside_work", .gauge, "Jobs of pools and tasks that the loop waits for.", externalWork)
+        text.add("external_work", .gauge, "Jobs of pools and tasks that the loop waits for.", externalWork)
     }
 
     private func addTimes(to text: inout PrometheusText) {

@@ -44,6 +44,7 @@ import Testing
         #expect(declared.count == 17)
         #expect(text.contains("reactor_jobs_total 1\n"))
         #expect(text.contains("reactor_timers 1\n"))
+        #expect(text.contains("reactor_external_work 0\n"))
         #expect(text.contains("reactor_system_calls_total{call=\"epoll_ctl\"} 2\n"))
     }
 
