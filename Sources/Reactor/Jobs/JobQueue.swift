@@ -1,6 +1,6 @@
 /// A queue of jobs in the order of their arrival. It owns the jobs.
 @usableFromInline
-package struct ReadyQueue: ~Copyable {
+package struct JobQueue: ~Copyable {
     @usableFromInline var head: Unmanaged<Job>?
     @usableFromInline var tail: Unmanaged<Job>?
 

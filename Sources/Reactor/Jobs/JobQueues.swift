@@ -5,9 +5,9 @@
 @usableFromInline
 struct JobQueues: ~Copyable {
     /// Jobs that turns run, in the order in which they were queued.
-    @usableFromInline var ready = ReadyQueue()
+    @usableFromInline var ready = JobQueue()
     /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
-    var endOfTurn = ReadyQueue()
+    var endOfTurn = JobQueue()
     /// For how many batches of ready jobs they have waited.
     var batchesBeforeEnd: UInt8 = 0
     /// Jobs that run at once, but one after the other; see `EventLoop.runInline`.

@@ -51,7 +51,7 @@ package struct Mailbox: ~Copyable {
 
     /// The loop's thread: moves the jobs, oldest first, to the end of `queue`.
     @usableFromInline
-    package func take(into queue: inout ReadyQueue) {
+    package func take(into queue: inout JobQueue) {
         guard !isEmpty else { return }
         Self.append(word.exchange(0, ordering: .acquiring), to: &queue)
     }
@@ -70,12 +70,12 @@ package struct Mailbox: ~Copyable {
     }
 
     /// The loop's thread, at its end: moves the jobs to `queue`. Later jobs are refused.
-    package func close(into queue: inout ReadyQueue) {
+    package func close(into queue: inout JobQueue) {
         let last = word.exchange(Self.closed, ordering: .acquiringAndReleasing)
         if last > Self.closed { Self.append(last, to: &queue) }
     }
 
-    private static func append(_ newest: UInt, to queue: inout ReadyQueue) {
+    private static func append(_ newest: UInt, to queue: inout JobQueue) {
         var oldest = Job.reversed(job(at: newest))
         while let job = oldest {
             oldest = job._withUnsafeGuaranteedRef { $0.next }

@@ -1,7 +1,7 @@
 /// Runs jobs at once, but one after the other. A job that arrives while another runs is run after it and not inside it,
 /// so that a chain of any depth needs no depth of stack.
 struct Trampoline: ~Copyable {
-    private var jobs = ReadyQueue()
+    private var jobs = JobQueue()
     private(set) var isRunning = false
 
     /// Adds a job, with the caller's reference. Returns true if no job is running, so that the caller must run the jobs

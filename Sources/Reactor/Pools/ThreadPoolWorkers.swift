@@ -6,7 +6,7 @@ import Glibc
 // @unchecked: `state` is accessed only under the lock; lock and conditions are made for any thread.
 package final class ThreadPoolWorkers: @unchecked Sendable {
     private struct State: ~Copyable {
-        var queue = ReadyQueue()
+        var queue = JobQueue()
         var queued = 0
         /// All started threads, in the order of their start. Each of them is running a job, or takes the next one.
         var handles: [pthread_t] = []
