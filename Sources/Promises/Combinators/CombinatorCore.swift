@@ -34,32 +34,32 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     }
 }
 
-/// The waiter for one source of a gatherer.
-// @unchecked: as PromiseCore; the gatherer is released on its own thread, or with the last reference to the node.
+/// The waiter for one source of a combinator.
+// @unchecked: as PromiseCore; the combinator is released on its own thread, or with the last reference to the node.
 final class InputNode: PromiseCore, @unchecked Sendable {
     // Owned until the node has notified it or has left. Unmanaged, because moving it out of an ordinary reference and
     // passing it on took two atomic operations.
-    private var gatherer: Unmanaged<CombinatorCore>?
+    private var combinator: Unmanaged<CombinatorCore>?
     private let index: Int
 
     @inline(__always)
-    init(of gatherer: CombinatorCore, _ index: Int, role: Role = []) {
-        self.gatherer = .passRetained(gatherer)
+    init(of combinator: CombinatorCore, _ index: Int, role: Role = []) {
+        self.combinator = .passRetained(combinator)
         self.index = index
-        super.init(state: State.pending, loop: gatherer.loop, role: role) { _, _ in }
+        super.init(state: State.pending, loop: combinator.loop, role: role) { _, _ in }
     }
 
-    deinit { gatherer?.release() }
+    deinit { combinator?.release() }
 
     override func runAndRelease() {
         takeSource()
         super.runAndRelease()
     }
 
-    /// The loop has ended. The threads of several sources may be here at one time, so the gatherer does not receive the
+    /// The loop has ended. The threads of several sources may be here at one time, so the combinator does not receive the
     /// outcome, only the fact that none will come.
     override func discardAndRelease() {
-        notifyGatherer { $0.inputDidEnd(.loopEnded) }
+        notifyCombinator { $0.inputDidEnd(.loopEnded) }
         super.discardAndRelease()
     }
 
@@ -69,22 +69,22 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         let source = Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
         if word & Upstream.mark == Upstream.abandoned {
             source.release()
-            notifyGatherer { $0.abandoned(index) }
+            notifyCombinator { $0.abandoned(index) }
         } else {
-            notifyGatherer { $0.settled(index, source, word & State.kindMask) }
+            notifyCombinator { $0.settled(index, source, word & State.kindMask) }
         }
     }
 
     @inline(__always)
-    private func notifyGatherer(_ body: (CombinatorCore) -> Void) {
-        guard let gatherer = gatherer.take() else { return }
-        gatherer._withUnsafeGuaranteedRef(body)
-        gatherer.release()
+    private func notifyCombinator(_ body: (CombinatorCore) -> Void) {
+        guard let combinator = combinator.take() else { return }
+        combinator._withUnsafeGuaranteedRef(body)
+        combinator.release()
     }
 
-    /// Withdraws from the source, which the gatherer no longer needs. Returns the core that may be cancelled for that.
+    /// Withdraws from the source, which the combinator no longer needs. Returns the core that may be cancelled for that.
     func leave() -> PromiseCore? {
-        gatherer.take()?.release()
+        combinator.take()?.release()
         return stop().source
     }
 
@@ -94,7 +94,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         if word & Upstream.mark == Upstream.waiting, let source = Self.core(word) as? ResolverCore,
             source.cancel(ifOnly: self)
         {
-            gatherer.take()?.release()
+            combinator.take()?.release()
         } else {
             leave()?.cancelIfUnobserved()
         }
