@@ -43,11 +43,11 @@ extension ChildProcess {
         workingDirectory: String? = nil, limit: Int = 16 << 20, timeout: Duration? = nil, ownGroup: Bool = false,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<ChildOutput> {
-        let plan = SpawnRequest(
+        let request = SpawnRequest(
             name, isLookedUp: true, arguments: arguments, environment: environment,
             workingDirectory: workingDirectory, hasOwnGroup: ownGroup)
         let child: ChildProcess
-        do throws(SystemError) { child = try start(plan, [input.isEmpty ? .null : .pipe, .pipe, .pipe]) } catch {
+        do throws(SystemError) { child = try start(request, [input.isEmpty ? .null : .pipe, .pipe, .pipe]) } catch {
             return Promise(error: error, file, line)
         }
         if let writer = child.standardInput {

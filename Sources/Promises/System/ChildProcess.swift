@@ -72,10 +72,10 @@ public final class ChildProcess {
         workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,
         standardError: Stream = .inherit, ownGroup: Bool = false
     ) throws(SystemError) -> ChildProcess {
-        let plan = SpawnRequest(
+        let request = SpawnRequest(
             path, arguments: arguments, environment: environment, workingDirectory: workingDirectory,
             hasOwnGroup: ownGroup)
-        return try start(plan, [standardInput, standardOutput, standardError])
+        return try start(request, [standardInput, standardOutput, standardError])
     }
 
     /// Starts the program `name`, which is looked up along this process's `PATH` unless it contains a slash; see
@@ -86,35 +86,35 @@ public final class ChildProcess {
         workingDirectory: String? = nil, standardInput: Stream = .inherit, standardOutput: Stream = .inherit,
         standardError: Stream = .inherit, ownGroup: Bool = false
     ) throws(SystemError) -> ChildProcess {
-        let plan = SpawnRequest(
+        let request = SpawnRequest(
             name, isLookedUp: true, arguments: arguments, environment: environment,
             workingDirectory: workingDirectory, hasOwnGroup: ownGroup)
-        return try start(plan, [standardInput, standardOutput, standardError])
+        return try start(request, [standardInput, standardOutput, standardError])
     }
 
-    static func start(_ plan: SpawnRequest, _ streams: [Stream]) throws(SystemError) -> ChildProcess {
+    static func start(_ request: SpawnRequest, _ streams: [Stream]) throws(SystemError) -> ChildProcess {
         let loop = EventLoop.ofCurrentThread
-        var plan = plan
+        var request = request
         var ownEnds: [Connection?] = []
         var childEnds: [CInt] = []
         // The child has its own copies.
         defer { for fd in childEnds { loop.kernel.close(fd) } }
-        plan.streams = []
+        request.streams = []
         for (number, stream) in streams.enumerated() {
             var connection: Connection?
             switch stream {
-            case .inherit: plan.streams.append(.inherit)
-            case .null: plan.streams.append(.null)
-            case .descriptor(let fd): plan.streams.append(.copy(fd))
+            case .inherit: request.streams.append(.inherit)
+            case .null: request.streams.append(.null)
+            case .descriptor(let fd): request.streams.append(.copy(fd))
             case .pipe:
                 let (own, others) = try pipe(intoChild: number == 0, loop)
                 connection = own
                 childEnds.append(others)
-                plan.streams.append(.copy(others))
+                request.streams.append(.copy(others))
             }
             ownEnds.append(connection)
         }
-        return ChildProcess(try loop.spawn(plan), ownEnds)
+        return ChildProcess(try loop.spawn(request), ownEnds)
     }
 
     /// This process's end as a connection, and the child's end, which blocks, as programs expect.

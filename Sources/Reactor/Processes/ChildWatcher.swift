@@ -30,9 +30,9 @@ extension EventLoop {
     /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is not open; and
     ///   errors of the calls that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before
     ///   there is a child.
-    package func spawn(_ plan: SpawnRequest) throws(SystemError) -> Child {
+    package func spawn(_ request: SpawnRequest) throws(SystemError) -> Child {
         assertOwner()
-        if let problem = plan.problem { throw SystemError(.spawn, EINVAL, detail: "\(plan.program): \(problem)") }
+        if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
         try openPoller()
         ZombieReaper.reap()
         // A child that could not be watched must not be started.
@@ -41,7 +41,7 @@ extension EventLoop {
         var copies: [CInt] = []
         var temporary: [CInt] = []
         defer { for fd in temporary { kernel.close(fd) } }
-        for stream in plan.streams {
+        for stream in request.streams {
             guard case .copy(let fd) = stream else {
                 copies.append(-1)
                 continue
@@ -54,8 +54,9 @@ extension EventLoop {
             copies.append(copy)
             temporary.append(copy)
         }
-        let process = try kernel.spawn(SpawnArguments(plan: plan, copies: copies)).orThrow(.spawn, plan.program)
-        let child = Child(pid_t(process), plan.program, hasOwnGroup: plan.hasOwnGroup, self)
+        let process = try kernel.spawn(SpawnArguments(request: request, copies: copies)).orThrow(
+            .spawn, request.program)
+        let child = Child(pid_t(process), request.program, hasOwnGroup: request.hasOwnGroup, self)
         try watch.begin(child)
         return child
     }

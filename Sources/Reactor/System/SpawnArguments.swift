@@ -53,7 +53,7 @@ package struct SpawnRequest {
 
 /// The arguments of posix_spawn(3), in C's form.
 package struct SpawnArguments {
-    package let plan: SpawnRequest
+    package let request: SpawnRequest
     /// The descriptors that become 0, 1 and 2, each above 2 so that none is overwritten before it has been copied.
     /// Below zero for streams that are inherited or null.
     let copies: [CInt]
@@ -79,26 +79,26 @@ package struct SpawnArguments {
         posix_spawnattr_setsigdefault(&attributes, &all)
         posix_spawnattr_setsigmask(&attributes, &none)
         var flags = CInt(POSIX_SPAWN_SETSIGDEF) | CInt(POSIX_SPAWN_SETSIGMASK)
-        if plan.hasOwnGroup {
+        if request.hasOwnGroup {
             posix_spawnattr_setpgroup(&attributes, 0)
             flags |= CInt(POSIX_SPAWN_SETPGROUP)
         }
         posix_spawnattr_setflags(&attributes, Int16(flags))
         var process = pid_t()
-        let result = withCStrings([plan.program] + plan.arguments) { arguments in
-            let start = plan.isLookedUp ? posix_spawnp : posix_spawn
-            guard let environment = plan.environment else {
-                return start(&process, plan.program, &actions, &attributes, arguments, clinux_environment())
+        let result = withCStrings([request.program] + request.arguments) { arguments in
+            let start = request.isLookedUp ? posix_spawnp : posix_spawn
+            guard let environment = request.environment else {
+                return start(&process, request.program, &actions, &attributes, arguments, clinux_environment())
             }
             return withCStrings(environment.map { "\($0.key)=\($0.value)" }) {
-                start(&process, plan.program, &actions, &attributes, arguments, $0)
+                start(&process, request.program, &actions, &attributes, arguments, $0)
             }
         }
         return result == 0 ? Int(process) : -Int(result)
     }
 
     private func fill(_ actions: inout posix_spawn_file_actions_t) -> CInt {
-        for (number, stream) in zip(CInt(0)..., plan.streams) {
+        for (number, stream) in zip(CInt(0)..., request.streams) {
             var failure: CInt = 0
             switch stream {
             case .inherit: break
@@ -110,7 +110,7 @@ package struct SpawnArguments {
         // All descriptors of the library are close-on-exec; other descriptors of the program may not be. If the C
         // library cannot close them, they stay open in the child.
         _ = clinux_spawn_without(&actions, 3)
-        return plan.workingDirectory.map { clinux_spawn_in(&actions, $0) } ?? 0
+        return request.workingDirectory.map { clinux_spawn_in(&actions, $0) } ?? 0
     }
 }
 

@@ -8,30 +8,30 @@ extension ProcessWide {
     @Suite struct ChildStartTests {
         @Test func itsArgumentsAndNothingElse() throws {
             try EventLoop.withLoop { loop throws in
-                let plan = SpawnRequest(
+                let request = SpawnRequest(
                     "/bin/sh", arguments: ["-c", "printf '<%s>' \"$@\"", "name", "a b", "", "*", "\"é\"\n"])
-                #expect(try output(of: plan, on: loop).text == "<a b><><*><\"é\"\n>")
+                #expect(try output(of: request, on: loop).text == "<a b><><*><\"é\"\n>")
             }
         }
 
         @Test func theEnvironmentThatIsGivenOrOurs() throws {
             try EventLoop.withLoop { loop throws in
-                var plan = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
-                let lines = try output(of: plan, on: loop).text.split(separator: "\n").sorted()
+                var request = SpawnRequest("/usr/bin/env", environment: ["A": "1=2", "B": ""])
+                let lines = try output(of: request, on: loop).text.split(separator: "\n").sorted()
                 #expect(lines == ["A=1=2", "B="])
-                plan.environment = nil
+                request.environment = nil
                 setenv("REACTOR_CHILD", "heir", 1)
                 defer { unsetenv("REACTOR_CHILD") }
-                #expect(try output(of: plan, on: loop).text.contains("REACTOR_CHILD=heir\n"))
+                #expect(try output(of: request, on: loop).text.contains("REACTOR_CHILD=heir\n"))
             }
         }
 
         @Test func theWorkingDirectory() throws {
             try EventLoop.withLoop { loop throws in
-                var plan = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
-                #expect(try output(of: plan, on: loop).text == "/usr\n")
-                plan.workingDirectory = "/nowhere/at/all"
-                #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(plan) }
+                var request = SpawnRequest("/bin/pwd", workingDirectory: "/usr")
+                #expect(try output(of: request, on: loop).text == "/usr\n")
+                request.workingDirectory = "/nowhere/at/all"
+                #expect(throws: SystemError(.spawn, ENOENT)) { _ = try loop.spawn(request) }
             }
         }
 
@@ -46,8 +46,9 @@ extension ProcessWide {
                 loop.schedule(after: .seconds(1000)) {}.unref()
                 try loop.turn(.upTo(.milliseconds(1)))
                 // The shell counts itself, without another descriptor for the folder that a program would open.
-                let plan = shell("for fd in /proc/$$/fd/*; do echo ${fd##*/}; done", streams: [.null, .inherit, .null])
-                let numbers = try output(of: plan, on: loop).text.split(separator: "\n").compactMap { Int($0) }
+                let request = shell(
+                    "for fd in /proc/$$/fd/*; do echo ${fd##*/}; done", streams: [.null, .inherit, .null])
+                let numbers = try output(of: request, on: loop).text.split(separator: "\n").compactMap { Int($0) }
                 #expect(numbers.filter { $0 <= 2 } == [0, 1, 2])
                 // The folder that the shell itself has open for the pattern.
                 #expect(numbers.count <= 4)
@@ -82,14 +83,14 @@ extension ProcessWide {
 
         @Test func itsOwnGroupIfAskedFor() throws {
             try EventLoop.withLoop { loop throws in
-                var plan = SpawnRequest("/bin/sleep", arguments: ["1000"])
-                let inOurs = try Offspring(loop, plan)
+                var request = SpawnRequest("/bin/sleep", arguments: ["1000"])
+                let inOurs = try Offspring(loop, request)
                 #expect(getpgid(inOurs.child.process) == getpgrp())
                 #expect(throws: SystemError(.kill, EINVAL)) {
                     try inOurs.child.kill(SIGTERM, wholeGroup: true)
                 }
-                plan.hasOwnGroup = true
-                let inItsOwn = try Offspring(loop, plan)
+                request.hasOwnGroup = true
+                let inItsOwn = try Offspring(loop, request)
                 #expect(getpgid(inItsOwn.child.process) == inItsOwn.child.process)
                 try inItsOwn.child.kill(SIGTERM, wholeGroup: true)
                 try inOurs.child.kill(SIGKILL, wholeGroup: false)
@@ -110,7 +111,7 @@ extension ProcessWide {
         @Test func whatCannotBeStartedLeavesNothingBehind() throws {
             let ledger = Ledger()
             EventLoop.withLoop(syscalls: ledger.table) { loop in
-                for (plan, code) in [
+                for (request, code) in [
                     (SpawnRequest("/nowhere"), ENOENT), (SpawnRequest("/etc/passwd"), EACCES),
                     (SpawnRequest(""), EINVAL),
                     (SpawnRequest("/bin/tr\0ue"), EINVAL), (SpawnRequest("/bin/true", arguments: ["a\0b"]), EINVAL),
@@ -118,7 +119,7 @@ extension ProcessWide {
                     (SpawnRequest("/bin/true", streams: [.copy(-1), .null, .null]), EBADF),
                     (SpawnRequest("/bin/true", streams: [.copy(9999), .null, .null]), EBADF),
                 ] {
-                    #expect(throws: SystemError(.spawn, code), "\(plan)") { _ = try loop.spawn(plan) }
+                    #expect(throws: SystemError(.spawn, code), "\(request)") { _ = try loop.spawn(request) }
                 }
                 #expect(!loop.isAlive)
             }
@@ -175,8 +176,8 @@ extension ProcessWide {
                 let null = open("/dev/null", O_RDWR | O_CLOEXEC)
                 defer { close(null) }
                 // Error and output, the other way round.
-                let plan = shell("echo out; echo err >&2", streams: [.copy(null), .copy(null), .copy(pipe.far)])
-                let offspring = try Offspring(loop, plan)
+                let request = shell("echo out; echo err >&2", streams: [.copy(null), .copy(null), .copy(pipe.far)])
+                let offspring = try Offspring(loop, request)
                 pipe.closeFar()
                 try loop.run()
                 #expect(offspring.reports == [.exited(0)])

@@ -8,8 +8,8 @@ final class Offspring {
     let child: Child
     private(set) var reports: [ChildExitStatus] = []
 
-    init(_ loop: EventLoop, _ plan: SpawnRequest) throws {
-        child = try loop.spawn(plan)
+    init(_ loop: EventLoop, _ request: SpawnRequest) throws {
+        child = try loop.spawn(request)
         child.onExit = { [unowned self] in reports.append($0) }
     }
 }
@@ -19,13 +19,13 @@ func shell(_ script: String, streams: [SpawnRequest.Stream] = [.null, .inherit, 
     SpawnRequest("/bin/sh", arguments: ["-c", script], streams: streams)
 }
 
-/// What the child of `plan` writes to its standard output until its end, and how it ends.
-func output(of plan: SpawnRequest, on loop: EventLoop) throws -> (text: String, status: ChildExitStatus?) {
+/// What the child of `request` writes to its standard output until its end, and how it ends.
+func output(of request: SpawnRequest, on loop: EventLoop) throws -> (text: String, status: ChildExitStatus?) {
     let pipe = Ends.pipe()
-    var plan = plan
+    var request = request
     // The child's end blocks, as programs expect.
     _ = fcntl(pipe.far, F_SETFL, 0)
-    plan.streams[1] = .copy(pipe.far)
+    request.streams[1] = .copy(pipe.far)
     var bytes: [UInt8] = []
     var isOver = false
     let watch = try loop.watch(pipe.near, for: .reading) { _ in
@@ -33,7 +33,7 @@ func output(of plan: SpawnRequest, on loop: EventLoop) throws -> (text: String, 
         let count = read(pipe.near, &buffer, buffer.count)
         if count <= 0 { isOver = true } else { bytes += buffer[..<count] }
     }
-    let offspring = try Offspring(loop, plan)
+    let offspring = try Offspring(loop, request)
     pipe.closeFar()
     try loop.drive { isOver && !offspring.reports.isEmpty }
     watch.cancel()
