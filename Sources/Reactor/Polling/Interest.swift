@@ -44,7 +44,8 @@ extension Interest {
     package static var hangUp: Interest { Interest(rawValue: EPOLLHUP.rawValue) }
     /// EPOLLERR: the descriptor has an error to report.
     package static var error: Interest { Interest(rawValue: EPOLLERR.rawValue) }
-    /// Each of these is reported only when it has come, whereas an error or a hang-up makes the other directions ready.
+    /// `readHangUp`, `hangUp` and `error` together (0x2018). Each is delivered only if the kernel has reported it. Reading
+    /// and writing also become ready by an error or a hang-up.
     @inlinable
     package static var peerGone: Interest { Interest(rawValue: 0x2018) }
 }

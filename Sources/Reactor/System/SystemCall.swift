@@ -1,12 +1,16 @@
 /// The system calls of the library, by name. They are the keys of the counters in `LoopMetrics`, and the origin
 /// of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
-    case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait
-    case eventCreate, eventRead, fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill
-    case linkStatus, listen, lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send
-    case sendMessages
-    case sendVector, setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate
-    case timerCreate, timerSet, unlink, waitid, write, writeVector
+    /// The call that `description` names.
+    case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead
+    /// The call that `description` names.
+    case fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill, linkStatus, listen
+    /// The call that `description` names.
+    case lock, open, pidfdOpen, pipe, poll, read, receive, receiveMessages, rename, send, sendMessages, sendVector
+    /// The call that `description` names.
+    case setSocketOption, shutdown, sigaction, socket, socketPair, spawn, sync, threadCreate, timerCreate, timerSet
+    /// The call that `description` names.
+    case unlink, waitid, write, writeVector
 
     /// The name of the call's man page.
     public var description: String {
