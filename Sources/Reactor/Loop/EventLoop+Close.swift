@@ -10,11 +10,13 @@ extension EventLoop {
         lifecycle.hasEnded = true
         if waker.isParked { unpark() }
         shared.waker.mailbox.close(into: &queues.ready)
+        runEndings()
         let undrivenPlaces = undrivenPlaces
         let undelivered = releaseEverything() + waitingHandlers
         lifecycle.attachment.take()?.release()
         endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
+        releaseLocals()
         let remote = lifecycle.remote.take()
         remote?.ended.open()
         // A listener of `ended` may have brought what a handler of this loop waited for. That handler has

@@ -48,6 +48,7 @@ public final class EventLoop {
     @exclusivity(unchecked) var registrations = RegistrationRetries()
     @exclusivity(unchecked) var mainActor = MainActorState()
     @exclusivity(unchecked) var scratchBuffer = ScratchBuffer()
+    @exclusivity(unchecked) var ending = LoopEnding()
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock

@@ -1,0 +1,57 @@
+/// What the end of a loop does on the loop's own thread, before other threads learn of the end, and the values that live
+/// until then.
+///
+/// Invariant: changed on the loop's thread only. What is taken out is released or called afterwards, since it may add to
+/// this or take out of it.
+struct LoopEnding {
+    private var bodies: [Int: () -> Void] = [:]
+    private var last = 0
+    /// The values of each `LoopLocal` on this loop, by its number.
+    private var locals: [Int: LoopLocalValue] = [:]
+    /// Whether the end has begun to release the values, and keeps none that is made afterwards.
+    private(set) var releasesLocals = false
+    /// Whether the end must name an heir even if no handler waits: tasks may be bound to the thread, see
+    /// `ThreadBoundExecutor`.
+    var needsHeir = false
+
+    mutating func add(_ body: @escaping () -> Void) -> Int {
+        last += 1
+        bodies[last] = body
+        return last
+    }
+
+    mutating func take(_ id: Int) -> (() -> Void)? { bodies.removeValue(forKey: id) }
+
+    /// In the order in which they were added.
+    mutating func takeFirst() -> (() -> Void)? { bodies.keys.min().flatMap { bodies.removeValue(forKey: $0) } }
+
+    func local(_ number: Int) -> LoopLocalValue? { locals[number] }
+
+    mutating func keep(_ value: LoopLocalValue, _ number: Int) { locals[number] = value }
+
+    mutating func takeLocal(_ number: Int) -> LoopLocalValue? { locals.removeValue(forKey: number) }
+
+    /// The last number first, since a later value may have been made of an earlier one. No further value is kept.
+    mutating func takeLastLocal() -> LoopLocalValue? {
+        releasesLocals = true
+        return locals.keys.max().flatMap { locals.removeValue(forKey: $0) }
+    }
+}
+
+extension EventLoop {
+    /// Calls `body` when the loop ends, on the loop's thread, before what waits there is released.
+    /// - Returns: an identifier for `forgetEnding`. Once the loop has ended, `body` is released without being called.
+    package func whenEnding(_ body: @escaping () -> Void) -> Int { hasEnded ? 0 : ending.add(body) }
+
+    /// Releases a body that was passed to `whenEnding`, if it has not been called.
+    package func forgetEnding(_ id: Int) { _ = ending.take(id) }
+
+    func runEndings() {
+        while let body = ending.takeFirst() { body() }
+    }
+
+    func releaseLocals() {
+        // The `deinit` of a value may ask for another one, which is there as long as it has not been released.
+        while ending.takeLastLocal() != nil {}
+    }
+}

@@ -1,0 +1,99 @@
+import Synchronization
+
+/// A value of which each loop has its own: a cache, counters, a client of a database. It is made on the loop's thread
+/// when it is first asked for there, is used on that thread only, and need not be `Sendable`.
+///
+/// ```swift
+/// final class Counters { var requests = 0 }
+///
+/// let counters = LoopLocal { Counters() }
+/// let served = listener.serve(on: group, state: counters) { connection, counters in
+///     connection.forEachLine { line in
+///         counters.requests += 1
+///         return connection.write(line + "\n")
+///     }
+/// }
+/// let requests = group.collect(counters) { $0.requests }
+/// ```
+///
+/// The value is released on its loop's thread: when the loop ends, or after the last reference to this object is
+/// released, whichever is first. A `deinit` there may therefore pass on what must outlive the loop. On a loop that is
+/// ending, the value can still be asked for; one that is made only then is not kept.
+public final class LoopLocal<Value>: Sendable {
+    private let number = LoopLocalNumbers.next()
+    private let make: @Sendable () -> Value
+    /// The loops that have a value.
+    private let holders = LockedValue<Set<EventLoop.Remote>>([])
+
+    /// - Parameter make: makes the value of a loop, on the loop's thread.
+    public init(_ make: @escaping @Sendable () -> Value) { self.make = make }
+
+    deinit {
+        for remote in holders.withLock({ $0 }) { remote.releaseLocal(number) }
+    }
+
+    /// Calls `body` with the value of this thread's loop. Other loops have values of their own.
+    ///
+    /// ```swift
+    /// remote.submit { counters.withValue { $0.requests += 1 } }
+    /// ```
+    ///
+    /// The value belongs to the loop's thread, so `body` can neither return it nor put anything into it that another
+    /// thread may use: what it captures and returns is `Sendable`, or newly made. A handler gets the value as a
+    /// parameter instead, by `Listener.serve(on:state:)`.
+    @available(*, noasync, message: "an async function has no loop of its own; use serve(on:state:) or collect")
+    public func withValue<Result, Failure: Error>(
+        _ body: @Sendable (Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try body(value(on: EventLoop.ofCurrentThread))
+    }
+
+    /// The value of `loop`, which is this thread's.
+    package func value(on loop: EventLoop) -> Value {
+        if let known = loop.ending.local(number) as? Box { return known.value }
+        let made = Box(make(), holders, loop.remote)
+        // `make` may have asked for the value itself.
+        if let known = loop.ending.local(number) as? Box { return known.value }
+        guard !loop.ending.releasesLocals else { return made.value }
+        made.isKept = true
+        holders.withLock { _ = $0.insert(made.remote) }
+        loop.ending.keep(made, number)
+        return made.value
+    }
+
+    private final class Box: LoopLocalValue {
+        let value: Value
+        let remote: EventLoop.Remote
+        private let holders: LockedValue<Set<EventLoop.Remote>>
+        var isKept = false
+
+        init(_ value: Value, _ holders: LockedValue<Set<EventLoop.Remote>>, _ remote: EventLoop.Remote) {
+            self.value = value
+            self.holders = holders
+            self.remote = remote
+        }
+
+        deinit {
+            if isKept { holders.withLock { _ = $0.remove(remote) } }
+        }
+    }
+}
+
+/// The value of a `LoopLocal` on one loop. Accessed on the loop's thread only.
+class LoopLocalValue {}
+
+private enum LoopLocalNumbers {
+    private static let last = Atomic(0)
+
+    /// No number is used twice, so a value is never mistaken for another one.
+    static func next() -> Int { last.add(1, ordering: .relaxed).newValue }
+}
+
+extension EventLoop.Remote {
+    /// Any thread: releases a value on the loop's thread. A loop that has ended has released it.
+    fileprivate func releaseLocal(_ number: Int) {
+        loop.performCleanup { [loop] in
+            if !loop.hasEnded { _ = loop.ending.takeLocal(number) }
+        }
+    }
+}

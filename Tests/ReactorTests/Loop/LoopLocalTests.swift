@@ -1,0 +1,111 @@
+import Glibc
+import Reactor
+import TestSupport
+import Testing
+
+/// Values of which each loop has its own.
+@Suite struct LoopLocalTests {
+    private final class Store {
+        private let token: Tally.Token
+        var visits = 0
+        init(_ tally: Tally) { token = tally.token() }
+    }
+
+    /// One whose end asks for another value.
+    private final class Last {
+        let others: LoopLocal<Store>
+        let visits: Shared<[Int]>
+
+        init(_ others: LoopLocal<Store>, _ visits: Shared<[Int]>) {
+            self.others = others
+            self.visits = visits
+        }
+
+        deinit {
+            others.withValue { [visits] store in
+                store.visits += 1
+                let count = store.visits
+                visits.change { $0.append(count) }
+            }
+        }
+    }
+
+    private func ask<Value: Sendable>(_ remote: EventLoop.Remote, _ body: @escaping @Sendable () -> Value) -> Value {
+        let answer = Shared<Value?>(nil)
+        let done = Gate()
+        #expect(
+            remote.submit {
+                let value = body()
+                answer.change { $0 = value }
+                done.open()
+            })
+        done.wait()
+        return answer.value!
+    }
+
+    @Test func eachLoopMakesItsOwnWhenItIsAskedFor() throws {
+        let tally = Tally(keepsEnders: true)
+        let stores = LoopLocal { Store(tally) }
+        let loops = try (0..<2).map { _ in try EventLoop.spawn() }
+        let visit = { @Sendable () -> Int in
+            stores.withValue {
+                $0.visits += 1
+                return $0.visits
+            }
+        }
+        #expect(tally.alive == 0)
+        #expect(loops.map { ask($0, visit) } == [1, 1])
+        #expect(ask(loops[0], visit) == 2)
+        #expect(tally.alive == 2)
+        let threads = loops.map { ask($0) { pthread_self() } }
+        for (loop, left) in zip(loops, [1, 0]) {
+            loop.stop()
+            loop.join()
+            #expect(tally.alive == left)
+        }
+        #expect(tally.enders == threads, "with the loop, and on its thread")
+    }
+
+    @Test func itIsReleasedOnTheLoopsThreadWhenTheLocalIs() throws {
+        let tally = Tally(keepsEnders: true)
+        let loop = try EventLoop.spawn()
+        var stores: LoopLocal<Store>? = LoopLocal { Store(tally) }
+        let thread = ask(loop) { [stores] in
+            stores!.withValue { $0.visits += 1 }
+            return pthread_self()
+        }
+        stores = nil
+        #expect(ask(loop) { 0 } == 0)
+        #expect(tally.enders == [thread])
+        loop.stop()
+        loop.join()
+    }
+
+    @Test func aLoopInsideAnotherHasItsOwn() {
+        let tally = Tally()
+        let stores = LoopLocal { Store(tally) }
+        EventLoop.withLoop { _ in
+            stores.withValue { $0.visits = 7 }
+            EventLoop.withLoop { _ in #expect(stores.withValue { $0.visits } == 0) }
+            #expect(tally.alive == 1)
+            #expect(stores.withValue { $0.visits } == 7)
+        }
+        #expect(tally.alive == 0)
+    }
+
+    @Test func atTheEndWhatIsLeftCanStillBeAskedFor() {
+        let tally = Tally()
+        let visits = Shared<[Int]>([])
+        let stores = LoopLocal { Store(tally) }
+        let lasts = LoopLocal { Last(stores, visits) }
+        EventLoop.withLoop { _ in
+            lasts.withValue { _ in }
+            stores.withValue { $0.visits = 1 }
+        }
+        #expect(visits.value == [2], "the one of the loop")
+        #expect(tally.alive == 0)
+        EventLoop.withLoop { _ in lasts.withValue { _ in } }
+        #expect(visits.value == [2, 1], "one that is not kept")
+        #expect(tally.alive == 0)
+    }
+}
