@@ -27,6 +27,8 @@ final class ConnectionTracker {
     /// here.
     private var ended: Set<ObjectIdentifier> = []
     private var sweeping: EventLoop.Timer?
+    /// Runs the tasks of async handlers.
+    private lazy var executor = ThreadBoundExecutor(loop)
 
     /// The interval at which busy connections are checked for having become idle.
     private static var interval: Duration { .milliseconds(20) }
@@ -54,7 +56,25 @@ final class ConnectionTracker {
             if let onError {
                 work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
             } else { work.derive(served, role: .runsWhenCancelled) }
-        running[place]?.waiter = waiter
+        running[place]?.work = waiter
+    }
+
+    /// Serves `connection` with an async handler, as `serve`.
+    func serve<Keeper: ConnectionKeeper>(
+        _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
+        awaiting handler: @escaping (Connection) async throws -> Void, _ site: CallSite
+    ) {
+        let place = running.insert(connection)
+        let work = HandlerTask(site, on: loop)
+        // Not what waits for the task: that runs when the task has ended.
+        running[place]?.work = work
+        work.start(connection, executor, handler)
+        let served = Served(tracker: self, place: place, keeper: keeper)
+        if let onError {
+            _ = work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
+        } else {
+            _ = work.derive(served, role: .runsWhenCancelled)
+        }
     }
 
     fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
@@ -99,7 +119,7 @@ final class ConnectionTracker {
         for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { counters.countLeaving() }
         for entry in rest {
             entry.connection.abort()
-            entry.waiter?.cancel()
+            entry.work?.cancel()
         }
     }
 
@@ -112,8 +132,9 @@ final class ConnectionTracker {
 struct RunningConnections {
     struct Entry {
         let connection: Connection
-        /// The core that waits for the handler's promise.
-        var waiter: PromiseCore?
+        /// What a drain cancels at its deadline: the core that waits for the handler's promise, or the task of an async
+        /// handler.
+        var work: PromiseCore?
     }
 
     private var entries: ContiguousArray<Entry?> = []

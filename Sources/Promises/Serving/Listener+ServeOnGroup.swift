@@ -30,11 +30,18 @@ extension Listener {
         maxLingering: Int? = nil, onError: (@Sendable (any Error, Connection) -> Void)? = nil,
         _ handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
-        let lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections)
-        let service = GroupServer(group, balancing, maxConnections, lingeringLimit, counters, loop.remote) {
-            tracker, connection, keeper in
+        serve(on: group, balancing, maxConnections, maxLingering, file, line) { tracker, connection, keeper in
             tracker.serve(connection, keeper, onError, handler)
         }
+    }
+
+    /// - Parameter start: begins to serve a connection, on the connection's loop.
+    func serve(
+        on group: LoopGroup, _ balancing: LoopGroup.Balancing, _ maxConnections: Int, _ maxLingering: Int?,
+        _ file: StaticString, _ line: UInt, _ start: @escaping GroupServer.Start
+    ) -> Promise<Void> {
+        let lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections)
+        let service = GroupServer(group, balancing, maxConnections, lingeringLimit, counters, loop.remote, start)
         // Unowned: only the listener calls it.
         let promise = startService(maxConnections, maxLingering) { [unowned self] accepted in
             if !service.handOver(accepted) { endWithoutLoops() }

@@ -80,7 +80,8 @@ extension Listener {
         }
     }
 
-    private func serve(
+    /// - Parameter serve: begins to serve.
+    func serve(
         untilStoppedBy signals: [CInt], _ timeout: Duration, _ onSignal: ((CInt) -> Void)?, _ file: StaticString,
         _ line: UInt, _ serve: () -> Promise<Void>
     ) -> Promise<DrainResult> {

@@ -12,7 +12,7 @@ extension EventLoop {
     /// - Returns: the surrounding loop. If there was none and handlers wait, it is created here.
     func nameHeir(_ outer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         // An heir that ends passes its duty on to its own surrounding loop.
-        guard waitingHandlers > 0 || lifecycle.isHeir else { return outer }
+        guard waitingHandlers > 0 || lifecycle.isHeir || ending.needsHeir else { return outer }
         var outer = outer
         if outer == nil {
             clinux_set_current_loop(nil)
@@ -34,6 +34,13 @@ extension EventLoop {
         if isOwnedByThisThread { return false }
         // The loop has named its heir before it closed the mailbox; see `Mailbox.post`.
         return shared.work.heir.load() != nil
+    }
+
+    /// Any thread that knows that this loop has ended: the surrounding loop. It may have ended too.
+    var heir: Remote? {
+        // As in `isInheritedElsewhere`.
+        atomicMemoryFence(ordering: .acquiring)
+        return shared.work.heir.load()
     }
 
     /// Any thread: releases `object` on this loop's thread, by the first surrounding loop that has not ended. If there

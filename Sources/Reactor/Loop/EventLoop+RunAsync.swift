@@ -71,7 +71,15 @@ extension EventLoop {
     /// `Sendable`, so the caller runs on the actor that the body is isolated to.
     private func mayRun(for actor: any Actor) -> Bool {
         // The main actor's jobs run between those of the main thread's loop; see `MainActorState.isRunningJobs`.
-        if actor is MainActor { return true }
+        actor is MainActor || isExecutor(of: actor)
+    }
+
+    /// Whether the jobs of `actor` run on this loop, or between its jobs on the main thread.
+    package func runsJobs(of actor: any Actor) -> Bool {
+        actor is MainActor ? servesMainActor : isExecutor(of: actor)
+    }
+
+    private func isExecutor(of actor: any Actor) -> Bool {
         guard let executor = actor.unownedExecutor.asSerialExecutor() as? LoopActorExecutor else { return false }
         return executor.isExecutor(of: self)
     }

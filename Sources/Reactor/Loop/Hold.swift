@@ -6,8 +6,13 @@ extension EventLoop {
     /// Take a hold for work whose result comes from elsewhere: from another thread, or from an async task.
     /// `keepAliveReasons` reports the source line of the call.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
+        hold(at: CallSite(file, line))
+    }
+
+    /// As `hold()`, for work that was started at `site`.
+    package func hold(at site: CallSite) -> Hold {
         assertOwner()
-        return Hold(self, keepAlive.hold(CallSite(file, line)))
+        return Hold(self, keepAlive.hold(site))
     }
 
     /// A handle that keeps a loop alive; see `EventLoop.hold()` and `LoopHandle`.

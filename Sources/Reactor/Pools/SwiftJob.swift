@@ -11,6 +11,7 @@ final class SwiftJob: Job {
     enum Purpose {
         case actor(LoopActorExecutor)
         case task(EventLoop.Remote)
+        case boundTask(ThreadBoundExecutor)
     }
 
     private let job: UnownedJob
@@ -41,6 +42,7 @@ final class SwiftJob: Job {
                 isolatedTo: actors.asUnownedSerialExecutor(), taskExecutor: remote.asUnownedTaskExecutor())
         case (.actor(let actors), nil): job.runSynchronously(on: actors.asUnownedSerialExecutor())
         case (.task(let tasks), _): job.runSynchronously(on: tasks.asUnownedTaskExecutor())
+        case (.boundTask(let tasks), _): job.runSynchronously(on: tasks.asUnownedTaskExecutor())
         }
     }
 
@@ -56,6 +58,10 @@ final class SwiftJob: Job {
     private func rescue() {
         // In a forked child the task belongs to the parent.
         if loop.isForked { return }
+        // The loop's thread may continue, and use what the task uses. Its surrounding loop then runs the job.
+        if case .boundTask = purpose, let heir = loop.heir {
+            return SwiftJob(job, purpose, heir.loop).enqueue()
+        }
         if !loop.shared.lifecycle.hasReportedTask.exchange(true, ordering: .relaxed) {
             LoopEvent.send(.taskOnEndedLoop)
         }

@@ -30,9 +30,48 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: A body
+// docs/concurrency.md: Async handlers
 extension Snippets {
     static func concurrency3() throws {
+        final class Guestbook {                                   // need not be Sendable
+            var lines: [String] = []
+        }
+
+        actor Censor {
+            func accepts(_ line: String) -> Bool { !line.isEmpty }
+        }
+
+        let guestbook = Guestbook()
+        let censor = Censor()
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve(onError: { error, connection in print("\(connection): \(error)") }) { connection in
+            for try await line in connection.lines {
+                guard await censor.accepts(line) else { continue }            // and back on the loop
+                guestbook.lines.append(line)
+                try await connection.write("\(guestbook.lines.count)\n").value
+            }
+        }
+
+        let asking = connect(to: listener.localAddress).then { client in
+            client.write("hello\n").then { client.readLine() }.ensure { client.close() }
+        }
+        let answer = try hang(asking)
+        assert(answer == "1")
+        listener.close()
+        try hang(served)
+        assert(guestbook.lines == ["hello"])
+        _ = guestbook
+        _ = censor
+        _ = listener
+        _ = served
+        _ = asking
+        _ = answer
+    }
+}
+
+// docs/concurrency.md: A body
+extension Snippets {
+    static func concurrency4() throws {
         var names: [String] = []                                  // need not be Sendable
         try EventLoop.current.run {
             let (here, there) = try { try Connection.pair() }()
@@ -48,7 +87,7 @@ extension Snippets {
 
 // docs/concurrency.md: Actors
 extension Snippets {
-    static func concurrency4() throws {
+    static func concurrency5() throws {
         actor Ledger {
             private let home: EventLoop.Remote
             private var lines: [String] = []
@@ -77,7 +116,7 @@ extension Snippets {
 
 // docs/concurrency.md: Actors
 extension Snippets {
-    static func concurrency5() throws {
+    static func concurrency6() throws {
         actor Room {
             private let home: EventLoop.Remote
             private var members: [ObjectIdentifier: Connection] = [:]
@@ -115,7 +154,7 @@ extension Snippets {
 
 // docs/concurrency.md: Sequences
 extension Snippets {
-    static func concurrency6() throws {
+    static func concurrency7() throws {
         var heard = 0
         let everyMillisecond = ticks(every: .milliseconds(1))
         try EventLoop.current.run {
@@ -132,7 +171,7 @@ extension Snippets {
 
 // docs/concurrency.md: Threads of others
 extension Snippets {
-    static func concurrency7() throws {
+    static func concurrency8() throws {
         let (reply, resolver) = Promise<Int>.pending()
         let worker = try EventLoop.spawn(name: "worker")           // or any other thread
         worker.submit { resolver.fulfill(42) }

@@ -58,6 +58,23 @@ extension Snippets {
 // README.md: A server
 extension Snippets {
     static func readme4() throws {
+        let listener = try Listener.bind("127.0.0.1:7000")
+        var lines = 0
+        listener.serve { connection in
+            for try await line in connection.lines {
+                lines += 1
+                try await connection.write("\(lines) \(line)\n").value
+            }
+        }.catch { error in print(error) }
+        try EventLoop.current.run()
+        _ = listener
+        _ = lines
+    }
+}
+
+// README.md: A server
+extension Snippets {
+    static func readme5() throws {
         func main() throws {
             let listener = try Listener.bind("127.0.0.1:7000")
             let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
@@ -73,7 +90,7 @@ extension Snippets {
 
 // README.md: A server
 extension Snippets {
-    static func readme5() throws {
+    static func readme6() throws {
         func greet(_ address: String) -> Promise<String?> {
             connect(to: address, timeout: .seconds(5)).then { connection in
                 connection.write("hello\n")

@@ -5,10 +5,11 @@ extension Snippet {
     static let all: [Snippet] = [
         Snippet("docs/concurrency.md: From promises to async functions (concurrency1)", asserts: 1, Snippets.concurrency1),
         Snippet("docs/concurrency.md: From async functions to promises (concurrency2)", asserts: 1, Snippets.concurrency2),
-        Snippet("docs/concurrency.md: A body (concurrency3)", asserts: 1, Snippets.concurrency3),
-        Snippet("docs/concurrency.md: Actors (concurrency4)", asserts: 1, Snippets.concurrency4),
-        Snippet("docs/concurrency.md: Sequences (concurrency6)", asserts: 1, Snippets.concurrency6),
-        Snippet("docs/concurrency.md: Threads of others (concurrency7)", asserts: 1, Snippets.concurrency7),
+        Snippet("docs/concurrency.md: Async handlers (concurrency3)", asserts: 2, Snippets.concurrency3),
+        Snippet("docs/concurrency.md: A body (concurrency4)", asserts: 1, Snippets.concurrency4),
+        Snippet("docs/concurrency.md: Actors (concurrency5)", asserts: 1, Snippets.concurrency5),
+        Snippet("docs/concurrency.md: Sequences (concurrency7)", asserts: 1, Snippets.concurrency7),
+        Snippet("docs/concurrency.md: Threads of others (concurrency8)", asserts: 1, Snippets.concurrency8),
         Snippet("docs/embedding.md: poll(2) (embedding2)", asserts: 1, Snippets.embedding2),
         Snippet("docs/embedding.md: Ours carries theirs (embedding3)", asserts: 1, Snippets.embedding3),
         Snippet("docs/networking.md: Connecting (networking2)", asserts: 1, Snippets.networking2),
@@ -70,6 +71,7 @@ extension Snippet {
         Snippet("docs/reactor.md: Metrics (reactor14)", asserts: 4, Snippets.reactor14),
         Snippet("docs/reactor.md: Virtual time (reactor15)", asserts: 1, Snippets.reactor15),
         Snippet("docs/scaling.md: One listener for all (scaling1)", asserts: 1, Snippets.scaling1),
+        Snippet("docs/scaling.md: What each loop has (scaling2)", asserts: 2, Snippets.scaling2),
         Snippet("docs/scaling.md: Handing connections over (scaling4)", asserts: 1, Snippets.scaling4),
     ]
 }

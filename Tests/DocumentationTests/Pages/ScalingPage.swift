@@ -29,19 +29,55 @@ extension Snippets {
     }
 }
 
-// docs/scaling.md: One listener for all
+// docs/scaling.md: What each loop has
 extension Snippets {
     static func scaling2() throws {
         final class Cache {
-            var pages: [String: String] = [:]
+            private var pages: [String: String] = [:]
+            private(set) var hits = 0
+
+            func page(_ path: String) -> String {
+                if let known = pages[path] {
+                    hits += 1
+                    return known
+                }
+                let page = "the page of \(path)"
+                pages[path] = page
+                return page
+            }
         }
 
-        // @unchecked: each cache is touched on the thread of its loop only.
-        struct Caches: @unchecked Sendable {
-            private let caches: [EventLoop.Remote: Cache]
-            init(_ group: LoopGroup) { caches = Dictionary(uniqueKeysWithValues: group.map { ($0, Cache()) }) }
-            var ofThisLoop: Cache? { caches[EventLoop.current.remote] }
+        let caches = LoopLocal { Cache() }
+        let group = try LoopGroup(loops: 2, name: "server")
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve(on: group, state: caches, balancing: .roundRobin) { connection, cache in
+            connection.forEachLine { path in connection.write(cache.page(path) + "\n") }
         }
+
+        func ask(_ path: String) -> Promise<String?> {
+            connect(to: listener.localAddress).then { client in
+                client.write(path + "\n").then { client.readLine() }.ensure { client.close() }
+            }
+        }
+
+        for _ in 1...4 {
+            let page = try hang(ask("/"))
+            assert(page == "the page of /")
+        }
+
+        let hits = group.collect(caches) { cache in cache.hits }            // on each loop's thread
+        let counts = hang(hits).compactMap { try? $0.get() }
+        assert(counts == [1, 1])
+        listener.close()
+        try hang(served)
+        group.stop()
+        group.join()
+        _ = caches
+        _ = group
+        _ = listener
+        _ = served
+        _ = hits
+        _ = counts
     }
 }
 

@@ -32,3 +32,33 @@ tally.count += try hang(served, timeout: .seconds(2))
 worker.stop()
 worker.join()
 print("total \(tally.count)")
+
+// Async handlers on this loop, and on those of a group.
+let server = OneLoopServer()
+let listener = try Listener.bind("127.0.0.1:0")
+let serving = server.serve(listener)
+print("answer \(try hang(ask(listener.localAddress, "hello"), timeout: .seconds(2)) ?? "nothing")")
+try hang(serving, timeout: .seconds(2))
+print(server.report)
+
+let group = try LoopGroup(loops: 2, name: "guests")
+let guestbooks = LoopLocal { Guestbook() }
+let shared = try Listener.bind("127.0.0.1:0")
+let servingAll = serve(shared, on: group, guestbooks)
+for name in ["ada", "bob"] {
+    print("answer \(try hang(ask(shared.localAddress, name), timeout: .seconds(2)) ?? "nothing")")
+}
+print("\(hang(guests(group, guestbooks))) guests")
+// A handler at the top level belongs to the main actor, whose thread drives this loop.
+let own = try Listener.bind("127.0.0.1:0")
+let servingHere = own.serve { connection in
+    tally.count += 1
+    for try await line in connection.lines { try await connection.write("\(tally.count) \(line)\n").value }
+    own.close()
+}
+print("answer \(try hang(ask(own.localAddress, "here"), timeout: .seconds(2)) ?? "nothing")")
+try hang(servingHere, timeout: .seconds(2))
+shared.close()
+try hang(servingAll, timeout: .seconds(2))
+group.stop()
+group.join()

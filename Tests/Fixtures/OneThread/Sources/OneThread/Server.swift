@@ -44,3 +44,26 @@ func client(of chat: Chat, _ account: Account) -> Promise<[UInt8]> {
             .ensure { connection.close() }
     }
 }
+
+/// A server whose connections are async functions, with the state of one thread.
+final class Register {
+    private let listener: Listener
+    private var total = 0
+
+    init() throws { listener = try Listener.bind("127.0.0.1:0") }
+
+    var address: SocketAddress { listener.localAddress }
+
+    func serve(_ account: Account) -> Promise<Void> {
+        var sales = 0
+        return listener.serve(onError: { error, _ in account.history.append("\(error)") }) { connection in
+            for try await line in connection.lines {
+                sales += 1
+                self.total += Int(line) ?? 0
+                account.balance += try await account.deposit(sales).value.balance
+                try await connection.write("\(self.total)\n").value
+            }
+            self.listener.close()
+        }
+    }
+}

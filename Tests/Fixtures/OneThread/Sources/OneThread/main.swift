@@ -39,5 +39,12 @@ let served = chat.serve()
 print("reply of \(try hang(client(of: chat, carl), timeout: .seconds(2)).count) bytes")
 chat.close()
 try hang(served, timeout: .seconds(2))
+let register = try Register()
+let selling = register.serve(carl)
+let sale = connect(to: register.address).then { client in
+    client.write("3\n").then { client.readLine() }.ensure { client.close() }
+}
+print("sold for \(try hang(sale, timeout: .seconds(2)) ?? "nothing")")
+try hang(selling, timeout: .seconds(2))
 print("balances \(try hang(balances(), timeout: .seconds(2)))")
 print("total \(total)")

@@ -58,3 +58,37 @@ actor Till {
 
     func count(_ promise: Promise<Int>) { promise.done { self.sum += $0 }.cauterize() }
 }
+
+/// A handler of a listener of the function's own, which it does not use again: listener, handler and object go into the
+/// task together.
+func objectOfAsyncHandlerInTask() throws -> Promise<Void> {
+    let listener = try Listener.bind("127.0.0.1:0")
+    let cart = Cart()
+    let served = listener.serve { connection in
+        for try await line in connection.lines { cart.items.append(line) }
+    }
+    Task { cart.items.append("task") }
+    return served
+}
+
+/// A handler that leaves the loop by a preference for another executor.
+func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: EventLoop.Remote) -> Promise<Void> {
+    listener.serve { connection in
+        await withTaskExecutorPreference(other) { connection.abort() }
+    }
+}
+
+/// A handler of an actor's, which has been a variable first: what actor it belongs to is lost there, for the library too.
+/// (As an argument it is refused when the server starts.)
+actor Shop {
+    private var visits = 0
+
+    func serve(_ listener: sending Listener) -> Promise<Void> {
+        let handler: (Connection) async throws -> Void = { connection in
+            self.visits += 1
+            connection.close()
+            await Task.yield()
+        }
+        return listener.serve(handler)
+    }
+}

@@ -1,0 +1,82 @@
+import Reactor
+
+/// The task of an async handler, as the promise that the task settles when it ends.
+///
+/// A cancellation of this promise cancels the task. The promise stays pending until the task ends, unlike other
+/// promises: the connection counts as active until its handler has finished, also a handler that cleans up.
+// @unchecked: as PromiseCore. `task`, `isCancelled` and what `start` stores are accessed on the loop's thread, or, once
+// the loop has ended, by the task.
+final class HandlerTask: PromiseCore, @unchecked Sendable {
+    private let site: CallSite
+    private let home: EventLoop
+    // A retain cycle until the task ends and releases what it captured.
+    private var task: Task<Void, Never>?
+    private var isCancelled = false
+    /// Until the task has ended, the loop stays alive.
+    private var hold: EventLoop.Hold?
+    private var ending: Int?
+
+    init(_ site: CallSite, on loop: EventLoop) {
+        self.site = site
+        home = loop
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+            PromiseCore.perform(Follow<Void>.self, $0, $1)
+        }
+    }
+
+    override var creationSite: CallSite? { site }
+
+    /// Calls `handler` in a task that runs on the loop: at once, up to the first suspension.
+    func start(
+        _ connection: Connection, _ executor: ThreadBoundExecutor,
+        _ handler: @escaping (Connection) async throws -> Void
+    ) {
+        hold = home.hold(at: site)
+        ending = home.whenEnding { connection.loopWillEnd() }
+        connection.ensuredColdState.handler = self
+        let resolver = Resolver<Void>(self)
+        // Sound because the task's executor is bound to this thread: `handler`, what it has captured and the connection
+        // are used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serve`
+        // has checked.
+        nonisolated(unsafe) let (connection, handler) = (connection, handler)
+        // Detached: this may be called inside another task.
+        let task = Task.immediateDetached(executorPreference: executor) { [self] in
+            do {
+                try await handler(connection)
+                finish()
+                resolver.fulfill()
+            } catch {
+                finish()
+                resolver.reject(error)
+            }
+        }
+        // Otherwise the task has ended, or will be cancelled by what it has itself done to its connection.
+        if state.load(ordering: .relaxed) & State.kindMask == State.pending { self.task = task }
+        if isCancelled { task.cancel() }
+    }
+
+    /// The connection has been released.
+    func connectionDidEnd(_ end: ConnectionEnd) {
+        switch end {
+        // In order: the handler may have done that, and continues.
+        case .closed, .detached: break
+        case .aborted, .failed, .loopEnded: _ = cancelProducer()
+        }
+    }
+
+    /// The promise is left to the task, which settles it.
+    override func cancelProducer() -> Bool {
+        isCancelled = true
+        task?.cancel()
+        return false
+    }
+
+    private func finish() {
+        hold?.cancel()
+        hold = nil
+        // After the end of the loop this is another thread.
+        if let ending, !home.hasEnded { home.forgetEnding(ending) }
+        ending = nil
+        task = nil
+    }
+}

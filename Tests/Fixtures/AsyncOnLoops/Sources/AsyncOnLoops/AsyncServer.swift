@@ -1,0 +1,76 @@
+import Promises
+import Reactor
+
+/// What the connections of a loop share.
+final class Guestbook {
+    var guests = 0
+    var lines: [String] = []
+
+    /// Of no actor, so it runs where its caller runs.
+    func serve(_ connection: Connection, _ hall: Hall) async throws {
+        guests += 1
+        for try await line in connection.lines {
+            lines.append(line)
+            let number = await hall.count(line)
+            try await connection.write("\(number) \(lines.count) \(line)\n").value
+        }
+    }
+}
+
+/// What all loops share.
+actor Hall {
+    private var lines = 0
+
+    func count(_ line: String) -> Int {
+        lines += 1
+        return lines
+    }
+}
+
+/// A handler on one loop uses what belongs to the thread: a class that is not Sendable, its methods, local variables.
+final class OneLoopServer {
+    private let guestbook = Guestbook()
+    private let hall = Hall()
+
+    func serve(_ listener: Listener) -> Promise<Void> {
+        var begun = 0
+        return listener.serve(onError: { error, connection in print("\(connection): \(error)") }) { connection in
+            begun += 1
+            connection.idleTimeout = .seconds(60)
+            try await self.guestbook.serve(connection, self.hall)
+            if begun == 1 { listener.close() }
+        }
+    }
+
+    var report: String { "\(guestbook.guests) guests, \(guestbook.lines.count) lines" }
+}
+
+/// Handlers on several loops: each loop has a guestbook of its own.
+func serve(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<Void> {
+    let hall = Hall()
+    return listener.serve(on: group, state: guestbooks) { connection, guestbook in
+        try await guestbook.serve(connection, hall)
+    }
+}
+
+/// And a promise handler with the same value.
+func servePromises(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<Void> {
+    listener.serve(on: group, state: guestbooks) { connection, guestbook in
+        guestbook.guests += 1
+        return connection.forEachLine { line in
+            guestbook.lines.append(line)
+            return connection.write("\(guestbook.lines.count) \(line)\n")
+        }
+    }
+}
+
+func guests(_ group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Guarantee<Int> {
+    group.collect(guestbooks) { $0.guests }.map { answers in answers.compactMap { try? $0.get() }.reduce(0, +) }
+}
+
+/// A connected client, which says one line and returns the answer.
+func ask(_ address: SocketAddress, _ line: String) -> Promise<String?> {
+    connect(to: address).then { client in
+        client.write(line + "\n").then { client.readLine() }.ensure { client.close() }
+    }
+}

@@ -1,0 +1,181 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+private actor Log {
+    private(set) var lines: [String] = []
+    func add(_ line: String) { lines.append(line) }
+}
+
+/// Async handlers whose connections, listeners and loops end.
+@Suite(.ownThread) struct AsyncHandlerEndTests {
+    @Test func theDeadlineOfADrainCancelsThem() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let log = Log()
+            var errors: [String] = []
+            let served = listener.serve(onError: { error, _ in errors.append("\(error)") }) { connection in
+                do {
+                    try await connection.write("begun").value
+                    _ = try await firstly { endless() }.value
+                } catch {
+                    // A clean-up that waits for another thread; the connection is still this handler's.
+                    await log.add("\(error is CancellationError) \(Task.isCancelled) \(connection.isClosed)")
+                    throw Flaw()
+                }
+            }
+            let client = try Peer(to: listener.localAddress)
+            let begun = elsewhere { try client.receive(exactly: 5) }
+            #expect(try hang(begun, timeout: patience).count == 5)
+            let result = hang(listener.drain(deadline: .zero))
+            #expect((result.idle, result.finished, result.aborted) == (0, 0, 1))
+            try hang(served, timeout: patience)
+            #expect(try hang(Promise { await log.lines }) == ["true true true"])
+            #expect(errors == [], "the drain has ended it")
+            #expect(client.failureOfReading() == ECONNRESET)
+            client.close()
+        }
+    }
+
+    @Test func aDrainEndsIdleOnesAndLetsBusyOnesFinish() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let (gate, open) = Promise<Void>.pending()
+            var errors: [String] = []
+            var ends: [String] = []
+            let served = listener.serve(onError: { error, _ in errors.append("\(error)") }) { connection in
+                do {
+                    for try await line in connection.lines {
+                        try await connection.write("begun").value
+                        if line == "busy" { try await gate.value }
+                        try await connection.write("done").value
+                    }
+                } catch {
+                    ends.append("\((error as? SystemError)?.code == ECANCELED) \(Task.isCancelled)")
+                    throw error
+                }
+            }
+            let clients = try ["idle", "busy"].map { line in
+                let client = try Peer(to: listener.localAddress)
+                let begun = elsewhere {
+                    try client.send("\(line)\n")
+                    return try client.receive(exactly: line == "idle" ? 9 : 5)
+                }
+                #expect(try hang(begun, timeout: patience).count >= 5)
+                return client
+            }
+            let drained = listener.drain(deadline: .seconds(3600))
+            #expect(try reply(of: clients[0]) == "")
+            open.fulfill()
+            #expect(try reply(of: clients[1]) == "done")
+            for client in clients { client.close() }
+            let result = try hang(drained, timeout: patience)
+            #expect(result.aborted == 0)
+            try hang(served, timeout: patience)
+            #expect(errors == [])
+            #expect(ends.allSatisfy { $0 == "true false" } && !ends.isEmpty)
+        }
+    }
+
+    @Test(arguments: ["abort", "close"]) func anAbortByOthersCancelsThemAndACloseDoesNot(how: String) throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let (gate, open) = Promise<Void>.pending()
+            var connections: [Connection] = []
+            var ends: [String] = []
+            let served = listener.serve { connection in
+                connections.append(connection)
+                do { try await gate.value } catch { ends.append("\(type(of: error))") }
+                ends.append("\(Task.isCancelled)")
+                _ = try await connection.write("too late").value
+                ends.append("written")
+            }
+            let client = try Peer(to: listener.localAddress)
+            try network.loop.run(until: { connections.count == 1 })
+            if how == "abort" { connections[0].abort() } else { connections[0].close() }
+            open.fulfill()
+            client.close()
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(ends == (how == "abort" ? ["CancellationError", "true"] : ["false"]))
+        }
+    }
+
+    @Test func oneThatAbortsItsConnectionAtOnceIsCancelled() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            var ends: [String] = []
+            let served = listener.serve { connection in
+                connection.abort()
+                do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
+                listener.close()
+            }
+            let client = try Peer(to: listener.localAddress)
+            try hang(served, timeout: patience)
+            #expect(ends == ["CancellationError"])
+            client.close()
+        }
+    }
+
+    /// The thread goes on, and may use what the handler uses.
+    @Test func whenALoopOfWithLoopEndsTheyGoOnOnItsThread() throws {
+        var ends: [String] = []
+        let here = pthread_self()
+        try inLoop { outer in
+            let client = try EventLoop.withLoop { _ -> Peer in
+                let listener = try Listener.bind("127.0.0.1:0")
+                var begun = 0
+                listener.serve { connection in
+                    do {
+                        begun += 1
+                        try await connection.write("begun").value
+                        for try await _ in connection.chunks {}
+                        ends.append("no error")
+                    } catch {
+                        ends.append("\(isHere(here)) \(Task.isCancelled) \((error as? SystemError)?.code ?? 0)")
+                        do { try await connection.write("x").value } catch { ends.append("nothing is written") }
+                    }
+                }.ignoringErrors()
+                let client = try Peer(to: listener.localAddress)
+                try EventLoop.current.run(until: { begun == 1 })
+                return client
+            }
+            // On another thread the handler could run now.
+            for _ in 0..<100 { sched_yield() }
+            #expect(ends == [])
+            try outer.run(until: { ends.count == 2 })
+            #expect(ends.first?.hasPrefix("true true") == true && ends.last == "nothing is written", "\(ends)")
+            client.close()
+        }
+    }
+
+    @Test func whenALoopOfAGroupEndsTheyAreCancelled() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let log = Log()
+            let served = listener.serve(on: group) { connection in
+                do {
+                    try await connection.write("x").value
+                    // Nothing on the loop waits for this.
+                    while !Task.isCancelled { await log.add("round") }
+                    try Task.checkCancellation()
+                } catch { await log.add("\(type(of: error))") }
+            }
+            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+            for client in clients {
+                let begun = elsewhere { try client.receive(exactly: 1) }
+                #expect(try hang(begun, timeout: patience).count == 1)
+            }
+            group.stop()
+            group.join()
+            #expect(try rejection(of: served) == ECANCELED)
+            for client in clients { client.close() }
+            let ended = { try hang(Promise { await log.lines.count { $0 == "CancellationError" } }) }
+            while try ended() < 2 { sched_yield() }
+        }
+    }
+}
+
+private func isHere(_ thread: pthread_t) -> Bool { pthread_equal(thread, pthread_self()) != 0 }

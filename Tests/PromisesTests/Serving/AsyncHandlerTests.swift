@@ -1,0 +1,267 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+/// An actor that lives on no loop.
+private actor Counter {
+    private(set) var count = 0
+    func add() { count += 1 }
+}
+
+/// An actor that lives on a loop.
+private actor Resident {
+    private let home: EventLoop.Remote
+    private var listener: Listener?
+    private var visits = 0
+    nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+    init(on home: EventLoop.Remote) { self.home = home }
+
+    func visit() -> Bool {
+        visits += 1
+        return isCurrent(home)
+    }
+
+    /// Serves one client with a handler that is the actor's own.
+    func serve() throws -> (SocketAddress, Promise<Void>) {
+        let listener = try Listener.bind("127.0.0.1:0")
+        self.listener = listener
+        let served = listener.serve { connection in
+            self.visits += 1
+            for try await line in connection.lines { try await connection.write("\(self.visits) \(line)").value }
+            self.listener?.close()
+        }
+        return (listener.localAddress, served)
+    }
+}
+
+/// An actor that lives on no loop, and serves on the loop of whatever thread it is on.
+private actor Stranger {
+    private var visits = 0
+
+    func serve() throws -> (any Error)? {
+        try EventLoop.withLoop { _ in
+            let listener = try Listener.bind("127.0.0.1:0")
+            return listener.serve { connection in
+                self.visits += 1
+                try await connection.write("\(self.visits)").value
+            }.error
+        }
+    }
+}
+
+private func isCurrent(_ home: EventLoop.Remote) -> Bool { EventLoop.current.remote == home }
+
+@concurrent private func elsewhereOrNot() async {}
+
+/// Not `Sendable`.
+private final class Store {
+    var lines: [String] = []
+    var places: [Bool] = []
+}
+
+/// Async handlers on the listener's own loop.
+@Suite(.ownThread) struct AsyncHandlerTests {
+    @Test func theyServeWithWhatBelongsToTheThread() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let store = Store()
+            let served = listener.serve { connection in
+                for try await line in connection.lines {
+                    store.lines.append(line)
+                    try await connection.write("\(store.lines.count) \(line)\n").value
+                }
+            }
+            for (number, text) in ["ada", "bob"].enumerated() {
+                let client = try Peer(to: listener.localAddress)
+                try client.send("\(text)\n")
+                #expect(try reply(of: client) == "\(number + 1) \(text)\n")
+                client.close()
+            }
+            #expect(listener.activeConnections == 0)
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(store.lines == ["ada", "bob"])
+        }
+    }
+
+    @Test func theyComeBackToTheLoopFromWhereverTheyHaveWaited() throws {
+        let other = try EventLoop.spawn(name: "other")
+        try withNetwork { network in
+            let listener = try network.listen()
+            let home = network.loop.remote
+            let (counter, resident, far) = (Counter(), Resident(on: home), Resident(on: other))
+            let store = Store()
+            let served = listener.serve { connection in
+                store.places.append(isCurrent(home))
+                await counter.add()
+                store.places.append(isCurrent(home))
+                store.places.append(await resident.visit())
+                store.places.append(isCurrent(home))
+                store.places.append(await !far.visit() || isCurrent(home))
+                store.places.append(isCurrent(home))
+                await elsewhereOrNot()
+                store.places.append(isCurrent(home))
+                await Task.yield()
+                store.places.append(isCurrent(home))
+                try await Promise { await counter.add() }.value
+                store.places.append(isCurrent(home))
+                async let count = counter.count
+                store.places.append(await count == 2)
+                store.places.append(isCurrent(home))
+                await Task(executorPreference: other) { await counter.add() }.value
+                store.places.append(isCurrent(home))
+            }
+            let client = try Peer(to: listener.localAddress)
+            #expect(try reply(of: client) == "")
+            client.close()
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(store.places == Array(repeating: true, count: 12))
+        }
+        other.stop()
+        other.join()
+    }
+
+    @Test func whatTheyThrowIsReportedAndEndsTheConnectionOnly() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            var errors: [String] = []
+            let served = listener.serve(onError: { error, connection in
+                errors.append("\(error) \(connection.isClosed)")
+            }) { connection in
+                switch try await connection.readLine().value {
+                case "throw": throw Flaw(7)
+                case "cancel": throw CancellationError()
+                default: break
+                }
+            }
+            for text in ["throw", "cancel", "return"] {
+                let client = try Peer(to: listener.localAddress)
+                try client.send("\(text)\n")
+                #expect(try reply(of: client) == "")
+                client.close()
+            }
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(errors == ["Flaw(number: 7) false"])
+        }
+    }
+
+    @Test func ofAPeerThatHasGoneTheyReadTheEndOrTheError() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            var codes: [CInt?] = []
+            let served = listener.serve { connection in
+                do {
+                    for try await _ in connection.chunks { try await connection.write("begun").value }
+                    codes.append(nil)
+                } catch { codes.append((error as? SystemError)?.code) }
+            }
+            for isReset in [false, true] {
+                let client = try Peer(to: listener.localAddress)
+                try client.send("x")
+                let begun = elsewhere { try client.receive(exactly: 5) }
+                #expect(try hang(begun, timeout: patience).count == 5)
+                if isReset { client.reset() } else { client.close() }
+                try network.loop.run(until: { codes.count == (isReset ? 2 : 1) })
+            }
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(codes == [nil, ECONNRESET])
+        }
+    }
+
+    @Test func theyCountUntilTheyHaveEnded() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let (gate, open) = Promise<Void>.pending()
+            var begun = 0
+            let served = listener.serve(maxConnections: 1) { connection in
+                begun += 1
+                connection.close()
+                try await gate.value
+            }
+            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+            #expect(try reply(of: clients[0]) == "")
+            #expect((begun, listener.activeConnections) == (1, 1), "the handler goes on without its connection")
+            open.fulfill()
+            #expect(try reply(of: clients[1]) == "")
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(begun == 2)
+        }
+    }
+
+    @Test func theLoopStaysAliveForThem() throws {
+        let other = try EventLoop.spawn(name: "other")
+        try withNetwork { network in
+            let listener = try network.listen()
+            let (gate, open) = Promise<Void>.pending()
+            var ended = false
+            let served = listener.serve { connection in
+                listener.close()
+                connection.abort()
+                try? await gate.value
+                // Cancelled, it may still wait for what cannot be cancelled.
+                await Task(executorPreference: other) {}.value
+                ended = true
+            }
+            let client = try Peer(to: listener.localAddress)
+            try network.loop.run()
+            #expect(ended && served.isFulfilled)
+            withExtendedLifetime(open) {}
+            client.close()
+            #expect("\(network.loop.keepAliveReasons)" == "nothing")
+        }
+        other.stop()
+        other.join()
+    }
+
+    @Test func clientsThatTheListenerAcceptsAsItClosesAreServed() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            let served = listener.serve { connection in try await connection.write("late").value }
+            let client = try Peer(to: listener.localAddress)
+            listener.close(drain: true)
+            #expect(try reply(of: client) == "late")
+            client.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    // MARK: Actors
+
+    @Test func aHandlerMayBelongToAnActorOfTheLoop() throws {
+        try withNetwork { network in
+            let resident = Resident(on: network.loop.remote)
+            let (address, served) = try resident.assumeIsolated { try $0.serve() }
+            let client = try Peer(to: address)
+            try client.send("line\n")
+            #expect(try reply(of: client) == "1 line")
+            client.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aHandlerOfAnotherActorIsRefused() throws {
+        let stranger = Stranger()
+        let error = try hang(Promise { try await stranger.serve() }, timeout: patience)
+        #expect("\(error!)".contains("a handler of the actor Stranger, which does not live on the listener's loop"))
+        try withGroup(1) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let handler: @MainActor (Connection) async throws -> Void = { _ in }
+            let alone = listener.serve(handler)
+            #expect(alone.error is DispatchError)
+            let served = listener.serve(on: group) { @MainActor (_: Connection) async throws -> Void in }
+            guard case .badInput(let text) = served.error as? DispatchError else {
+                Issue.record("\(String(describing: served.error))")
+                return
+            }
+            #expect(text.hasPrefix("serve(on:) with a handler of the actor MainActor"))
+            listener.close()
+        }
+    }
+}

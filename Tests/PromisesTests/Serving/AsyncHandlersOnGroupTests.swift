@@ -1,0 +1,128 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+/// Async handlers on the loops of a group, and values of each loop.
+@Suite(.ownThread) struct AsyncHandlersOnGroupTests {
+    private final class Store {
+        private let tally: Tally.Token?
+        var lines = 0
+        var places: Set<String> = []
+        init(_ tally: Tally? = nil) { self.tally = tally?.token() }
+    }
+
+    private actor Room {
+        private var members = 0
+        func enter() -> Int {
+            members += 1
+            return members
+        }
+    }
+
+    @Test func eachRunsOnTheLoopOfItsConnection() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let room = Room()
+            let served = listener.serve(on: group, balancing: .roundRobin) { connection in
+                let store = Store()
+                for try await line in connection.lines {
+                    store.places.insert(nameOfLoop())
+                    let number = await room.enter()
+                    store.places.insert(nameOfLoop())
+                    try await connection.write("\(number) \(line) \(store.places.sorted())").value
+                }
+            }
+            for number in 1...4 {
+                let client = try Peer(to: listener.localAddress)
+                try client.send("line\n")
+                #expect(try reply(of: client) == "\(number) line [\"loop-\(2 - number % 2)\"]")
+                client.close()
+            }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test(arguments: [false, true]) func eachLoopHasAValueOfItsOwn(isAsync: Bool) throws {
+        let tally = Tally(keepsEnders: true)
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let stores = LoopLocal { Store(tally) }
+            let errors = Shared<[String]>([])
+            let onError = { @Sendable (error: any Error, _: Connection, store: Store) in
+                let lines = store.lines
+                errors.change { $0.append("\(error) \(lines)") }
+            }
+            let served =
+                isAsync
+                ? listener.serve(on: group, state: stores, balancing: .roundRobin, onError: onError) {
+                    connection, store in
+                    for try await line in connection.lines {
+                        store.lines += 1
+                        store.places.insert(nameOfLoop())
+                        if line == "throw" { throw Flaw(store.places.count) }
+                        try await connection.write(line).value
+                    }
+                }
+                : listener.serve(on: group, state: stores, balancing: .roundRobin, onError: onError) {
+                    connection, store in
+                    connection.forEachLine { line in
+                        store.lines += 1
+                        store.places.insert(nameOfLoop())
+                        if line == "throw" { throw Flaw(store.places.count) }
+                        return connection.write(line)
+                    }
+                }
+            for text in ["a\nb\n", "c\n", "d\n", "throw\n"] {
+                let client = try Peer(to: listener.localAddress)
+                try client.send(text)
+                #expect(try reply(of: client) == (text == "throw\n" ? "" : text.filter { $0 != "\n" }))
+                client.close()
+            }
+            let answers = hang(group.collect(stores) { ($0.lines, $0.places.sorted()) })
+            #expect(answers.compactMap { try? $0.get().0 } == [3, 2])
+            #expect(answers.compactMap { try? $0.get().1 } == [["loop-1"], ["loop-2"]])
+            #expect(errors.value == ["Flaw(number: 1) 2"])
+            listener.close()
+            try hang(served, timeout: patience)
+            #expect(tally.alive == 2)
+        }
+        #expect(tally.alive == 0)
+        #expect(Set(tally.enders).count == 2 && !tally.enders.contains(pthread_self()), "each on its loop's thread")
+    }
+
+    @Test func collectingFromLoopsThatHaveEnded() throws {
+        try withGroup(3) { _, group in
+            let (entered, release) = (Gate(), Gate())
+            group[0].stop()
+            group[0].join()
+            group[1].submit {
+                entered.open()
+                release.wait()
+            }
+            entered.wait()
+            let names = group.collect { nameOfLoop() }
+            // What is posted before the end is refused or released: it is no answer either way.
+            #expect(names.isPending)
+            release.open()
+            let answers = hang(names)
+            #expect(answers == [.failure(.loopEnded), .success("loop-2"), .success("loop-3")])
+            group.stop()
+            group.join()
+            #expect(hang(group.collect { 1 }) == Array(repeating: .failure(.loopEnded), count: 3))
+        }
+    }
+
+    @Test func anAsyncFunctionMayCollect() async throws {
+        let group = try LoopGroup(loops: 2)
+        let stores = LoopLocal { Store() }
+        group.next().submit { stores.withValue { $0.lines += 1 } }
+        let lines = await group.collect(stores) { $0.lines }.value
+        #expect(lines.compactMap { try? $0.get() }.sorted() == [0, 1])
+        group.stop()
+    }
+}
+
+private func nameOfLoop() -> String { EventLoop.current.remote.name ?? "?" }
