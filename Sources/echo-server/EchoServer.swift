@@ -9,9 +9,12 @@ final class EchoServer {
     private let inherited, bound: Listener?
     /// The loops that serve, if there are several. This thread's loop then only accepts.
     private let group: LoopGroup?
-    /// One worker for each loop that serves.
-    private let workers: [Worker]
+    /// The worker of each loop of the group.
+    private let workers: LoopLocal<Worker>
+    /// The worker of this thread's loop, which serves if there is no group.
+    private let worker: Worker
     private let openCount = OpenCount()
+    private let former = FormerWorkers()
     private(set) var isDraining = false
     /// Connections that were reset because they were still busy at the end of the drain timeout.
     private var abortedByDrain = 0
@@ -41,8 +44,8 @@ final class EchoServer {
             the limit of descriptors is \(limit.current) (RLIMIT_NOFILE, \(limit.initial) at the start)
             """
         group = options.loops == 1 ? nil : try LoopGroup(loops: options.loops, name: "echo")
-        let remotes = group.map(Array.init) ?? [EventLoop.current.remote]
-        workers = remotes.map { [openCount] in Worker(on: $0, idleTimeout: options.idleTimeout, openCount) }
+        workers = LoopLocal { [openCount, former] in Worker(idleTimeout: options.idleTimeout, openCount, former) }
+        worker = Worker(idleTimeout: options.idleTimeout, openCount, former)
         // By the turn: measuring each handler would take a twentieth of the server's time.
         EventLoop.current.measuresTurns = true
         for remote in group.map(Array.init) ?? [] { remote.submit { EventLoop.current.measuresTurns = true } }
@@ -56,7 +59,7 @@ final class EchoServer {
     var maxConnections: Int { share.maxConnections }
 
     /// The number of threads that serve.
-    var threads: Int { workers.count }
+    var threads: Int { group?.count ?? 1 }
 
     /// Serves every address. Fulfilled when all listeners are closed and the last connection has ended.
     func serve() -> Promise<Void> {
@@ -65,16 +68,13 @@ final class EchoServer {
 
     private func serve(_ listener: Listener) -> Promise<Void> {
         guard let group else {
-            let worker = workers[0]
             return listener.serve(
                 maxConnections: share.maxConnections, maxLingering: share.maxLingering,
-                onError: { _, _ in worker.noteFailure() }, worker.serve)
+                onError: { [worker] _, _ in worker.noteFailure() }, worker.serve)
         }
-        let workers = Dictionary(uniqueKeysWithValues: workers.map { ($0.remote, $0) })
-        @Sendable func workerOfThisThread() -> Worker { workers[EventLoop.current.remote]! }
         return listener.serve(
-            on: group, maxConnections: share.maxConnections, maxLingering: share.maxLingering,
-            onError: { _, _ in workerOfThisThread().noteFailure() }, { workerOfThisThread().serve($0) })
+            on: group, state: workers, maxConnections: share.maxConnections, maxLingering: share.maxLingering,
+            onError: { _, _, worker in worker.noteFailure() }, { connection, worker in worker.serve(connection) })
     }
 
     /// Waits for SIGINT or SIGTERM, or for the end of the listeners. The first signal stops accepting, ends connections
@@ -99,32 +99,34 @@ final class EchoServer {
     /// Collects the figures of each loop, on the loop's own thread.
     func report() -> Promise<Report> {
         let main = (name: "main", metrics: EventLoop.current.metrics)
-        guard group != nil else {
-            let statistics = workers[0].statistics.adding(failures: abortedByDrain)
+        guard let group else {
+            let statistics = worker.statistics.adding(failures: abortedByDrain)
             return .value(Report(statistics: statistics, peak: openCount.peak, loops: [main]))
         }
-        return when(fulfilled: workers.map(ask)).map { [openCount, abortedByDrain] answers in
-            Report(
-                statistics: answers.map(\.statistics).reduce(Statistics(), +).adding(failures: abortedByDrain),
-                peak: openCount.peak, loops: [main] + answers.flatMap(\.loop))
+        return group.collect(workers) { worker in Answer(statistics: worker.statistics) }.then { answers in
+            // A loop that has failed has no answer. Its worker has left its figures once the loop has ended.
+            let ended = zip(group, answers).filter { (try? $1.get()) == nil }.map { $0.0.ended }
+            return when(guarantees: ended).map { answers.compactMap { try? $0.get() } }
         }
+        .map { [openCount, former, abortedByDrain] answers in
+            let statistics = answers.map(\.statistics).reduce(former.statistics, +)
+            return Report(
+                statistics: statistics.adding(failures: abortedByDrain), peak: openCount.peak,
+                loops: [main] + answers.map { ($0.name, $0.metrics) })
+        }.asPromise()
     }
 
-    private typealias Answer = (statistics: Statistics, loop: [(name: String, metrics: LoopMetrics)])
-
-    private func ask(_ worker: Worker) -> Promise<Answer> {
-        Promise.value
-            .map(on: worker.remote) { () -> Answer in
-                (worker.statistics, [(worker.remote.name ?? "", EventLoop.current.metrics)])
-            }
-            // The loop has failed; the figures of its worker still count.
-            .recover { _ in worker.remote.ended.map { (worker.statistics, []) } }
+    /// The figures of a loop, gathered on its thread.
+    private struct Answer: Sendable {
+        let statistics: Statistics
+        let name = EventLoop.current.remote.name ?? ""
+        let metrics = EventLoop.current.metrics
     }
 
     /// Fulfilled when all loops have responded, and rejected if one has ended.
     func alive() -> Promise<Void> {
-        guard group != nil else { return .value }
-        return when(fulfilled: workers.map { Promise.value.map(on: $0.remote) {} }).asVoid()
+        guard let group else { return .value }
+        return group.collect {}.asPromise().done { answers in for answer in answers { try answer.get() } }
     }
 
     /// Ends the threads and waits for their end.

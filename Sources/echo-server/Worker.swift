@@ -1,21 +1,22 @@
 import Promises
 import Reactor
+import Synchronization
 
 /// Serves connections on one loop, and counts them there.
-// @unchecked: everything but the constants is accessed only on the thread of `remote`, or on any thread once that loop
-// has ended.
-final class Worker: @unchecked Sendable {
-    let remote: EventLoop.Remote
+final class Worker {
     private let idleTimeout: Duration?
     private let openCount: OpenCount
+    private let former: FormerWorkers
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var finished = Statistics()
 
-    init(on remote: EventLoop.Remote, idleTimeout: Duration?, _ openCount: OpenCount) {
-        self.remote = remote
+    init(idleTimeout: Duration?, _ openCount: OpenCount, _ former: FormerWorkers) {
         self.idleTimeout = idleTimeout
         self.openCount = openCount
+        self.former = former
     }
+
+    deinit { former.add(statistics) }
 
     /// The current counters, including those of open connections.
     var statistics: Statistics {
@@ -42,4 +43,13 @@ final class Worker: @unchecked Sendable {
     }
 
     func noteFailure() { finished.noteFailure() }
+}
+
+/// The counters of workers whose loops have ended.
+final class FormerWorkers: Sendable {
+    private let sum = Mutex(Statistics())
+
+    var statistics: Statistics { sum.withLock { $0 } }
+
+    func add(_ statistics: Statistics) { sum.withLock { $0 = $0 + statistics } }
 }
