@@ -12,6 +12,7 @@ let libraries: [Target.Dependency] = [
 let package = Package(
     name: "swift-reactor-examples",
     products: [
+        .executable(name: "chat", targets: ["chat"]),
         .executable(name: "http-server", targets: ["http-server"]),
         .executable(name: "kv-server", targets: ["kv-server"]),
         .executable(name: "tcp-proxy", targets: ["tcp-proxy"]),
@@ -23,6 +24,7 @@ let package = Package(
     targets: [
         // Command lines, exit codes and the line that says where a server listens.
         .target(name: "ExampleSupport", dependencies: libraries),
+        .executableTarget(name: "chat", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "http-server", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "kv-server", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),
