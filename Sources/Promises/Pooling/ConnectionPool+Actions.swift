@@ -119,11 +119,11 @@ extension ConnectionPool {
     // MARK: Time
 
     /// Sets the pool's one timer. It fires for the earliest deadline, or earlier, since it is not moved when a
-    /// connection is used again; it keeps the loop alive while requests wait.
+    /// connection is used again; it keeps the loop alive while requests wait that it will reject.
     private func updateTimer() {
         if loop.hasEnded { return }
         if members.isEmpty && resolvers.isEmpty { return timer.cancel() }
-        timer.set(to: state.nextDeadline, keepsAlive: state.waitingCount > 0, for: self)
+        timer.set(to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, for: self)
     }
 
     func timerFired() { perform(state.expire(at: loop.now)) }

@@ -69,6 +69,8 @@ extension ConnectionPool {
     ) -> Promise<Work.T> {
         var mayRetry = false
         let outcome = lease(target, file, line).then { [self] lease in
+            // The pool has been aborted since it gave the connection to the request.
+            if members[lease.member] == nil { throw PoolError.closed(address: target.description) }
             let work = firstly { try body(lease.connection) }.tap { [self] outcome in
                 mayRetry = lease.isStale(after: outcome)
                 end(lease, outcome)
@@ -140,11 +142,12 @@ final class ConnectionLease {
     }
 
     /// Whether a request has failed for the only reason that the peer had given up the idle connection: another request
-    /// had used it before, it has ended or failed by itself, and not a byte has been answered.
+    /// had used it before, the peer has ended or reset it, and not a byte has been answered.
     func isStale<Value>(after outcome: Result<Value, any Error>) -> Bool {
         guard case .failure(let error) = outcome, isReused, !error.isCancelled else { return false }
         guard connection.bytesReceived == bytesBefore else { return false }
-        if let failure = connection.failure { return failure.code != ECANCELED }
+        // A time-out of the connection is not the peer's doing: a server that is slow would be asked again and again.
+        if let failure = connection.failure { return failure.code == ECONNRESET || failure.code == EPIPE }
         return connection.reader.hasEnded
     }
 }

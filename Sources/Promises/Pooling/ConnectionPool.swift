@@ -60,7 +60,7 @@ public final class ConnectionPool {
     ///   - lookup: finds the addresses of a name.
     ///   - healthCheck: is called with each connection that has been used before, when it is to be used again and the
     ///     pool itself has found nothing wrong. If it throws or its promise is rejected, the connection is closed, and
-    ///     the request gets another one. Its time counts as waiting.
+    ///     the request gets another one. Its time counts as waiting. The pool retains it.
     @available(*, noasync, message: "an async function has no loop of its own")
     public init(
         connectionsPerAddress: Int = 8, maxWaiting: Int = .max, waitTimeout: Duration? = .seconds(30),

@@ -15,6 +15,9 @@ extension PoolState {
         return next
     }
 
+    /// Whether a request waits that `expire` will reject.
+    var hasWaitDeadline: Bool { limits.waitTime != nil && !waiting.isEmpty }
+
     /// Closes what has been idle too long, and rejects requests that have waited too long.
     mutating func expire(at now: LoopInstant) -> [Action] {
         var actions: [Action] = []

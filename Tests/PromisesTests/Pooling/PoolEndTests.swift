@@ -1,7 +1,8 @@
 import Glibc
-import Promises
 import Reactor
 import Testing
+
+@testable import Promises
 
 /// How a pool ends: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
 @Suite struct PoolEndTests {
@@ -176,6 +177,49 @@ import Testing
         // Whoever waits for a request on another thread learns that nothing will come.
         for request in requests { #expect(request.isRejected) }
         if let pool { #expect(pool.counts.all == [0, 0, 0, 0]) }
+    }
+
+    @Test func aRequestThatMayWaitForeverDoesNotKeepTheLoopAliveByItself() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1, waitTimeout: nil)
+            var resolver: Resolver<Void>?
+            let busy = pool.withConnection(to: server.address) { _ -> Promise<Void> in
+                let (promise, resolve) = Promise<Void>.pending()
+                resolver = resolve
+                return promise
+            }
+            let waiting = pool.ask("waiting", server.address)
+            net.settle(.milliseconds(1))
+            server.listener.close()
+            server.accepted[0].abort()
+            // Only what is not the loop's could still settle the first request.
+            try net.loop.run()
+            #expect(busy.isPending && waiting.isPending)
+            waiting.ignoringErrors()
+            resolver?.fulfill()
+            pool.close()
+            net.settle(.milliseconds(1))
+            #expect(waiting.error is PoolError)
+        }
+    }
+
+    @Test func aConnectionThatIsAbortedBeforeItsRequestBeginsIsNotLent() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool()
+            try hang(pool.ask("first", server.address))
+            var calls = 0
+            let request = pool.withConnection(to: server.address) { _ -> Promise<Void> in
+                calls += 1
+                return .value
+            }
+            // A drain whose deadline has passed before the body could be called.
+            pool.perform(pool.state.abort())
+            #expect(throws: PoolError.self) { try hang(request) }
+            #expect(calls == 0)
+            server.end()
+        }
     }
 
     @Test func aLoopThatEndsEndsADrain() throws {

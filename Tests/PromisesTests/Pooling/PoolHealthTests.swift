@@ -119,6 +119,23 @@ import Testing
         }
     }
 
+    @Test func aReuseCostsOneSystemCallBesidesTheRequest() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool()
+            for _ in 0..<3 { try hang(pool.ask("a", server.address)) }
+            let before = net.loop.metrics.systemCalls
+            for _ in 0..<10 { try hang(pool.ask("a", server.address)) }
+            let after = net.loop.metrics.systemCalls
+            func count(_ call: SystemCall) -> Int { (after[call] ?? 0) - (before[call] ?? 0) }
+            // Of both sides together: a send and a receive for the request, and for its answer.
+            #expect(count(.poll) == 10 && count(.send) == 20 && count(.receive) == 20)
+            #expect(count(.epollControl) == 0 && count(.getSocketOption) == 0)
+            pool.close()
+            server.end()
+        }
+    }
+
     // MARK: Requests that are made again
 
     /// A server that gives up a connection as its second request arrives.
@@ -184,6 +201,22 @@ import Testing
             expect(request, failsWith: Flaw(3))
             #expect(calls == 1)
             pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aTimeoutOfTheConnectionIsNoReasonToAskAgain() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            server.answer = { line, connection in line == "first" ? connection.write("first\n") : .value }
+            let pool = ConnectionPool()
+            try hang(pool.ask("first", server.address))
+            let silent = pool.withConnection(to: server.address, isIdempotent: true) { connection in
+                connection.idleTimeout = .seconds(3)
+                return talk("silence", connection)
+            }
+            #expect(try rejection(of: silent) == ETIMEDOUT)
+            #expect(server.lines == ["first", "silence"])
             server.end()
         }
     }
