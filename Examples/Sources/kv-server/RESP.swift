@@ -74,7 +74,7 @@ struct RequestDecoder: FrameDecoder {
             length = try parseLength(line)
         }
         guard let length, bytes.count - start >= length + 2 else { return nil }
-        let word = Array(bytes[start..<start + length])
+        let word = Array(Bytes(rebasing: bytes[start..<start + length]))
         bytesLeft -= length
         start += length + 2
         searched = start
@@ -101,11 +101,12 @@ struct RequestDecoder: FrameDecoder {
             if searched - start > limit { throw ProtocolError(reason: excess) }
             return nil
         }
-        let line = bytes[start..<end]
-        if line.count > limit { throw ProtocolError(reason: excess) }
+        if end - start > limit { throw ProtocolError(reason: excess) }
+        let hasReturn = end > start && bytes[end - 1] == 0x0D
+        let line = bytes[start..<(hasReturn ? end - 1 : end)]
         start = end + 1
         searched = start
-        return line.last == 0x0D ? line.dropLast() : line
+        return line
     }
 
     /// What a client types: words with blanks between them. There are no quotes.
