@@ -199,6 +199,43 @@ try hang(Promise { try await Task.detached { for row in onThePool(home) { try aw
 try measure("`Promise { … }` of an async closure that returns at once, and `hang`") {
     _ = try hang(Promise { 1 })
 }
+/// A message to a server on the same loop, and its echo, which the client awaits. The client is a chain in both rows.
+@MainActor func measureEcho(_ title: String, _ serve: (Listener) -> Promise<Void>) throws {
+    let listener = try Listener.bind("unix:@crossings-\(getpid())")
+    let served = serve(listener)
+    let client = try hang(connect(to: listener.localAddress))
+    try measure(title) { _ = try hang(client.write("hello\n").then { client.readLine() }) }
+    client.close()
+    listener.close()
+    try hang(served)
+}
+
+// Functions, since a closure at the top level belongs to the main actor.
+
+func serveByPromises(_ listener: Listener) -> Promise<Void> {
+    func echo(_ connection: Connection) -> Promise<Void> {
+        connection.readLine().then { line -> Promise<Void> in
+            guard let line else { return .value }
+            return connection.write(line + "\n").then { echo(connection) }
+        }
+    }
+    return listener.serve(echo)
+}
+
+func serveByAwaiting(_ listener: Listener) -> Promise<Void> {
+    listener.serve { connection in
+        for try await line in connection.lines { try await connection.write(line + "\n").value }
+    }
+}
+
+try measureEcho("A line and its echo on one loop: the server is a chain of promises", serveByPromises)
+try measureEcho("The same: the server is an async handler", serveByAwaiting)
+try measureEcho("The same: the async handler belongs to the main actor") { listener in
+    listener.serve { @MainActor connection in
+        for try await line in connection.lines { try await connection.write(line + "\n").value }
+    }
+}
+
 let neighbour = try EventLoop.spawn(name: "neighbour")
 let pool = try ThreadPool(threads: 1)
 try measure("`map(on:)` of another loop, and `hang`") { _ = try hang(Promise.value(1).map(on: neighbour) { $0 }) }
