@@ -25,7 +25,11 @@ actor Hall {
         return true
     }
 
-    func leave(_ name: String) { names.remove(name) }
+    /// Says that a client has left. By then its name is free.
+    func leave(_ name: String, from room: String) {
+        names.remove(name)
+        say("* \(name) has left \(room)", in: room)
+    }
 
     /// Sends a line to everybody in `room`: one job for each loop, which writes to its own connections. All loops get the
     /// lines in one order, since an actor does one thing at a time.

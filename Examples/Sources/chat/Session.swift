@@ -76,8 +76,8 @@ final class Session {
     }
 
     private func leave() async {
-        await leaveRoom()
-        await hall.leave(name)
+        members.remove(connection, from: room)
+        await hall.leave(name, from: room)
     }
 
     /// Sends a line to this client only, and waits until it has left.
