@@ -12,7 +12,8 @@ import Reactor
 /// }
 /// ```
 ///
-/// A pool belongs to this thread's loop, as its connections do: a server on several loops has a pool on each.
+/// A pool belongs to this thread's loop, as its connections do: a server on several loops has a pool on each, in a
+/// `LoopLocal`.
 ///
 /// Of several idle connections to an address the one that was used last is used first, so that those which are not
 /// needed reach `idleTimeout`. An idle connection does not keep the loop alive. When its peer ends or resets it, it is
