@@ -38,7 +38,7 @@ private final class ChunkSource: LoopSource<[UInt8]> {
         switch try await connection.read().asPromise().value {
         case .bytes(let bytes): return bytes
         case .end: return nil
-        case .failed(let error): throw error
+        case .failed(let error): throw connection.reported(error)
         }
     }
 }

@@ -17,6 +17,11 @@ struct InputBuffer {
         bytes.append(contentsOf: new)
     }
 
+    /// Appends a whole array, which is not copied if nothing else is there.
+    mutating func append(_ new: [UInt8]) {
+        if bytes.isEmpty { bytes = new } else { new.withUnsafeBytes { append($0) } }
+    }
+
     /// Reserves memory for further bytes, so that these need not be moved while they arrive.
     mutating func reserve(_ count: Int) {
         if start == 0 { bytes.reserveCapacity(count) }

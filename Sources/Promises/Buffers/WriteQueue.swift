@@ -100,6 +100,23 @@ final class WriteQueue {
         note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
     }
 
+    /// Queues bytes that the rest of the stream depends on, such as the output of a filter: the write cannot be withdrawn.
+    func appendFinal(_ bytes: [UInt8], _ promise: WritePromise?) {
+        if bytes.count <= Self.coalesceLimit { return bytes.withUnsafeBytes { append($0, true, promise) } }
+        appendBlock(bytes)
+        note(promise, bytes.count, in: 1, isBegun: true)
+    }
+
+    /// Takes the promises of the writes that wait; their bytes are still sent.
+    func takePromises() -> [PromiseCore] {
+        let taken = promises
+        for number in marks.numbers where marks[number].promise != nil {
+            marks[number].promise = nil
+            if marks[number].isVoid { voidMarks += 1 }
+        }
+        return taken
+    }
+
     /// Queues several buffers as one write, in blocks of its own.
     func append(_ buffers: [[UInt8]], _ promise: WritePromise) {
         let first = blocks.end

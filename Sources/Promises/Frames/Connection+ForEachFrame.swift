@@ -200,7 +200,7 @@ extension Connection {
     @usableFromInline
     func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
         guard reader.hasEnded else { return waitForInput(missing: missing).core }
-        if let failure { throw failure }
+        if let failure = reportedFailure { throw failure }
         let count = bufferedByteCount
         if count == 0 { return nil }
         throw StreamError.endedEarly(expected: expectation(), got: count)

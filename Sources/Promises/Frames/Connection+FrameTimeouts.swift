@@ -50,7 +50,7 @@ extension Connection {
             clock.isLate = false
         } else {
             // The frame begins behind all that was consumed. Each further wait of it counts from the first byte.
-            let offset = bytesReceived - count
+            let offset = (cold.filter?.deliveredCount ?? bytesReceived) - count
             if let frame = clock.frame, frame.offset == offset { start = frame.since } else { clock.isLate = false }
             clock.frame = (offset, start)
             limit = clock.limits.frame
@@ -94,5 +94,6 @@ extension Connection {
     func cancelTimers() {
         cold?.idleTimer?.cancel()
         cold?.frameClock?.timer?.cancel()
+        cold?.filter?.timer?.cancel()
     }
 }

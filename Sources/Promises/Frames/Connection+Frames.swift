@@ -174,7 +174,7 @@ extension Connection {
     @usableFromInline
     func waitForInput(missing: Int) -> Promise<Void> {
         if let refusal = refusalToRead { return Promise(error: refusal) }
-        if reader.hasEnded { return failure.map { Promise(error: $0) } ?? .value }
+        if reader.hasEnded { return reportedFailure.map { Promise(error: $0) } ?? .value }
         let core = IOPromise(Void.self, self)
         wait(core, for: PendingFrame(missing: missing, decode: nil))
         return Promise(core)
@@ -214,7 +214,7 @@ extension Connection {
     private func endOfFrame<Value>(
         _ end: Value?, _ expectation: () -> StreamError.Expectation
     ) -> (PromiseCore) -> Void {
-        if let failure { return { $0.reject(failure) } }
+        if let failure = reportedFailure { return { $0.reject(failure) } }
         let count = bufferedByteCount
         if let end, count == 0 { return { $0.fulfill(end) } }
         let error = StreamError.endedEarly(expected: expectation(), got: count)

@@ -11,7 +11,7 @@ extension Connection {
     /// Whether nothing is under way, nothing is buffered and nothing has failed: then the next request can begin.
     var isReusable: Bool {
         lifecycle == .open && reader.isFree && !reader.hasEnded && !hasInput && pendingAnswers == 0
-            && writer.takesWrites && !writer.isQueued && !writer.isGathering
+            && writer.takesWrites && !writer.isQueued && !writer.isGathering && cold?.filter?.isBusy != true
     }
 
     /// Whether the kernel knows of anything that makes a connection unfit for another request: input that answers

@@ -172,6 +172,6 @@ struct ChunkStep: Operation {
     /// The stream has ended.
     func finish(_ core: PromiseCore) {
         chunks.end()
-        if let failure = chunks.connection.failure { core.reject(failure) } else { core.fulfill(()) }
+        if let failure = chunks.connection.reportedFailure { core.reject(failure) } else { core.fulfill(()) }
     }
 }

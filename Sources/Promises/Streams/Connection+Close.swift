@@ -26,27 +26,32 @@ extension Connection {
     @usableFromInline
     func startShutdown() -> Promise<Void> {
         if lifecycle == .shutDown { return .value }
-        if traits.contains(.socket) && loop.kernel.isForked {
+        if kind.contains(.socket) && loop.kernel.isForked {
             return refuseShutdown(EPERM, "the connection belongs to the parent process")
         }
         if !lifecycle.isOpen { return refuseShutdown(EBADF, "the connection is closed") }
-        if !traits.contains(.writes) { return refuseShutdown(EBADF, "this end of the pipe only reads") }
-        if !traits.contains(.socket) && traits.contains(.reads) {
+        if !kind.contains(.writes) { return refuseShutdown(EBADF, "this end of the pipe only reads") }
+        if !kind.contains(.socket) && kind.contains(.reads) {
             return refuseShutdown(ENOTSOCK, "only a socket can end one direction alone")
         }
         sendGathered()
-        if let failure { return Promise(error: failure) }
+        if let refusal = refusalOfFilteredShutdown { return Promise(error: refusal) }
         if let ending = cold?.ending { return Promise(ending) }
+        if !queueEndRecord() { return waitForEnd() }
+        if let failure { return Promise(error: reported(failure)) }
         switch writer.end() {
         case .nothing: return .value
         case .sendEnd:
             sendEnd()
             return .value
-        case .waitForQueue:
-            let core = PromiseCore(root: Void.self)
-            ensuredColdState.ending = core
-            return Promise(core)
+        case .waitForQueue: return waitForEnd()
         }
+    }
+
+    private func waitForEnd() -> Promise<Void> {
+        let core = PromiseCore(root: Void.self)
+        ensuredColdState.ending = core
+        return Promise(core)
     }
 
     private func refuseShutdown(_ code: CInt, _ detail: String) -> Promise<Void> {
@@ -55,7 +60,7 @@ extension Connection {
 
     /// The writer has ended.
     func sendEnd() {
-        if traits.contains(.socket) {
+        if kind.contains(.socket) {
             // ENOTCONN: the peer has reset. The next read or write reports it.
             _ = loop.kernel.shutdown(fd, CInt(SHUT_WR))
         } else if lifecycle.isOpen {
@@ -140,9 +145,14 @@ extension Connection {
 
     /// Notes that the queue is empty: a close that waited for that sends the end.
     func lingerIfDelivered() {
-        guard lifecycle.deliver() else { return }
+        guard lifecycle == .flushing else { return }
+        // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may also have
+        // got here again, and have gone on.
+        guard queueEndRecord(), !writer.isQueued, lifecycle.deliver() else { return updateInterest() }
         if writer.end() == .sendEnd { sendEnd() }
-        if reader.hasEnded || !traits.contains(.socket) { release() } else { discardInput() }
+        traits = kind.diverted
+        let hasEnded = cold?.filter?.sourceHasEnded ?? reader.hasEnded
+        if hasEnded || !kind.contains(.socket) { release() } else { discardInput() }
     }
 
     /// Reads and discards input; closes the connection when the peer has ended.
@@ -172,7 +182,7 @@ extension Connection {
             return
         }
         // In a forked child the parent shares the socket, and the call is refused.
-        if traits.contains(.tcp) { socket.setResetOnClose() }
+        if kind.contains(.tcp) { socket.setResetOnClose() }
         recordEnd(.aborted)
         noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
         failWrites()

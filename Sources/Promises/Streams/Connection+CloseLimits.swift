@@ -22,7 +22,7 @@ extension Connection {
         cold.checksCloseProgress = lingerTime == nil
         // The reader of a pipe or a terminal is a program of this machine, which may take its time as long as it makes
         // progress.
-        let limit = lingerTime ?? (traits.contains(.socket) ? Self.closeTimeLimit : nil)
+        let limit = lingerTime ?? (kind.contains(.socket) ? Self.closeTimeLimit : nil)
         cold.closeDeadline = limit.map { loop.now.advanced(by: $0) }
         scheduleCloseCheck(cold)
     }
@@ -48,7 +48,7 @@ extension Connection {
         if lifecycle == .lingering { discardInput() }
         guard lifecycle.hasDescriptor, let cold else { return }
         let isLate = cold.closeDeadline.map { $0 <= loop.now } ?? false
-        let minimum = traits.contains(.socket) ? Self.closeProgressMinimum : 1
+        let minimum = kind.contains(.socket) ? Self.closeProgressMinimum : 1
         if isLate || closeProgress - cold.closeProgress < minimum {
             abort()
         } else {
@@ -60,7 +60,7 @@ extension Connection {
     /// How many bytes the peer has taken and sent. Bytes in the kernel's send queue do not count as taken: what a slow
     /// peer is still reading has often left the queue here.
     private var closeProgress: Int {
-        let unsent = traits.contains(.tcp) ? socket.unacknowledgedBytes : 0
+        let unsent = kind.contains(.tcp) ? socket.unacknowledgedBytes : 0
         return bytesSent - unsent + (cold?.discarded ?? 0)
     }
 }

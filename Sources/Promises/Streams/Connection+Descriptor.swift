@@ -65,7 +65,8 @@ extension Connection {
     /// No operation may be pending and no input buffered, since neither could be passed on. Input that is still in the
     /// kernel stays there for the new owner.
     /// - Throws: `SystemError` of `fcntl`, and then the connection is unchanged:
-    ///   - `EBUSY` if a read or a write waits, or if bytes were read beyond a frame;
+    ///   - `EBUSY` if a read or a write waits, if bytes were read beyond a frame, or if the connection has a filter, whose
+    ///     state could not be passed on;
     ///   - `EBADF` if the connection is closed;
     ///   - the error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {
@@ -74,6 +75,7 @@ extension Connection {
         guard lifecycle.isOpen else {
             throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
         }
+        if cold?.filter != nil { throw SystemError(.fileControl, EBUSY, detail: "detach: the connection has a filter") }
         if !reader.isFree || writer.isQueued || hasInput {
             let reason = writer.isQueued ? "a write is pending" : hasInput ? "buffered input" : "a read is pending"
             throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
@@ -93,7 +95,11 @@ extension Connection {
 
     // MARK: Kinds of descriptors
 
-    /// The constant properties of the descriptor.
+    /// The properties of the descriptor.
+    ///
+    /// Each read and each write checks a trait. Traits are *diverted* to bits that these checks do not look at while a
+    /// message must not go straight to the kernel: the connection has a filter, or lingers. So a connection without a filter
+    /// pays nothing for those that have one.
     struct Traits: OptionSet {
         let rawValue: UInt8
 
@@ -102,10 +108,18 @@ extension Connection {
         static var socket: Traits { Traits(rawValue: 2) }
         static var reads: Traits { Traits(rawValue: 4) }
         static var writes: Traits { Traits(rawValue: 8) }
+
+        var isDiverted: Bool { rawValue >= 16 }
+        var diverted: Traits { Traits(rawValue: rawValue << 4) }
+        /// The traits, diverted or not.
+        var direct: Traits { isDiverted ? Traits(rawValue: rawValue >> 4) : self }
     }
 
-    var readCall: SystemCall { traits.contains(.socket) ? .receive : .read }
-    var writeCall: SystemCall { traits.contains(.socket) ? .send : .write }
+    /// What the descriptor is, with a filter or without.
+    var kind: Traits { traits.direct }
+
+    var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
+    var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
 
     private static func traits(of fd: CInt, _ loop: EventLoop) throws(SystemError) -> Traits {
         func refuse(_ reason: String) -> SystemError {

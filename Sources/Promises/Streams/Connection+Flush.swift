@@ -24,12 +24,12 @@ extension Connection {
     /// A write of at most this size that follows another of its turn waits for the end of the turn, and leaves with the
     /// writes that have joined it. A thousand writes in one handler therefore take two calls, and so do the writes of a
     /// hundred connections to one.
-    private static var corkedSize: Int { 4096 }
+    static var corkedSize: Int { 4096 }
 
     @usableFromInline
     func send(_ bytes: [UInt8]) -> Promise<Void> {
         loop.assertOwner()
-        guard canWrite else { return Promise(error: refusal) }
+        guard canWrite else { return sendDiverted(bytes) }
         var sent = 0
         if !writer.isQueued {
             if bytes.isEmpty { return .value }
@@ -49,7 +49,7 @@ extension Connection {
     @usableFromInline
     func send(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
         loop.assertOwner()
-        guard canWrite else { return Promise(error: refusal) }
+        guard canWrite else { return sendDiverted(bytes) }
         var sent = 0
         if !writer.isQueued {
             if bytes.isEmpty { return .value }
@@ -69,15 +69,10 @@ extension Connection {
     @usableFromInline
     func send(_ buffers: [[UInt8]]) -> Promise<Void> {
         let count = buffers.reduce(0) { $0 + $1.count }
-        if count <= WriteQueue.coalesceLimit {
-            var joined: [UInt8] = []
-            joined.reserveCapacity(count)
-            for buffer in buffers { joined += buffer }
-            return send(joined)
-        }
+        if count <= WriteQueue.coalesceLimit { return send(joined(buffers)) }
         loop.assertOwner()
         sendGathered()
-        guard canWrite else { return Promise(error: refusal) }
+        guard canWrite else { return sendDiverted(joined(buffers)) }
         let isFirst = !writer.isQueued
         if !isFirst && isFull { return refuseAsFull() }
         let core = WritePromise(Void.self, self)
@@ -90,6 +85,13 @@ extension Connection {
             if !writer.isQueued { return Promise(core) }
         }
         return queued(core, queue)
+    }
+
+    private func joined(_ buffers: [[UInt8]]) -> [UInt8] {
+        var joined: [UInt8] = []
+        joined.reserveCapacity(buffers.reduce(0) { $0 + $1.count })
+        for buffer in buffers { joined += buffer }
+        return joined
     }
 
     /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued; below
@@ -124,13 +126,13 @@ extension Connection {
     @inline(__always)
     func transmit(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
         if traits.contains(.socket) { return loop.kernel.send(fd, bytes, count) }
-        return loop.kernel.write(fd, bytes, count)
+        return transmitDiverted(bytes, count)
     }
 
     private func transmit(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
         let first = pieces.baseAddress!
         if pieces.count == 1 { return transmit(first.pointee.iov_base, first.pointee.iov_len) }
-        if traits.contains(.socket) { return loop.kernel.sendVector(fd, first, pieces.count) }
+        if kind.contains(.socket) { return loop.kernel.sendVector(fd, first, pieces.count) }
         return loop.kernel.writeVector(fd, first, pieces.count)
     }
 
@@ -144,19 +146,24 @@ extension Connection {
     var canWrite: Bool { lifecycle == .open && writer.takesWrites && traits.contains(.writes) }
 
     /// The error for a write that cannot be accepted.
-    private var refusal: SystemError {
+    var refusal: any Error {
         if lifecycle.isClosed {
             return SystemError(writeCall, EBADF, detail: "the connection is closed")
         }
-        if !traits.contains(.writes) { return SystemError(writeCall, EBADF, detail: "this end of the pipe only reads") }
-        if let failure { return failure }
+        if !kind.contains(.writes) { return SystemError(writeCall, EBADF, detail: "this end of the pipe only reads") }
+        if let failure { return reported(failure) }
         return SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
     var isFull: Bool { writer.queue.map { $0.weight >= writeQueueLimit } ?? false }
 
-    private func refuseAsFull() -> Promise<Void> {
-        let (bytes, writes, weight) = writer.queue.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
+    func refuseAsFull() -> Promise<Void> {
+        var (bytes, writes, weight) = writer.queue.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
+        if let filter = cold?.filter {
+            bytes += filter.heldBytes
+            writes += filter.heldWrites
+            weight += filter.heldWeight
+        }
         let detail =
             "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
         return Promise(error: SystemError(writeCall, ENOBUFS, detail: detail))
@@ -230,9 +237,10 @@ extension Connection {
     func failWrites() {
         guard let failure else { return }
         cold?.gathered = []
-        let promises = (writer.fail()?.promises ?? []) + (cold?.ending.map { [$0] } ?? [])
+        let held = cold?.filter?.takeHeldPromises() ?? []
+        let promises = (writer.fail()?.promises ?? []) + held + (cold?.ending.map { [$0] } ?? [])
         cold?.ending = nil
-        for promise in promises { promise.reject(failure) }
+        for promise in promises { promise.reject(reported(failure)) }
         if watchedEnds != 0 { settlePeerWatches(as: .failed(failure)) }
         signalWritableIfNeeded()
     }

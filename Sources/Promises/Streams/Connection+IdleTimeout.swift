@@ -42,7 +42,7 @@ extension Connection {
     }
 
     private func idleTimerFired() {
-        guard lifecycle == .open, let cold, let timeout = cold.idleTimeout else { return }
+        guard lifecycle == .open, failure == nil, let cold, let timeout = cold.idleTimeout else { return }
         let now = loop.now
         let deadline = lastActivity.advanced(by: timeout)
         guard deadline <= now else { return armIdleTimer(cold, timeout) }
@@ -70,7 +70,7 @@ extension Connection {
     /// signal has interrupted it. True also when the kernel cannot tell, which only a lack of memory can cause.
     var isReadyInKernel: Bool {
         var events: Int32 = 0
-        if reader.isWaiting { events |= POLLIN }
+        if (reader.isWaiting || cold?.filter?.readsForItself == true) && !isFilterBlocked { events |= POLLIN }
         if writer.isQueued { events |= POLLOUT }
         if events == 0 { return false }
         return loop.kernel.poll(fd, Int16(events)) != 0

@@ -77,6 +77,8 @@ extension Connection {
 
     func updateWatchedEnds() {
         var ends: Interest = cold?.parking == nil ? [] : .peerGone
+        // A filter that needs input reads even if no read waits.
+        if cold?.filter?.readsForItself == true { ends.insert(.reading) }
         for watch in cold?.peerWatches ?? [] {
             ends.formUnion(watch.ignoringHalfClose ? [.error, .hangUp] : .peerGone)
         }
@@ -104,7 +106,7 @@ extension Connection {
         guard lifecycle.isOpen, watchedEnds != 0 else { return }
         if ready.contains(.error) {
             // The kernel reports an error once, so the connection stores it for later reads and writes.
-            if traits.contains(.socket) {
+            if kind.contains(.socket) {
                 let code = socket.takeError()
                 if code != 0 { return fail(SystemError(readCall, code)) }
             } else if !ready.contains(.hangUp) {

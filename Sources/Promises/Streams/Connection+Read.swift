@@ -20,17 +20,28 @@ extension Connection {
     }
 
     /// Reads the next bytes as `read` does; fulfilled with an empty array at the peer's end. Rejected with the `SystemError`
-    /// of `ReadOutcome.failed`.
+    /// of `ReadOutcome.failed`, and with the error of the filter if that has failed.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<[UInt8]> { startRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
+    ) -> Promise<[UInt8]> {
+        if !mayRead { return receiveDiverted(limit, file, line) }
+        return beginRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line)
+    }
 
     // MARK: Starting
 
     @usableFromInline
     func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
+        if !mayRead, let refusal = refusalOfRead {
+            loop.assertOwner()
+            return .value(.failed(refusal))
+        }
+        return beginRead(limit)
+    }
+
+    @inline(__always)
+    private func beginRead(_ limit: Int) -> Guarantee<ReadOutcome> {
         loop.assertOwner()
-        guard mayRead else { return .value(.failed(refusalOfRead)) }
         if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
         if hasInput { return .value(.bytes(takeInput(min(limit, 65536)))) }
         if reader.hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
@@ -48,12 +59,27 @@ extension Connection {
     @usableFromInline
     var refusalToRead: SystemError? { mayRead ? nil : refusalOfRead }
 
-    private var refusalOfRead: SystemError {
+    @inline(never)
+    private var refusalOfRead: SystemError? {
         if lifecycle.isClosed {
             return SystemError(readCall, EBADF, detail: "the connection is closed")
         }
-        if !traits.contains(.reads) { return SystemError(readCall, EBADF, detail: "this end of the pipe only writes") }
+        if !kind.contains(.reads) { return SystemError(readCall, EBADF, detail: "this end of the pipe only writes") }
+        // The traits of a connection with a filter are diverted.
+        if lifecycle.isOpen && reader.isFree { return nil }
+        if cold?.filter?.handshake != nil {
+            return SystemError(readCall, EBUSY, detail: "the handshake of the filter has not finished")
+        }
         return SystemError(readCall, EBUSY, detail: "another read is waiting")
+    }
+
+    @inline(never)
+    private func receiveDiverted(_ limit: Int, _ file: StaticString, _ line: UInt) -> Promise<[UInt8]> {
+        startRead(limit).map(
+            "receive",
+            { [self] outcome in
+                do throws(SystemError) { return try outcome.bytesOrEnd ?? [] } catch { throw reported(error) }
+            }, file, line)
     }
 
     /// Makes one system call: recv(2), or read(2) if the descriptor is no socket.
@@ -148,10 +174,10 @@ extension Connection {
         case .bytes: promise.fulfill(ReadOutcome.failed(error))
         case .frame:
             cold?.pendingFrame = nil
-            promise.reject(error)
+            promise.reject(reported(error))
         case .chunk:
             takeStep(promise).chunks.end()
-            promise.reject(error)
+            promise.reject(reported(error))
         }
     }
 
@@ -164,6 +190,7 @@ extension Connection {
         updateInterest()
         // Last, since it releases the body, and whatever the body retains.
         if case .chunk = demand { takeStep(promise).chunks.end() }
+        cancelHandshake(promise)
         return true
     }
 

@@ -23,7 +23,7 @@ extension Connection {
 
     /// Whether a producer should write more: the queue is short, and the connection can be written to. While it is
     /// false, further writes are still accepted, up to `writeQueueLimit`.
-    public var isWritable: Bool { !writer.isCongested && canWrite }
+    public var isWritable: Bool { !writer.isCongested && (canWrite || canWriteFiltered) }
 
     /// Fulfilled when the queue has sunk to the low watermark, once for each time that it has reached the high one; at
     /// once while `isWritable` is true. Also fulfilled when the connection takes no more writes: the next write reports
@@ -53,7 +53,7 @@ extension Connection {
     }
 
     func updateCongestion() {
-        if !writer.isCongested && (queuedBytes >= writeWatermarks.high || isFull) { writer.isCongested = true }
+        if !writer.isCongested && (queueLength >= writeWatermarks.high || isFull) { writer.isCongested = true }
     }
 
     /// Fulfills `writable()` if there is room again. A flush calls this last, since a handler may write again.

@@ -42,6 +42,10 @@ extension Connection {
         /// The bytes of fulfilled writes that leave with the next answers; see Connection+Gather.swift.
         var gathered: [UInt8] = []
 
+        /// The filter, and the error with which it has failed; see Filters.
+        var filter: InstalledFilter?
+        var filterError: (any Error)?
+
         /// Bytes that were received and that no read has consumed.
         // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during a
         // change, and allows for a decoder that changes the buffer.

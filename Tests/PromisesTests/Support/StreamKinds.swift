@@ -7,14 +7,19 @@ import Testing
 /// Every kind of stream that a `Connection` can be, seen from each of its ends where they differ.
 enum StreamKind: CaseIterable {
     case ipv4Client, ipv4Server, ipv6Client, ipv6Server, unixClient, unixServer, socketPair, pipes
+    /// TCP through filters at both ends; with `filteredInPieces` each read from the kernel returns a part of a record.
+    case filteredClient, filteredServer, filteredInPieces
 
     /// All that the machine has.
     static let allCases: [StreamKind] =
         [.ipv4Client, .ipv4Server] + (hasIPv6 ? [.ipv6Client, .ipv6Server] : [])
-        + [.unixClient, .unixServer, .socketPair, .pipes]
+        + [.unixClient, .unixServer, .socketPair, .pipes, .filteredClient, .filteredServer, .filteredInPieces]
 
     /// Where a stream can be cut off so that the other end sees an error. The others just end.
-    var knowsResets: Bool { [.ipv4Client, .ipv4Server, .ipv6Client, .ipv6Server].contains(self) }
+    var knowsResets: Bool { [.ipv4Client, .ipv4Server, .ipv6Client, .ipv6Server].contains(self) || isFiltered }
+
+    /// Where the descriptor carries other bytes than its users see.
+    var isFiltered: Bool { [.filteredClient, .filteredServer, .filteredInPieces].contains(self) }
 
     /// Where each direction is a descriptor of its own. Such an end has no half-close in the strict sense: its writer is
     /// closed.
@@ -34,6 +39,11 @@ enum StreamKind: CaseIterable {
                 listener.close()
                 let isClient = self == .ipv4Client || self == .ipv6Client
                 try body(isClient ? client : server, isClient ? server : client, net)
+            case .filteredClient, .filteredServer, .filteredInPieces:
+                if self == .filteredInPieces { net.limitReceives(to: 4093) }
+                let (client, server) = try net.filteredEnds()
+                let (one, other) = self == .filteredServer ? (server, client) : (client, server)
+                try body(StreamEnd(one), StreamEnd(other), net)
             case .unixClient, .unixServer:
                 let (client, server) = try unixSockets(net)
                 try body(self == .unixClient ? client : server, self == .unixClient ? server : client, net)

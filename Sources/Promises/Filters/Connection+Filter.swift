@@ -1,0 +1,239 @@
+import Glibc
+import Reactor
+
+// A filter between the bytes of a connection and its users: installing it, its handshake, its failure and its end.
+
+extension Connection {
+    /// Puts `filter` between the bytes of this connection and its users, and fulfills the promise with this connection when the
+    /// filter is ready: after its handshake, or at once if it has none.
+    ///
+    /// ```swift
+    /// connect(to: address).then { $0.filter(TLSClient(name: "example.org")) }.then { connection in
+    ///     connection.write(request)
+    /// }
+    ///
+    /// listener.serve(onError: { error, connection in log("\(connection): \(error)") }) { connection in
+    ///     connection.filter(TLSServer(certificate)).then { connection in converse(connection) }
+    /// }
+    /// ```
+    ///
+    /// Everything works through a filter as without it: reads, frames and chunks of plain bytes, writes, backpressure,
+    /// half-close, time-outs, `close`. What differs:
+    /// - until the filter is ready, reads, writes and `shutdownWrite` are refused with `EBUSY`; the connection is not idle for
+    ///   `Listener.drain`;
+    /// - `shutdownWrite` and `close` send the end record of the filter behind the queued writes. `abort`, and releasing the
+    ///   last reference, do not;
+    /// - a write that waits for the kernel cannot be withdrawn: its bytes have become a part of the stream. To cancel it has
+    ///   no effect;
+    /// - writes are not gathered: each is fulfilled when the kernel has taken what the filter has made of it;
+    /// - `bytesReceived` and `bytesSent` count the bytes of the descriptor, and `queuedBytes`, watermarks and
+    ///   `writeQueueLimit` those that the filter has made; `bufferedByteCount` counts plain bytes;
+    /// - `peerGone` reports the end of the descriptor, or an end record that a read has met; it reads nothing itself;
+    /// - `detach` is refused.
+    ///
+    /// Nothing is read from the kernel while no read waits, except during the handshake and while the filter needs input to
+    /// write (`FilterOutput.waitForInput`). Nothing is read either while the kernel does not take 64 KiB of output that belongs
+    /// to no write, such as answers to pings: a peer that sends and never reads cannot fill the memory.
+    ///
+    /// Bytes that were received before and not consumed are the first input of the filter. Writes that were queued before
+    /// leave unfiltered. A connection has one filter at a time. Two layers at once are one filter that calls the other; one
+    /// after the other they are two filters, of which the first leaves by `FilterOutput.removeFilter`.
+    ///
+    /// The promise is rejected with
+    /// - the error that the filter throws, or `ConnectionFilterError.truncated` if the peer ends during the handshake;
+    /// - `PromiseError.timedOut` after `timeout`;
+    /// - a `SystemError`: `EBUSY` if the connection has a filter, or if a read waits; `EBADF` if it is closed or has one direction
+    ///   only; `EPIPE` if one of its directions has ended; `ECANCELED` if it is closed during the handshake; the error of
+    ///   the connection.
+    ///
+    /// After an error, a time-out or a cancellation during the handshake the connection has failed: close it.
+    /// - Parameter timeout: the limit for the handshake; `nil` for none.
+    @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
+    public func filter(
+        _ filter: some ConnectionFilter, timeout: Duration? = .seconds(10), file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Promise<Connection> {
+        Promise(startFilter(filter, timeout).core.traced(root: "filter", Promise<Connection>.self, file, line))
+    }
+
+    private func startFilter(_ new: any ConnectionFilter, _ timeout: Duration?) -> Promise<Connection> {
+        loop.assertOwner()
+        sendGathered()
+        if let refusal = refusalOfFilter { return Promise(error: refusal) }
+        let filter = InstalledFilter(new)
+        var received = takeInput(bufferedByteCount)
+        let core = IOPromise(Connection.self, self)
+        ensuredColdState.filter = filter
+        traits = kind.diverted
+        filter.handshake = core
+        reader.wait(core, for: .frame)
+        call(filter) { try $0.begin(&$1) }
+        if filter.isRemoved {
+            // Nothing but the filter has delivered bytes.
+            received = takeInput(bufferedByteCount) + received
+            if !received.isEmpty { cold?.input.append(received) }
+        } else if !received.isEmpty {
+            call(filter) { filter, output in try received.withUnsafeBytes { try filter.receive($0.bytes, &output) } }
+        }
+        proceed(filter)
+        if let timeout, filter.handshake != nil, lifecycle.isOpen {
+            filter.timer = loop.schedule(after: timeout) { [weak self] in self?.handshakeTimerFired() }
+        }
+        updateInterest()
+        return Promise(core)
+    }
+
+    private var refusalOfFilter: (any Error)? {
+        if lifecycle.isClosed { return SystemError(writeCall, EBADF, detail: "the connection is closed") }
+        if let reportedFailure { return reportedFailure }
+        if !kind.isSuperset(of: [.reads, .writes]) {
+            return SystemError(writeCall, EBADF, detail: "a filter needs both directions")
+        }
+        if cold?.filter != nil { return SystemError(writeCall, EBUSY, detail: "the connection has a filter") }
+        if reader.hasEnded { return SystemError(readCall, EPIPE, detail: "the peer has ended its side") }
+        if !reader.isFree { return SystemError(readCall, EBUSY, detail: "another read is waiting") }
+        return writer.takesWrites ? nil : SystemError(writeCall, EPIPE, detail: "this side was shut down")
+    }
+
+    // MARK: Calls
+
+    /// Calls a method of the filter and takes up its output, unless the filter has been left or is being called.
+    func call(
+        _ filter: InstalledFilter, for write: WritePromise? = nil,
+        _ body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void
+    ) {
+        guard isCurrent(filter), !filter.isCalling else { return }
+        takeUp(filter.call(body), filter, write)
+    }
+
+    /// Whether the filter still serves this connection.
+    func isCurrent(_ filter: InstalledFilter) -> Bool {
+        lifecycle.hasDescriptor && cold?.filter === filter && !filter.isRemoved && cold?.filterError == nil
+    }
+
+    /// Takes up what a call has put out. `write` is the promise to which the bytes to send belong, if any.
+    func takeUp(_ output: FilterOutput, _ filter: InstalledFilter, _ write: WritePromise?) {
+        var write = write
+        if !isCurrent(filter) || failure != nil {
+            // The call has ended the connection, or turned the loop, which has.
+            let closed = SystemError(writeCall, ECANCELED, detail: "the connection was closed")
+            write.take()?.reject(reportedFailure ?? closed)
+        }
+        guard isCurrent(filter), let cold else { return }
+        if !output.delivered.isEmpty && lifecycle.isOpen && !filter.inputHasEnded {
+            filter.hasNewInput = true
+            filter.deliveredCount += output.delivered.count
+            cold.input.append(output.delivered)
+        }
+        if output.isReady { filter.isReady = true }
+        if output.endsInput { filter.inputHasEnded = true }
+        if output.removesFilter && output.error == nil { filter.isRemoved = true }
+        queueOutput(output.sent, filter, output.error == nil ? write : nil)
+        if let error = output.error {
+            filter.inputHasEnded = true
+            failFilter(error)
+            write?.reject(error)
+        }
+    }
+
+    /// What the output of a call has made possible: held writes, the end record, the end of the filter, the read that waits.
+    /// Called last, at the end of each event.
+    func proceed(_ filter: InstalledFilter, mayCallBody: Bool = false) {
+        if filter.isCalling { return }
+        sendHeldWrites(filter)
+        if !filter.isReady && filter.inputHasEnded { failFilter(ConnectionFilterError.truncated) }
+        if filter.handshake != nil && !filter.isReady && bufferedByteCount > Self.largestUnreadInput {
+            failFilter(SystemError(readCall, ENOBUFS, detail: "input of the handshake"))
+        }
+        if filter.holdsWrites && filter.inputHasEnded { failFilter(ConnectionFilterError.truncated) }
+        if cold?.filter === filter {
+            if filter.isRemoved { removeFilter(filter) }
+            let reads = filter.holdsWrites && !filter.isRemoved && bufferedByteCount < Self.largestUnreadInput
+            if reads != filter.readsForItself {
+                filter.readsForItself = reads
+                updateWatchedEnds()
+            }
+        }
+        if filter.isEndDue && !filter.holdsWrites && lifecycle.hasDescriptor { sendDueEnd(filter) }
+        serveRead(filter, mayCallBody: mayCallBody)
+    }
+
+    /// The number of plain bytes beyond which the connection does not read for the filter alone.
+    private static var largestUnreadInput: Int { 1 << 20 }
+
+    // MARK: Handshake
+
+    private func handshakeTimerFired() {
+        guard let filter = cold?.filter, filter.handshake != nil, lifecycle.isOpen else { return }
+        // What has reached the kernel in time is not late.
+        if !filter.isLate && isReadyInKernel {
+            filter.isLate = true
+            filter.timer = loop.schedule(after: .zero) { [weak self] in self?.handshakeTimerFired() }
+            return
+        }
+        failFilter(PromiseError.timedOut, ETIMEDOUT)
+        proceed(filter)
+        updateInterest()
+    }
+
+    /// The promise of a read was cancelled: if it is that of the handshake, the stream cannot go on.
+    func cancelHandshake(_ promise: PromiseCore) {
+        guard let filter = cold?.filter, filter.handshake === promise else { return }
+        filter.handshake = nil
+        failFilter(SystemError(readCall, ECANCELED, detail: "the handshake was cancelled"))
+        proceed(filter)
+        updateInterest()
+    }
+
+    // MARK: Failing
+
+    /// The error with which operations are rejected, if the connection has failed.
+    var reportedFailure: (any Error)? { cold?.filterError ?? failure }
+
+    /// The error with which a promise is rejected whose read or write has failed with `error`.
+    func reported(_ error: SystemError) -> any Error {
+        guard let cold, let filterError = cold.filterError, error == cold.failure else { return error }
+        return filterError
+    }
+
+    /// Ends both directions because of an error of the filter. What the filter has sent is still delivered, and then the end.
+    func failFilter(_ error: any Error, _ code: CInt = EPROTO) {
+        guard let cold, let filter = cold.filter, failure == nil, lifecycle.hasDescriptor else { return }
+        let failure = error as? SystemError ?? SystemError(readCall, code, detail: "\(error)")
+        // The description of the error is the user's, and may have closed the connection.
+        guard self.failure == nil, lifecycle.hasDescriptor else { return }
+        cold.failure = failure
+        cold.filterError = error
+        filter.inputHasEnded = true
+        filter.isEndDue = false
+        filter.hasSentEnd = true
+        filter.timer?.cancel()
+        let queued = writer.queue?.takePromises() ?? []
+        let promises = queued + filter.takeHeldPromises() + (cold.ending.map { [$0] } ?? [])
+        cold.ending = nil
+        if lifecycle.isOpen {
+            if writer.end() == .sendEnd { sendEnd() }
+        } else if !writer.isQueued {
+            lingerIfDelivered()
+        }
+        for promise in promises { promise.reject(error) }
+        if watchedEnds != 0 { settlePeerWatches(as: .failed(failure)) }
+        signalWritableIfNeeded()
+    }
+
+    // MARK: Removing
+
+    /// Makes this a connection without a filter.
+    private func removeFilter(_ filter: InstalledFilter) {
+        filter.timer?.cancel()
+        let held = filter.takeHeld()
+        if !held.isEmpty, writer.takesWrites {
+            let queue = writer.queue ?? WriteQueue()
+            for write in held { queue.appendFinal(write.bytes, write.promise) }
+            writer.enqueue(queue)
+        }
+        if lifecycle.isOpen { traits = kind }
+        cold?.filter = nil
+        updateWatchedEnds()
+    }
+}

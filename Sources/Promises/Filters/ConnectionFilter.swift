@@ -1,0 +1,97 @@
+/// A layer between the bytes of a connection and its users: TLS, compression, the header of a proxy. Installed by
+/// `Connection.filter`.
+///
+/// A filter is a state machine without input or output of its own. The connection calls its methods with what happens, and each
+/// of them puts its actions into a `FilterOutput`: bytes to send to the peer, plain bytes to deliver to the reads of the
+/// connection, and changes of state.
+///
+/// ```swift
+/// /// The line "PROXY TCP4 client server port port", with which a proxy begins. Then the filter leaves.
+/// struct ProxyHeader: ConnectionFilter {
+///     struct Malformed: Error {}
+///
+///     let found: (SocketAddress) -> Void
+///     var header: [UInt8] = []
+///
+///     // Does not become ready: the header comes first.
+///     func begin(_ output: inout FilterOutput) {}
+///
+///     mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
+///         bytes.withUnsafeBytes { header += $0 }
+///         guard let end = header.firstIndex(of: 10) else {
+///             if header.count > 107 { throw Malformed() }
+///             return
+///         }
+///         let words = String(decoding: header[..<end], as: UTF8.self).split { $0.isWhitespace }
+///         guard words.count == 6, words[0] == "PROXY", let port = UInt16(words[4]),
+///             let client = SocketAddress(host: String(words[2]), port: port)
+///         else { throw Malformed() }
+///         found(client)
+///         output.deliver(header[(end + 1)...])
+///         output.removeFilter()
+///     }
+///
+///     func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+/// }
+/// ```
+///
+/// The methods are called on the loop's thread, one at a time. They must not use the connection. If one does nevertheless, or
+/// turns the loop: a write waits until the method has returned, nothing is read meanwhile, and what the method has put out is
+/// dropped if the connection has been closed.
+///
+/// **Errors.** An error that a method throws fails the connection: what the method has sent before, such as an alert, still
+/// leaves, and the end follows it. Waiting and later operations are rejected with that error, except those whose errors are
+/// always `SystemError`s: `read`, `peerGone` and `closed` report `EPROTO`, with the error as the detail.
+public protocol ConnectionFilter {
+    /// The filter has been installed. The implementation for all filters calls `output.becomeReady()`; a filter with a
+    /// handshake sends its first message, or waits for that of the peer.
+    mutating func begin(_ output: inout FilterOutput) throws
+
+    /// Bytes have been read from the kernel: at least one, in pieces of any size. The span is lent for the call.
+    mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws
+
+    /// `bytes` are to be written. The write is fulfilled when the kernel has taken what is sent in this call, and what was
+    /// queued before; if nothing is sent, when the writes before it are. The span is lent for the call.
+    ///
+    /// A filter that must receive before it can send them calls `output.waitForInput()` instead, and will be called with the
+    /// same bytes again.
+    mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws
+
+    /// The user ends the write side, by `shutdownWrite` or `close`: sends the end record. Called at most once, after the last
+    /// write, and not during the handshake. The implementation for all filters sends nothing.
+    mutating func end(_ output: inout FilterOutput) throws
+
+    /// The peer has ended its side of the descriptor, and `output.endInput()` has not been called. The implementation for all
+    /// filters throws `ConnectionFilterError.truncated`; one without end records returns, if it is not inside a record.
+    mutating func receiveEnd(_ output: inout FilterOutput) throws
+
+    /// Whether bytes have been received that do not make a whole record yet. Such a connection is not idle when its listener is
+    /// drained. False unless the filter says otherwise.
+    var isInsideRecord: Bool { get }
+}
+
+extension ConnectionFilter {
+    /// Becomes ready at once.
+    public mutating func begin(_ output: inout FilterOutput) throws { output.becomeReady() }
+
+    /// Sends nothing.
+    public mutating func end(_ output: inout FilterOutput) throws {}
+
+    /// Throws `ConnectionFilterError.truncated`.
+    public mutating func receiveEnd(_ output: inout FilterOutput) throws { throw ConnectionFilterError.truncated }
+
+    /// False.
+    public var isInsideRecord: Bool { false }
+}
+
+/// An error that the connection, rather than its filter, has found.
+public enum ConnectionFilterError: Error, Hashable, Sendable {
+    /// The peer has ended its side of the descriptor, and the filter has not received the end of the stream: an attacker may
+    /// have cut it off.
+    case truncated
+}
+
+extension ConnectionFilterError: CustomStringConvertible {
+    /// A sentence for people.
+    public var description: String { "the stream was cut off before its end record" }
+}

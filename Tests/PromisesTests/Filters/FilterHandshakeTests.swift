@@ -1,0 +1,274 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+private let hello = RecordFilter.record(.hello, [0x5A])
+
+/// The beginning of a filter, until its connection can be used.
+@Suite struct FilterHandshakeTests {
+    @Test(arguments: 1...7) func theHandshakeMayArriveInPieces(size: Int) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            net.limitReceives(to: size)
+            let ready = connection.filter(RecordFilter())
+            #expect(try peer.receive(exactly: 6) == hello)
+            try peer.send(hello + RecordFilter.data(Array("early".utf8)))
+            #expect(try hang(ready, timeout: patience) === connection)
+            #expect(try hang(connection.read(exactly: 5), timeout: patience) == Array("early".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func nothingElseIsPossibleBeforeItIsReady() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            #expect(code(connection.write("x")) == EBUSY)
+            #expect(code(connection.write([[1], [2]])) == EBUSY)
+            #expect(code(connection.shutdownWrite()) == EBUSY)
+            #expect(try rejection(of: connection.receive()) == EBUSY)
+            #expect(code(connection.readLine()) == EBUSY)
+            #expect(code(connection.forEachChunk { _ in }) == EBUSY)
+            #expect(code(connection.filter(RecordFilter())) == EBUSY)
+            #expect(!connection.isWritable && !connection.isClosed)
+            try peer.send(hello)
+            _ = try hang(ready, timeout: patience)
+            #expect(connection.isWritable)
+            #expect(code(connection.filter(RecordFilter())) == EBUSY)
+            connection.abort()
+        }
+    }
+
+    @Test func aFilterWithoutHandshakeIsReadyAtOnce() throws {
+        struct Plain: ConnectionFilter {
+            mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) { output.deliver(bytes) }
+            mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        }
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            #expect(connection.filter(Plain()).isFulfilled)
+            try hang(connection.write("out"), timeout: patience)
+            #expect(try peer.receive(exactly: 3) == Array("out".utf8))
+            try peer.send("in")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("in".utf8))
+            peer.end()
+            expect(connection.receive(), failsWith: ConnectionFilterError.truncated)
+            connection.close()
+        }
+    }
+
+    @Test func aHandshakeThatNeverEndsIsTimedOut() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let begin = clock.now
+            let ready = connection.filter(RecordFilter(), timeout: .seconds(3))
+            try peer.send(Array(hello.prefix(5)))
+            expect(ready, failsWith: PromiseError.timedOut)
+            #expect(begin.duration(to: clock.now) == .seconds(3))
+            #expect(try peer.receive(exactly: 7) == hello, "then the end")
+            expect(connection.write("x"), failsWith: PromiseError.timedOut)
+            #expect(connection.read().settledValue == failed(ETIMEDOUT))
+            let closed = connection.closed
+            connection.close()
+            peer.close()
+            let end = hang(closed)
+            #expect(end == .failed(SystemError(.receive, ETIMEDOUT)))
+            #expect(net.loop.nextDeadline == nil)
+        }
+    }
+
+    @Test func inputThatIsInTimeIsReadBeforeTheDeadline() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter(), timeout: .seconds(3))
+            // The loop is held up past the deadline.
+            net.loop.enqueue {
+                try? peer.send(hello)
+                clock.advance(by: .seconds(4))
+            }
+            #expect(try hang(ready, timeout: patience) === connection)
+            connection.abort()
+        }
+    }
+
+    @Test func anEndDuringTheHandshakeIsTruncation() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            try peer.send(Array(hello.prefix(3)))
+            peer.end()
+            expect(ready, failsWith: ConnectionFilterError.truncated)
+            hang(connection.close())
+        }
+    }
+
+    @Test func aResetDuringTheHandshakeIsTheKernelsError() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            #expect(try peer.receive(exactly: 6) == hello)
+            peer.reset()
+            expect(ready, failsWith: SystemError(.receive, ECONNRESET))
+            #expect(code(connection.write("x")) == ECONNRESET)
+            connection.close()
+        }
+    }
+
+    @Test func garbageIsTheFiltersErrorAndIsAnsweredByAnAlert() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            try peer.send("GET / HTTP/1.1\r\n\r\n")
+            expect(ready, failsWith: RecordFilter.Flaw.unknownRecord(UInt8(ascii: "G")))
+            connection.close()
+            #expect(try peer.readToEnd() == hello + RecordFilter.record(.alert))
+            peer.close()
+        }
+    }
+
+    @Test func cancellingTheHandshakeFailsTheConnection() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            ready.cancel()
+            #expect(ready.error?.isCancelled == true)
+            #expect(code(connection.write("x")) == ECANCELED)
+            #expect(connection.read().settledValue == failed(ECANCELED))
+            connection.close()
+            #expect(try peer.readToEnd() == hello)
+            peer.close()
+        }
+    }
+
+    @Test(arguments: [true, false]) func endingTheConnectionRejectsTheHandshake(inOrder: Bool) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            if inOrder { connection.close() } else { connection.abort() }
+            expect(ready, failsWith: SystemError(.receive, ECANCELED))
+            if inOrder { #expect(try peer.readToEnd() == hello, "no end record, since nothing has begun") }
+            peer.close()
+        }
+    }
+
+    @Test func bufferedBytesAreItsFirstInputAndQueuedWritesLeaveBeforeIt() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try peer.send(Array("STARTTLS\n".utf8) + hello + RecordFilter.data(Array("injected?".utf8)))
+            #expect(try hang(connection.readLine(), timeout: patience) == "STARTTLS")
+            #expect(connection.bufferedByteCount > 0)
+            let go = connection.write("go\n")
+            let ready = connection.filter(RecordFilter())
+            #expect(ready.isFulfilled)
+            #expect(try hang(connection.receive(), timeout: patience) == Array("injected?".utf8))
+            try hang(go, timeout: patience)
+            #expect(try peer.receive(exactly: 9) == Array("go\n".utf8) + hello)
+            connection.abort()
+        }
+    }
+
+    @Test func whereAFilterCannotBeInstalled() throws {
+        try withNetwork { net in
+            let pipe = try Connection.pipe()
+            #expect(code(pipe.reader.filter(RecordFilter())) == EBADF)
+            let (a, b) = try Connection.pair()
+            let read = a.read()
+            #expect(code(a.filter(RecordFilter())) == EBUSY)
+            read.cancel()
+            a.shutdownWrite()
+            #expect(code(a.filter(RecordFilter())) == EPIPE)
+            #expect(try hang(b.read(), timeout: patience) == .end)
+            #expect(code(b.filter(RecordFilter())) == EPIPE)
+            a.abort()
+            #expect(code(a.filter(RecordFilter())) == EBADF)
+            b.abort()
+            pipe.reader.close()
+            pipe.writer.close()
+        }
+    }
+
+    @Test func theLoopMayEndDuringAHandshake() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.filter(RecordFilter()).ignoringErrors()
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    // MARK: Served
+
+    @Test func aFailedHandshakeIsReportedAndClosesTheConnection() throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var reports: [String] = []
+            var bytesEchoed = 0
+            let served = listener.serve(onError: { error, _ in reports.append("\(error)") }) { connection in
+                connection.filter(RecordFilter()).then { connection in
+                    connection.forEachChunk { chunk in
+                        connection.write(chunk).done { bytesEchoed = connection.bytesSent }
+                    }
+                }
+            }
+            let (bad, good) = (try Peer(to: listener.localAddress), try Peer(to: listener.localAddress))
+            try bad.send("?????")
+            try good.send(hello + RecordFilter.data([1, 2, 3]))
+            let echoed = hello + RecordFilter.data([1, 2, 3])
+            try net.loop.run(until: { reports.count == 1 && bytesEchoed == echoed.count })
+            #expect(listener.activeConnections == 1)
+            #expect(try good.receive(exactly: echoed.count) == echoed)
+            #expect(reports == ["unknownRecord(63)"])
+            bad.close()
+            good.close()
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aDrainCountsTheHandshakeAsBusyAndAbortsIt() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection in
+                connection.filter(RecordFilter(), timeout: nil).then { $0.forEachChunk { _ in } }
+            }
+            let peer = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            let result = hang(listener.drain(deadline: .seconds(1)))
+            #expect(result.aborted == 1 && result.idle == 0)
+            try hang(served, timeout: patience)
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func aDrainEndsAnIdleConnectionWithItsEndRecord() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection in
+                connection.filter(RecordFilter()).then { connection in connection.forEachLine { connection.write($0) } }
+            }
+            let (idle, busy) = (try Peer(to: listener.localAddress), try Peer(to: listener.localAddress))
+            let request = RecordFilter.data(Array("hi\n".utf8))
+            try idle.send(hello)
+            // The filter has a part of a record, of which no read knows.
+            try busy.send(hello + Array(request.prefix(6)))
+            let begun = net.calls(.receive)
+            try net.loop.run(until: { listener.activeConnections == 2 && net.calls(.receive) - begun >= 2 })
+            hang(after(.milliseconds(1)))
+            let drained = listener.drain(deadline: .seconds(10))
+            hang(after(.milliseconds(100)))
+            #expect(try idle.readToEnd() == hello + RecordFilter.record(.end))
+            idle.close()
+            #expect(listener.activeConnections == 1)
+            try busy.send(Array(request.dropFirst(6)))
+            hang(after(.milliseconds(100)))
+            let answer = hello + RecordFilter.data(Array("hi".utf8)) + RecordFilter.record(.end)
+            #expect(try busy.readToEnd() == answer)
+            busy.close()
+            let result = hang(drained)
+            #expect(result.idle == 2 && result.aborted == 0)
+            try hang(served, timeout: patience)
+        }
+    }
+}

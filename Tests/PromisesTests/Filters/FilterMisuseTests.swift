@@ -1,0 +1,236 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Filters that throw, or that do what they must not.
+@Suite struct FilterMisuseTests {
+    @Test(arguments: RecordFilter.Step.allCases) func whateverAFilterThrowsFailsItsConnection(step: RecordFilter.Step)
+        throws
+    {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let flaw = RecordFilter.Flaw.injected(step)
+            func throwing(_ now: RecordFilter.Step, _ output: inout FilterOutput) throws {
+                guard now == step else { return }
+                output.send(RecordFilter.record(.alert))
+                throw flaw
+            }
+            if step == .begin {
+                filter.onStep = throwing
+                let (connection, peer) = try net.pair()
+                expect(connection.filter(filter), failsWith: flaw)
+                connection.close()
+                #expect(try peer.readToEnd() == RecordFilter.record(.alert))
+                return peer.close()
+            }
+            let (connection, peer) = try net.filteredPair(filter)
+            filter.onStep = throwing
+            let read = connection.readLine()
+            switch step {
+            case .receive: try peer.send(RecordFilter.data([1]))
+            case .write: expect(connection.write("x"), failsWith: flaw)
+            case .end: expect(connection.shutdownWrite(), failsWith: flaw)
+            default: peer.end()
+            }
+            expect(read, failsWith: flaw)
+            expect(connection.write("x"), failsWith: flaw)
+            expect(connection.receive(), failsWith: flaw)
+            #expect(connection.read().settledValue == failed(EPROTO))
+            #expect(!connection.isWritable)
+            connection.close()
+            #expect(try peer.readToEnd() == RecordFilter.record(.alert))
+            peer.close()
+        }
+    }
+
+    @Test func anErrorOfTheEndDuringACloseClosesAllTheSame() throws {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            filter.onStep = { step, _ in if step == .end { throw RecordFilter.Flaw.injected(.end) } }
+            let closed = connection.close()
+            #expect(try peer.readToEnd().isEmpty)
+            peer.close()
+            hang(closed)
+        }
+    }
+
+    @Test func aSystemErrorOfAFilterIsReportedAsItIs() throws {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            filter.onStep = { _, _ in throw SystemError(.receive, EACCES) }
+            try peer.send("x")
+            #expect(try hang(connection.read(), timeout: patience) == failed(EACCES))
+            connection.close()
+            peer.close()
+        }
+    }
+
+    /// Each method ends the connection to which its filter belongs.
+    @Test(arguments: RecordFilter.Step.allCases, [true, false])
+    func aFilterMayEndItsConnectionFromInside(step: RecordFilter.Step, inOrder: Bool) throws {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            var connection: Connection?
+            func ending(_ now: RecordFilter.Step, _ output: inout FilterOutput) throws {
+                guard now == step, let ended = connection else { return }
+                if inOrder { ended.close() } else { ended.abort() }
+            }
+            let peer: Peer
+            var ready: Promise<Connection>?
+            if step == .begin {
+                filter.onStep = ending
+                let (made, other) = try net.pair()
+                (connection, peer) = (made, other)
+                ready = made.filter(filter)
+            } else {
+                let (made, other) = try net.filteredPair(filter)
+                (connection, peer) = (made, other)
+                filter.onStep = ending
+            }
+            let made = connection!
+            let read = made.readLine()
+            var write: Promise<Void>?
+            switch step {
+            case .begin: break
+            case .receive: try peer.send(RecordFilter.data([1]))
+            case .write: write = made.write("x")
+            case .end: made.shutdownWrite().ignoringErrors()
+            case .receiveEnd: peer.end()
+            }
+            try net.loop.run(until: { !read.isPending && write?.isPending != true && ready?.isPending != true })
+            #expect(read.error != nil && ready.map { $0.error != nil } != false)
+            #expect(made.isClosed)
+            connection = nil
+            peer.close()
+            hang(made.close())
+        }
+    }
+
+    @Test func aFilterThatWritesFromInsideHasItsWriteAfterTheCall() throws {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            var inner: [Promise<Void>] = []
+            filter.onStep = { step, _ in
+                guard inner.count < 2, step == .write || step == .receive else { return }
+                inner.append(connection.write("inner \(inner.count)"))
+                #expect(inner.last!.isPending)
+            }
+            let outer = connection.write("outer 0")
+            try peer.send(RecordFilter.data([1]))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            try hang(outer, timeout: patience)
+            try hang(when(fulfilled: inner), timeout: patience)
+            let all = ["outer 0", "inner 0", "inner 1"].map { Array($0.utf8) }
+            let expected = all.enumerated().flatMap { RecordFilter.data($1, at: $0 * 7) }
+            #expect(try peer.receive(exactly: expected.count) == expected)
+            filter.onStep = { _, _ in }
+            connection.abort()
+        }
+    }
+
+    @Test(arguments: [RecordFilter.Step.receive, .write])
+    func aFilterThatTurnsTheLoopIsNotCalledAgainMeanwhile(step: RecordFilter.Step) throws {
+        try withNetwork(turns: 4000) { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            var depth = 0
+            var deepest = 0
+            filter.onStep = { _, _ in
+                depth += 1
+                deepest = max(deepest, depth)
+                try? peer.send(RecordFilter.record(.ping))
+                for _ in 0..<5 { try net.loop.turn(.poll) }
+                depth -= 1
+                filter.onStep = { _, _ in }
+            }
+            let read = connection.receive()
+            if step == .write { try hang(connection.write("x"), timeout: patience) }
+            try peer.send(RecordFilter.data([1]))
+            #expect(try hang(read, timeout: patience) == [1])
+            #expect(deepest == 1 && depth == 0)
+            connection.abort()
+        }
+    }
+
+    @Test func plainBytesOfAWriteReachAChunkLoopInAJob() throws {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            var seen: [UInt8] = []
+            var isWriting = false
+            let chunks = connection.forEachChunk { chunk in
+                #expect(!isWriting)
+                chunk.withUnsafeBytes { seen += $0 }
+            }
+            try net.loop.turn(.poll)
+            filter.onStep = { step, output in if step == .write { output.deliver([1, 2]) } }
+            isWriting = true
+            let write = connection.write("x")
+            isWriting = false
+            try net.loop.run(until: { seen == [1, 2] })
+            try hang(write, timeout: patience)
+            connection.abort()
+            chunks.ignoringErrors()
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func aFilterWhoseConnectionIsReleasedIsReleased() throws {
+        try withNetwork { net in
+            weak var filter: RecordFilter?
+            let peer: Peer
+            do {
+                let made = RecordFilter()
+                filter = made
+                let (connection, other) = try net.filteredPair(made)
+                peer = other
+                // A circle, until the connection is closed.
+                made.onStep = { _, _ in withExtendedLifetime(connection) {} }
+                connection.abort()
+            }
+            try net.loop.turn(.poll)
+            #expect(filter == nil)
+            peer.close()
+        }
+    }
+
+    @Test func detachIsRefusedUntilTheFilterHasLeft() throws {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            #expect(throws: SystemError(.fileControl, EBUSY)) { _ = try connection.detach() }
+            let budget = net.limitSends(to: 3)
+            let (cipher, _) = (
+                connection.write("filtered"),
+                filter.onStep = { step, output in
+                    if step == .receive {
+                        output.deliver(Array("left".utf8))
+                        output.removeFilter()
+                        filter.onStep = { _, _ in }
+                    }
+                }
+            )
+            try peer.send(RecordFilter.record(.ping))
+            #expect(try hang(connection.receive(), timeout: patience) == Array("left".utf8))
+            let plain = connection.write("plain")
+            cipher.cancel()
+            #expect(cipher.isPending, "the rest of its record belongs to the stream")
+            plain.cancel()
+            #expect(plain.error?.isCancelled == true)
+            budget.remaining = .max
+            try hang(cipher, timeout: patience)
+            try hang(connection.write("!"), timeout: patience)
+            let expected = RecordFilter.data(Array("filtered".utf8)) + RecordFilter.record(.pong) + [33]
+            #expect(try peer.receive(exactly: expected.count) == expected)
+            try peer.send("plain")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("plain".utf8))
+            let descriptor = try connection.detach()
+            net.ledger.disown(descriptor)
+            Glibc.close(descriptor)
+        }
+    }
+}

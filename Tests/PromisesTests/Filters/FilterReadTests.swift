@@ -1,0 +1,228 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What reads get through a filter.
+@Suite struct FilterReadTests {
+    @Test(arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536]) func recordsMayArriveInPiecesOfEverySize(size: Int) throws {
+        try withNetwork(turns: 20_000) { net in
+            let (connection, peer) = try net.filteredPair()
+            net.limitReceives(to: size)
+            let all = pattern(3000)
+            var stream: [UInt8] = []
+            var place = 0
+            for count in [1, 0, 2, 700, 1, 296, 2000] {
+                stream += RecordFilter.data(Array(all[place..<place + count]), at: place)
+                place += count
+            }
+            stream += RecordFilter.record(.ping) + RecordFilter.record(.end) + Array("behind the end".utf8)
+            try peer.send(stream)
+            #expect(try hang(connection.read(exactly: 5), timeout: patience) == Array(all[..<5]))
+            var rest: [UInt8] = []
+            try hang(connection.forEachChunk { chunk in chunk.withUnsafeBytes { rest += $0 } }, timeout: patience)
+            #expect(rest == Array(all[5...]))
+            #expect(connection.read().settledValue == .end && connection.readLine().isFulfilled)
+            #expect(try peer.receive(exactly: 5) == RecordFilter.record(.pong))
+            // The end of the peer's stream is not that of this side.
+            try hang(connection.write("still"), timeout: patience)
+            #expect(try peer.receive(exactly: 10) == RecordFilter.data(Array("still".utf8)))
+            let closed = connection.close()
+            #expect(try peer.receive(exactly: 5) == RecordFilter.record(.end))
+            peer.close()
+            hang(closed)
+        }
+    }
+
+    @Test func aRecordOfAMebibyteIsReadAsChunksFramesAndBytes() throws {
+        try withNetwork(turns: 4000) { net in
+            let (client, server) = try net.filteredEnds()
+            let large = pattern(1 << 20)
+            client.write(large).cauterize()
+            #expect(try hang(server.read(exactly: large.count), timeout: patience) == large)
+            client.write(large).cauterize()
+            #expect(try hang(server.read(upTo: 10), timeout: patience) == .bytes(Array(large[..<10])))
+            var rest: [UInt8] = []
+            let chunks = server.forEachChunk { chunk -> Promise<Void> in
+                #expect(chunk.byteCount <= 65536)
+                chunk.withUnsafeBytes { rest += $0 }
+                return after(.zero).asVoid().asPromise()
+            }
+            client.shutdownWrite()
+            try hang(chunks, timeout: patience)
+            #expect(rest == Array(large[10...]))
+            client.abort()
+            server.abort()
+        }
+    }
+
+    @Test(arguments: [0, 3, 7]) func anEndWithoutAnEndRecordIsATypedErrorBehindTheBytes(cut: Int) throws {
+        try withNetwork { net in
+            for form in 0..<6 {
+                let (connection, peer) = try net.filteredPair()
+                try peer.send(RecordFilter.data(Array("ab".utf8)) + RecordFilter.data([1, 2], at: 2).prefix(cut))
+                peer.end()
+                if cut < 7 { #expect(try hang(connection.read(exactly: 1), timeout: patience) == [97]) }
+                let rest: Promise<Void>
+                switch form {
+                case 0: rest = connection.readLine().asVoid()
+                case 1: rest = connection.read(exactly: 9).asVoid()
+                case 2: rest = connection.forEachChunk { _ in }
+                case 3: rest = connection.forEachLine { _ in }
+                case 4: rest = readToEnd(connection).asVoid()
+                default:
+                    let failure = failed(EPROTO)
+                    var outcome = try hang(connection.read(), timeout: patience)
+                    while case .bytes = outcome { outcome = try hang(connection.read(), timeout: patience) }
+                    rest = Promise(error: ConnectionFilterError.truncated)
+                    #expect(outcome == failure && connection.read().settledValue == failure)
+                }
+                expect(rest, failsWith: ConnectionFilterError.truncated)
+                expect(connection.write("x"), failsWith: ConnectionFilterError.truncated)
+                expect(connection.shutdownWrite(), failsWith: ConnectionFilterError.truncated)
+                let closed = connection.closed
+                connection.close()
+                let end = hang(closed)
+                #expect(end == .failed(SystemError(.receive, EPROTO)))
+            }
+        }
+    }
+
+    @Test func garbageFailsTheReadWithTheFiltersError() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let line = connection.readLine()
+            try peer.send(RecordFilter.data(Array("half".utf8)) + [0xFF, 1, 2, 3, 4])
+            expect(line, failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
+            #expect(connection.bufferedByteCount == 4)
+            #expect(try hang(connection.receive(), timeout: patience) == Array("half".utf8), "what came before is kept")
+            expect(connection.receive(), failsWith: RecordFilter.Flaw.unknownRecord(0xFF))
+            connection.close()
+            #expect(try peer.readToEnd() == RecordFilter.record(.alert))
+            peer.close()
+        }
+    }
+
+    @Test func aResetIsTheKernelsErrorBehindTheBytes() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let write = connection.write(pattern(8 << 20))
+            try peer.send(RecordFilter.data([7]))
+            #expect(try hang(connection.receive(), timeout: patience) == [7])
+            peer.reset()
+            let code = try rejection(of: write)
+            #expect(code == ECONNRESET || code == EPIPE)
+            let last = try hang(connection.read(), timeout: patience)
+            guard case .failed(let error) = last else { return #expect(last == .end) }
+            #expect(error.code == code)
+            connection.close()
+        }
+    }
+
+    // MARK: Backpressure
+
+    @Test func nothingIsReadWhileNoReadWaits() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data(pattern(10_000)))
+            let begun = net.calls(.receive)
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            #expect(net.calls(.receive) == begun && !net.loop.isAlive)
+            #expect(try hang(connection.read(upTo: 1), timeout: patience) == .bytes(Array(pattern(1))))
+            #expect(net.calls(.receive) == begun + 1)
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            #expect(net.calls(.receive) == begun + 1 && connection.bufferedByteCount == 9999)
+            connection.abort()
+        }
+    }
+
+    @Test func aPeerThatPingsAndNeverReadsIsNotReadAnyMore() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 20_000) { net in
+            let (connection, peer) = try net.filteredPair()
+            let budget = net.limitSends(to: 0)
+            let read = connection.receive()
+            let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
+            for _ in 0..<100 where connection.queuedBytes < 65_536 {
+                try peer.send(pings)
+                for _ in 0..<3 { try net.loop.turn(.poll) }
+            }
+            let (queued, received) = (connection.queuedBytes, connection.bytesReceived)
+            #expect(queued >= 65_536 && queued <= 65_536 + 65_536)
+            try peer.send(pings)
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            #expect(connection.bytesReceived == received && connection.queuedBytes == queued)
+            // When the peer reads, it is read again.
+            budget.remaining = .max
+            try net.loop.run(until: { connection.queuedBytes == 0 && connection.bytesReceived > received })
+            try peer.send(RecordFilter.data([42]))
+            #expect(try hang(read, timeout: patience) == [42])
+            connection.abort()
+        }
+    }
+
+    @Test func theIdleTimeoutEndsAPeerThatPingsAndNeverReads() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 20_000) { net in
+            let (connection, peer) = try net.filteredPair(receiveBuffer: 4096)
+            try connection.set(.sendBuffer, to: 4096)
+            connection.idleTimeout = .seconds(60)
+            let read = connection.receive()
+            let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 40_000).flatMap(\.self)
+            try peer.send(pings)
+            expect(read, failsWith: SystemError(.receive, ETIMEDOUT))
+            connection.abort()
+        }
+    }
+
+    // MARK: Time and the peer
+
+    @Test func partsOfARecordDoNotProlongAFrame() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.filteredPair()
+            connection.frameTimeouts = FrameTimeouts(frame: .seconds(10))
+            let begin = clock.now
+            let line = connection.readLine()
+            try peer.send(RecordFilter.data(Array("ab".utf8)))
+            let slow = RecordFilter.data(Array("cdefghijklmnopqrstuvwxyz\n".utf8), at: 2)
+            func trickle(_ index: Int) {
+                after(.seconds(1)).done {
+                    guard line.isPending, index < slow.count else { return }
+                    try peer.send([slow[index]])
+                    trickle(index + 1)
+                }.cauterize()
+            }
+            trickle(0)
+            expect(line, failsWith: StreamError.timedOut(got: 2))
+            #expect(begin.duration(to: clock.now) == .seconds(10))
+            connection.abort()
+            hang(after(.seconds(2)))
+        }
+    }
+
+    @Test func anEndRecordIsThePeersEndForAWatch() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let (gone, reset) = (connection.peerGone(), connection.peerGone(ignoringHalfClose: true))
+            try peer.send(RecordFilter.record(.end))
+            #expect(try hang(connection.read(), timeout: patience) == .end)
+            #expect(gone.settledValue == .ended && reset.isPending)
+            #expect(connection.peerGone().settledValue == .ended)
+            connection.abort()
+            #expect(reset.settledValue == .failed(SystemError(.send, ECANCELED)))
+        }
+    }
+
+    @Test(.ownThread) func asynchronousSequencesFailWithTheFiltersError() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            peer.end()
+            let chunks = connection.chunks
+            #expect(throws: ConnectionFilterError.truncated) {
+                try net.loop.run { for try await _ in chunks {} }
+            }
+            connection.abort()
+        }
+    }
+}

@@ -1,0 +1,236 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What becomes of writes that go through a filter.
+@Suite struct FilterWriteTests {
+    @Test func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let budget = net.limitSends(to: 14)
+            let (first, second) = (connection.write(pattern(10)), connection.write(pattern(10_000, from: 10)))
+            try net.loop.turn(.poll)
+            #expect(first.isPending && connection.queuedBytes == 15 + 10_005 - 14)
+            budget.remaining = 1
+            try hang(first, timeout: patience)
+            #expect(second.isPending && connection.queuedBytes == 10_005)
+            budget.remaining = 10_004
+            try net.loop.run(until: { connection.queuedBytes == 1 })
+            #expect(second.isPending)
+            budget.remaining = .max
+            try hang(second, timeout: patience)
+            let all = RecordFilter.data(pattern(10)) + RecordFilter.data(pattern(10_000, from: 10), at: 10)
+            #expect(try peer.receive(exactly: all.count) == all)
+            connection.abort()
+        }
+    }
+
+    @Test func aQueuedWriteCannotBeWithdrawn() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let budget = net.limitSends(to: 0)
+            let sizes = [20_000, 3, 5, 40_000]
+            var offset = 0
+            var expected: [UInt8] = []
+            let writes = sizes.map { size in
+                let bytes = pattern(size, from: offset)
+                expected += RecordFilter.data(bytes, at: offset)
+                offset += size
+                return connection.write(bytes)
+            }
+            for write in writes { write.cancel() }
+            #expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == expected.count)
+            budget.remaining = .max
+            try hang(when(fulfilled: writes), timeout: patience)
+            #expect(try peer.receive(exactly: expected.count) == expected)
+            connection.abort()
+        }
+    }
+
+    @Test func theLimitAndTheWatermarksCountWhatTheFilterHasMade() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let budget = net.limitSends(to: 0)
+            connection.writeWatermarks = (low: 50, high: 105)
+            connection.writeQueueLimit = 1000
+            let first = connection.write(pattern(100))
+            #expect(!connection.isWritable && connection.queuedBytes == 105)
+            let writable = connection.writable()
+            let others = (0..<10).map { _ in connection.write("x") }
+            #expect(code(others[9]) == ENOBUFS && others[0].isPending)
+            budget.remaining = .max
+            try hang(writable, timeout: patience)
+            try hang(first, timeout: patience)
+            #expect(connection.isWritable)
+            connection.abort()
+            for write in others { write.ignoringErrors() }
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test func smallWritesOfATurnLeaveTogetherAndEmptyOnesKeepTheirOrder() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let begun = net.calls(.send) + net.calls(.sendVector)
+            var order: [Int] = []
+            net.loop.enqueue {
+                for index in 0..<100 {
+                    connection.write(index % 10 == 9 ? [] : [UInt8(index)]).done { order.append(index) }.cauterize()
+                }
+            }
+            try net.loop.run(until: { order.count == 100 })
+            #expect(order == Array(0..<100))
+            #expect(net.calls(.send) + net.calls(.sendVector) - begun <= 2)
+            #expect(try peer.receive(exactly: 90 * 6).count == 90 * 6)
+            connection.abort()
+        }
+    }
+
+    @Test func endRecordsFollowTheQueueAndPrecedeTheEnd() throws {
+        try withNetwork { net in
+            for closes in [true, false] {
+                let (connection, peer) = try net.filteredPair()
+                let budget = net.limitSends(to: 100)
+                connection.write(pattern(200)).cauterize()
+                if closes { connection.close() } else { connection.shutdownWrite().cauterize() }
+                #expect(code(connection.write("x")) == (closes ? EBADF : EPIPE))
+                budget.remaining = 105 + 2
+                try net.loop.turn(.poll)
+                try net.loop.turn(.poll)
+                budget.remaining = .max
+                if !closes { try hang(connection.shutdownWrite(), timeout: patience) }
+                try net.loop.run(until: { connection.queuedBytes == 0 })
+                #expect(try peer.readToEnd() == RecordFilter.data(pattern(200)) + RecordFilter.record(.end))
+                peer.close()
+                hang(connection.close())
+            }
+        }
+    }
+
+    @Test func anAbortSendsNoEndRecord() throws {
+        try withNetwork { net in
+            let (client, server) = try net.filteredEnds()
+            let read = server.receive()
+            client.abort()
+            expect(read, failsWith: SystemError(.receive, ECONNRESET))
+            server.close()
+        }
+    }
+
+    @Test func aResetRejectsQueuedWritesAndTheShutdownBehindThem() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            let budget = net.limitSends(to: 10)
+            let (write, end) = (connection.write(pattern(1000)), connection.shutdownWrite())
+            peer.reset()
+            budget.remaining = .max
+            let code = try rejection(of: write)
+            #expect(code == EPIPE || code == ECONNRESET)
+            #expect(try rejection(of: end) == code)
+            connection.close()
+        }
+    }
+
+    // MARK: Writes that need input
+
+    @Test func aWriteThatNeedsInputMakesTheConnectionRead() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            let writes = [connection.write("a"), connection.write(""), connection.write("bc")]
+            writes[1].cancel()
+            #expect(writes.allSatisfy(\.isPending) && connection.queuedBytes == 3 && net.loop.isAlive)
+            // Plain bytes that arrive meanwhile are kept, and no read waits for them.
+            try peer.send(RecordFilter.data([2, 3], at: 1) + RecordFilter.record(.ping))
+            try net.loop.run(until: { connection.bufferedByteCount == 2 })
+            #expect(writes[0].isPending)
+            try peer.send(RecordFilter.record(.release))
+            try hang(when(fulfilled: writes), timeout: patience)
+            let expected =
+                RecordFilter.record(.pong) + RecordFilter.data(Array("a".utf8))
+                + RecordFilter.data(Array("bc".utf8), at: 1)
+            #expect(try peer.receive(exactly: expected.count) == expected)
+            #expect(!net.loop.isAlive && connection.queuedBytes == 0)
+            #expect(try hang(connection.receive(), timeout: patience) == [2, 3])
+            connection.abort()
+        }
+    }
+
+    @Test(arguments: [true, false]) func theEndWaitsForWritesThatNeedInput(closes: Bool) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            let write = connection.write("last words")
+            let end = closes ? connection.close().asPromise() : connection.shutdownWrite()
+            #expect(code(connection.write("x")) == (closes ? EBADF : EPIPE))
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            #expect(end.isPending && write.isPending)
+            try peer.send(RecordFilter.record(.release))
+            try hang(write, timeout: patience)
+            #expect(
+                try peer.readToEnd() == RecordFilter.data(Array("last words".utf8)) + RecordFilter.record(.end))
+            peer.close()
+            try hang(end, timeout: patience)
+            connection.close()
+        }
+    }
+
+    @Test(arguments: ["end", "end record", "reset", "abort", "garbage", "close"])
+    func writesThatNeedInputAreRejectedWithTheirConnection(how: String) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            let write = connection.write("never")
+            let later = connection.write("")
+            switch how {
+            case "end": peer.end()
+            case "end record": try peer.send(RecordFilter.record(.end))
+            case "reset": peer.reset()
+            case "abort": connection.abort()
+            case "garbage": try peer.send([0xEE, 0, 0, 0, 0])
+            default: connection.close()
+            }
+            try hang(when(resolved: write, later).asVoid(), timeout: .seconds(3600))
+            let error = try #require(write.error)
+            #expect("\(later.error!)" == "\(error)")
+            switch how {
+            case "end", "end record": #expect(error as? ConnectionFilterError == .truncated)
+            case "reset": #expect(code(write) == ECONNRESET)
+            case "abort", "close": #expect(code(write) == ECANCELED)
+            default: #expect(error as? RecordFilter.Flaw == .unknownRecord(0xEE))
+            }
+            connection.abort()
+        }
+    }
+
+    @Test func whatArrivesForAWriteThatNeedsInputIsBounded() throws {
+        try withNetwork(turns: 4000) { net in
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            let write = connection.write("x")
+            let chunk = 50_000
+            for index in 0..<60 {
+                // The kernel's buffers hold the rest.
+                if connection.bufferedByteCount >= 1 << 20 { break }
+                try peer.send(RecordFilter.data(pattern(chunk), at: 1 + index * chunk))
+                for _ in 0..<3 { try net.loop.turn(.poll) }
+            }
+            let (kept, received) = (connection.bufferedByteCount, connection.bytesReceived)
+            #expect(kept >= 1 << 20 && kept <= (1 << 20) + 65536 + chunk)
+            try peer.send(RecordFilter.record(.ping))
+            for _ in 0..<5 { try net.loop.turn(.poll) }
+            #expect(connection.bytesReceived == received && write.isPending)
+            // A read that waits makes the connection read again.
+            _ = try hang(connection.receive(upTo: 65536), timeout: patience)
+            try peer.send(RecordFilter.record(.release))
+            connection.forEachChunk { _ in }.ignoringErrors()
+            try hang(write, timeout: patience)
+            connection.abort()
+        }
+    }
+}
