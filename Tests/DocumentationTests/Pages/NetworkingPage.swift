@@ -251,9 +251,87 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: When the peer has gone
+// docs/networking.md: Filters
 extension Snippets {
     static func networking14() throws {
+        /// The line "PROXY TCP4 client server port port", with which a proxy begins. Then the filter leaves.
+        struct ProxyHeader: ConnectionFilter {
+            struct Malformed: Error {}
+
+            let found: (SocketAddress) -> Void
+            var header: [UInt8] = []
+
+            // Does not become ready: the header comes first.
+            func begin(_ output: inout FilterOutput) {}
+
+            mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
+                bytes.withUnsafeBytes { header += $0 }
+                guard let end = header.firstIndex(of: 10) else {
+                    if header.count > 107 { throw Malformed() }
+                    return
+                }
+                let words = String(decoding: header[..<end], as: UTF8.self).split { $0.isWhitespace }
+                guard words.count == 6, words[0] == "PROXY", let port = UInt16(words[4]),
+                    let client = SocketAddress(host: String(words[2]), port: port)
+                else { throw Malformed() }
+                found(client)
+                output.deliver(header[(end + 1)...])
+                output.removeFilter()
+            }
+
+            func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        }
+
+        let (server, balancer) = try Connection.pair()
+        var client: SocketAddress?
+        let line = server.filter(ProxyHeader(found: { client = $0 })).then { connection in connection.readLine() }
+        try hang(balancer.write("PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\nhello\n"))
+        let text = try hang(line)
+        assert(text == "hello" && client == SocketAddress(host: "192.0.2.7", port: 4711))
+        server.close()
+        balancer.close()
+        _ = server
+        _ = balancer
+        _ = client
+        _ = line
+        _ = text
+    }
+}
+
+// docs/networking.md: Filters
+extension Snippets {
+    static func networking15() throws {
+        func serve(_ listener: Listener) -> Promise<Void> {
+            listener.serve(onError: { error, connection in logger.warning("\(connection): \(error)") }) { connection in
+                connection.filter(Rot13(), timeout: .seconds(5)).then { connection in
+                    connection.forEachLine { line in connection.write("\(line)\n") }
+                }
+            }
+        }
+
+        struct Rot13: ConnectionFilter {
+            func receive(_ bytes: RawSpan, _ output: inout FilterOutput) { output.deliver(rotated(bytes)) }
+            func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(rotated(bytes)) }
+            func receiveEnd(_ output: inout FilterOutput) {}
+
+            private func rotated(_ bytes: RawSpan) -> [UInt8] {
+                bytes.withUnsafeBytes { bytes in
+                    bytes.map { byte in
+                        switch byte {
+                        case 65...90: (byte - 65 + 13) % 26 + 65
+                        case 97...122: (byte - 97 + 13) % 26 + 97
+                        default: byte
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+// docs/networking.md: When the peer has gone
+extension Snippets {
+    static func networking16() throws {
         let (here, there) = try Connection.pair()
         let report = here.cancelWhenPeerGone { after(.seconds(60)).map { "the report" } }.then { here.write($0) }
         there.write("unread").ensure { there.abort() }.cauterize()
@@ -271,7 +349,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking15() throws {
+    static func networking17() throws {
         /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
         func converse(_ connection: Connection) -> Promise<Void> {
             connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
@@ -284,7 +362,7 @@ extension Snippets {
 
 // docs/networking.md: Idle time-outs
 extension Snippets {
-    static func networking16() throws {
+    static func networking18() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
             connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
             return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in
@@ -297,7 +375,7 @@ extension Snippets {
 
 // docs/networking.md: Options
 extension Snippets {
-    static func networking17() throws {
+    static func networking19() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
         let connection = try hang(connect(to: listener.localAddress, options: [.set(.sendBuffer, to: 65_536)]))
         try connection.set(.keepAliveIdle, to: .seconds(30))
@@ -313,7 +391,7 @@ extension Snippets {
 
 // docs/networking.md: Service managers
 extension Snippets {
-    static func networking18() throws {
+    static func networking20() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
         try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
         if let interval = ServiceManager.watchdogInterval {
@@ -326,7 +404,7 @@ extension Snippets {
 
 // docs/networking.md: A line protocol
 extension Snippets {
-    static func networking19() throws {
+    static func networking21() throws {
         /// Words that are kept until the process ends.
         final class Store {
             private var values: [String: String] = [:]
@@ -377,7 +455,7 @@ extension Snippets {
 
 // docs/networking.md: A proxy
 extension Snippets {
-    static func networking20() throws {
+    static func networking22() throws {
         /// Both ways at once, until both have ended or one has failed.
         func forward(_ client: Connection, to backend: SocketAddress) -> Promise<Void> {
             connect(to: backend, timeout: .seconds(5)).then { server in
@@ -417,7 +495,7 @@ extension Snippets {
 
 // docs/networking.md: A UDP responder
 extension Snippets {
-    static func networking21() throws {
+    static func networking23() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
         let answering = socket.forEachPacket { bytes, origin in
             let reply = bytes.withUnsafeBytes { Array($0.reversed()) }
@@ -444,7 +522,7 @@ extension Snippets {
 
 // docs/networking.md: A client with retries
 extension Snippets {
-    static func networking22() throws {
+    static func networking24() throws {
         /// Whether another attempt may succeed.
         func mayPass(_ error: any Error) -> Bool {
             switch error {
@@ -500,7 +578,7 @@ extension Snippets {
 
 // docs/networking.md: A program
 extension Snippets {
-    static func networking23() throws {
+    static func networking25() throws {
         let child = try ChildProcess.spawn(
             named: "sh", arguments: ["-c", "while read line; do echo \"<$line>\"; done; exit 3"],
             standardInput: .pipe, standardOutput: .pipe)
