@@ -28,7 +28,10 @@ extension EventLoop {
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
         // this thread.
-        defer { shared.lifecycle.isOver.open() }
+        defer {
+            shared.lifecycle.isOver.open()
+            startThreadForEndedLoops()
+        }
         guard waitingHandlers > 0 else { return }
         // Handlers still wait for results that outlive the loop, and refer to this object by its address. The mailbox
         // may have refused some of these handlers already, which has taken the count below zero.

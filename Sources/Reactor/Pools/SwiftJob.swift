@@ -66,22 +66,7 @@ final class SwiftJob: Job {
             LoopEvent.send(.taskOnEndedLoop)
         }
         // Not while the loop's own thread is ending it: that thread may use the same state as the job.
-        loop.shared.lifecycle.isOver.whenOpen { [job, purpose] in Self.runElsewhere(job, purpose) }
-    }
-
-    /// Jobs are neither nested nor run on the enqueueing thread, which may hold any lock.
-    private static func runElsewhere(_ job: UnownedJob, _ purpose: Purpose) {
-        while true {
-            do {
-                return try poolForEndedLoops.dispatch { run(job, purpose, nil) }
-            } catch DispatchError.poolIsForked {
-                // The thread belongs to the parent, and there is nothing to wait for.
-                return
-            } catch { sched_yield() }
+        loop.shared.lifecycle.isOver.whenOpen { [job, purpose] in EndedLoopJobs.enqueue { Self.run(job, purpose, nil) }
         }
     }
-
-    // One thread, so that isolation holds. The arguments are valid, and the limit is out of reach. Only starting the
-    // thread can fail, which is then tried again.
-    private static let poolForEndedLoops = try! ThreadPool(name: "ended-loops", threads: 1, queueLimit: .max)
 }

@@ -25,6 +25,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     private let most: Int
     private let queueLimit: Int
     private let create: LibraryThread.Create
+    private let keepsJobs: Bool
     private let fork = ForkMark()
     private var state = State()
 
@@ -35,13 +36,17 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     /// Signalled when all threads have been joined.
     private let hasEnded = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    init(
-        _ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping LibraryThread.Create = LibraryThread.create
+    /// - Parameter keepsJobs: whether a job stays in the queue although there is no thread and none can be started. It
+    ///   runs after a later `take` or `startThreadIfNeeded` has started one.
+    package init(
+        _ name: String, _ most: Int, _ queueLimit: Int, _ create: @escaping LibraryThread.Create = LibraryThread.create,
+        keepsJobs: Bool = false
     ) {
         self.name = name
         self.most = most
         self.queueLimit = queueLimit
         self.create = create
+        self.keepsJobs = keepsJobs
         pthread_mutex_init(lock, nil)
         pthread_cond_init(hasWork, nil)
         pthread_cond_init(hasEnded, nil)
@@ -69,7 +74,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
 
     /// Queues a job. The caller's reference keeps the job alive if it is refused, so that it is never released under
     /// the lock.
-    func take(_ job: Job) throws {
+    package func take(_ job: Job) throws {
         if isForked { throw DispatchError.poolIsForked(name: name) }
         try withLock { state in
             if state.isClosed { throw DispatchError.poolIsShutDown(name: name) }
@@ -86,14 +91,23 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
             let failure = start(&state)
             if failure == 0 { return }
             // If there are other threads, the pool continues with those.
-            if state.handles.isEmpty { throw SystemError(.threadCreate, failure, detail: "of the pool \"\(name)\"") }
+            if state.handles.isEmpty && !keepsJobs {
+                throw SystemError(.threadCreate, failure, detail: "of the pool \"\(name)\"")
+            }
         }
         guard state.queued - state.free < queueLimit else {
             throw DispatchError.queueIsFull(name: name, limit: queueLimit)
         }
     }
 
-    var metrics: ThreadPool.Metrics {
+    /// For a pool that keeps jobs: starts a thread if there are jobs and no thread.
+    /// - Returns: false if no thread can be started.
+    package func startThreadIfNeeded() -> Bool {
+        if isForked { return true }
+        return withLock { $0.queued == 0 || !$0.handles.isEmpty || start(&$0) == 0 }
+    }
+
+    package var metrics: ThreadPool.Metrics {
         func snapshot(_ threads: Int, _ busy: Int, _ queued: Int, _ completed: Int) -> ThreadPool.Metrics {
             ThreadPool.Metrics(
                 threads: threads, busy: busy, queued: queued, completed: completed, threadLimit: most,
@@ -136,7 +150,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
 
     // MARK: The end
 
-    func shutDown() {
+    package func shutDown() {
         if isForked { return }
         close()
         // A thread of the pool must not wait for its own end.

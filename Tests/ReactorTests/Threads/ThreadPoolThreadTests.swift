@@ -56,6 +56,23 @@ import Testing
         pool.shutDown()
     }
 
+    @Test func aPoolThatKeepsJobsRunsThemWhenAThreadCanBeStarted() throws {
+        let isShort = Shared(true)
+        let workers = ThreadPoolWorkers(
+            "poor", 1, .max, { isShort.value ? EAGAIN : LibraryThread.create($0, $1) }, keepsJobs: true)
+        #expect(workers.startThreadIfNeeded(), "without jobs, no thread is needed")
+        let ran = SharedList<Int>()
+        for job in 1...2 { try workers.take(ClosureJob { ran.append(job) }) }
+        #expect(!workers.startThreadIfNeeded())
+        #expect(workers.metrics.queued == 2 && workers.metrics.threads == 0)
+        isShort.value = false
+        #expect(workers.startThreadIfNeeded() && workers.startThreadIfNeeded())
+        try workers.take(ClosureJob { ran.append(3) })
+        workers.shutDown()
+        #expect(ran.value == [1, 2, 3])
+        #expect(workers.metrics.threads == 1)
+    }
+
     @Test func withThoseThatThereAreItGoesOn() throws {
         let tries = Counter()
         let pool = try ThreadPool(name: "poor", threads: 4, queueLimit: 2) { handle, address in

@@ -1,0 +1,44 @@
+import Glibc
+import Synchronization
+
+extension EventLoop {
+    /// Called at the very end of a loop: starts the thread for Swift jobs of ended loops, if jobs wait for it.
+    func startThreadForEndedLoops() { EndedLoopJobs.awaitThread() }
+}
+
+/// Runs the Swift jobs of loops that have ended, on a thread of its own: jobs are neither nested nor run on the thread
+/// that enqueues them, which may hold any lock.
+///
+/// If no thread can be started, the jobs wait: for the next such job, or for the end of a loop. The thread that ends a
+/// loop itself occupies a place in the process's limit, so it does not wait for long.
+enum EndedLoopJobs {
+    // One thread, so that isolation holds.
+    private static let workers = ThreadPoolWorkers("ended-loops", 1, .max, keepsJobs: true)
+    /// Whether jobs wait because no thread could be started.
+    private static let awaitsThread = Atomic(false)
+    private static let hasReportedShortage = Atomic(false)
+
+    /// How often the end of a loop tries to start the thread, and the pause between two tries, in microseconds.
+    private static var mostTries: Int { 100 }
+    private static var pause: UInt32 { 1000 }
+
+    /// Any thread: queues `body`. Does not wait.
+    static func enqueue(_ body: @escaping @Sendable () -> Void) {
+        // In a forked child the thread belongs to the parent, and so does the task. No other refusal is possible.
+        do { try workers.take(ClosureJob(body)) } catch { return }
+        if !workers.startThreadIfNeeded() { awaitsThread.store(true, ordering: .relaxed) }
+    }
+
+    /// Called at the end of a loop: starts the thread if jobs wait for one. Without success after a tenth of a second,
+    /// the jobs wait for the next call.
+    static func awaitThread() {
+        guard awaitsThread.load(ordering: .relaxed) else { return }
+        for _ in 0..<mostTries {
+            if workers.startThreadIfNeeded() { return awaitsThread.store(false, ordering: .relaxed) }
+            usleep(pause)
+        }
+        if hasReportedShortage.exchange(true, ordering: .relaxed) { return }
+        LoopEvent.print(
+            "no thread can be started for tasks whose event loop has ended; they wait for the end of another loop")
+    }
+}
