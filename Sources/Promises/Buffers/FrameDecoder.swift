@@ -19,14 +19,15 @@ public protocol FrameDecoder {
 
     /// Looks for a frame at the beginning of `bytes`, which are all bytes that have arrived and were not consumed.
     ///
-    /// After `incomplete` it is called again with these bytes and further ones behind them, so it may remember how far it has
-    /// searched. After a frame, and after bytes that it has skipped, it is called with what follows them. The span is lent for
-    /// the call.
-    /// - Throws: what is wrong with the bytes, such as `StreamError.limitExceeded`: the read is rejected with it, and consumes
-    ///   nothing. Without a limit of its own a decoder lets the peer fill the memory.
+    /// After `incomplete` it is called again with these bytes and further ones behind them, so it may remember how far
+    /// it has searched. After a frame, and after bytes that it has skipped, it is called with what follows them. The
+    /// span is lent for the call.
+    /// - Throws: what is wrong with the bytes, such as `StreamError.limitExceeded`: the read is rejected with it, and
+    ///   consumes nothing. Without a limit of its own a decoder lets the peer fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
-    /// What the decoder expects, for the error when the stream ends inside of a frame. A frame, unless the decoder says more.
+    /// What the decoder expects, for the error when the stream ends inside of a frame. A frame, unless the decoder says
+    /// more.
     var expectation: StreamError.Expectation { get }
 }
 
@@ -39,8 +40,8 @@ extension FrameDecoder {
 public enum DecodedFrame<Frame> {
     /// A frame, which takes the first `consumed` bytes.
     case frame(Frame, consumed: Int)
-    /// The first `consumed` bytes belong to no frame, such as empty lines between requests: they are dropped. If the peer ends
-    /// behind them, it has ended between two frames.
+    /// The first `consumed` bytes belong to no frame, such as empty lines between requests: they are dropped. If the
+    /// peer ends behind them, it has ended between two frames.
     ///
     /// Skip what can be skipped in one call. Zero bytes or fewer are as `incomplete(missing: 1)`.
     case skipped(consumed: Int)

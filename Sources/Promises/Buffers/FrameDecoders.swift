@@ -48,8 +48,8 @@ public struct LineDecoder: FrameDecoder {
 
 /// Decodes the bytes before each delimiter, without the delimiter.
 ///
-/// Throws `StreamError.limitExceeded` if there are more than `limit` bytes before it. An empty delimiter, for which a read
-/// fails with `EINVAL`, is never found.
+/// Throws `StreamError.limitExceeded` if there are more than `limit` bytes before it. An empty delimiter, for which a
+/// read fails with `EINVAL`, is never found.
 public struct DelimiterDecoder: FrameDecoder {
     /// What ends a frame.
     public let delimiter: [UInt8]

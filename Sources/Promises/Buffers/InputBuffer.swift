@@ -49,8 +49,8 @@ struct InputBuffer {
 
     /// Lends the bytes that are there to `body`, and drops as many as that returns.
     ///
-    /// `body` may be the user's, and may drop the bytes by closing the connection: so the array is retained, and counts are
-    /// checked.
+    /// `body` may be the user's, and may drop the bytes by closing the connection: so the array is retained, and counts
+    /// are checked.
     @inline(__always)
     mutating func consume(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         let (bytes, start) = (bytes, start)

@@ -2,11 +2,11 @@ import Glibc
 
 /// The bytes of a connection that the kernel has not taken yet, and the promises of the writes that they belong to.
 ///
-/// Small writes are joined in blocks; a large write keeps its own array and is not copied. One call sends several blocks. A
-/// connection has a queue only while writes wait, which most connections never have.
+/// Small writes are joined in blocks; a large write keeps its own array and is not copied. One call sends several
+/// blocks. A connection has a queue only while writes wait, which most connections never have.
 ///
-/// Blocks and writes are numbered in their order, and refer to each other by number, so that nothing is searched: the cost of
-/// a withdrawal does not depend on the number of writes that wait.
+/// Blocks and writes are numbered in their order, and refer to each other by number, so that nothing is searched: the
+/// cost of a withdrawal does not depend on the number of writes that wait.
 final class WriteQueue {
     private struct Block {
         var bytes: [UInt8]
@@ -49,8 +49,8 @@ final class WriteQueue {
     /// The number of bytes of withdrawn writes that are still in blocks.
     private var voidBytes = 0
 
-    /// The memory of a write beside its bytes, for its promise and its mark: 185 bytes on a 64-bit machine, measured with a
-    /// million writes.
+    /// The memory of a write beside its bytes, for its promise and its mark: 185 bytes on a 64-bit machine, measured
+    /// with a million writes.
     static var weightOfWrite: Int { 192 }
     /// The approximate memory of all bytes and writes that wait.
     var weight: Int { count + marks.numbers.count * Self.weightOfWrite }
@@ -169,7 +169,8 @@ final class WriteQueue {
 
     // MARK: Sending
 
-    /// Calls `body` with the bytes to send next, in at most 1024 pieces. Does not call it if only empty writes are left.
+    /// Calls `body` with the bytes to send next, in at most 1024 pieces. Does not call it if only empty writes are
+    /// left.
     /// - Returns: the result of `body`, and the number of bytes that it was offered.
     func withIOVectors(_ body: (UnsafeBufferPointer<iovec>) -> Int) -> (result: Int, offered: Int) {
         dropFinishedBlocks()
@@ -251,8 +252,8 @@ final class WriteQueue {
         return true
     }
 
-    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and withdrawn
-    /// behind one that the peer does not read take no memory, at a constant cost for each.
+    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and
+    /// withdrawn behind one that the peer does not read take no memory, at a constant cost for each.
     private func compact() {
         for number in blocks.numbers where blocks[number].needsCompaction { clean(number) }
         var newBlocks = IndexedQueue<Block>()

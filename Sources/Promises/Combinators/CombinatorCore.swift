@@ -56,8 +56,8 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         super.runAndRelease()
     }
 
-    /// The loop has ended. The threads of several sources may be here at one time, so the combinator does not receive the
-    /// outcome, only the fact that none will come.
+    /// The loop has ended. The threads of several sources may be here at one time, so the combinator does not receive
+    /// the outcome, only the fact that none will come.
     override func discardAndRelease() {
         notifyCombinator { $0.inputDidEnd(.loopEnded) }
         super.discardAndRelease()
@@ -82,7 +82,8 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         combinator.release()
     }
 
-    /// Withdraws from the source, which the combinator no longer needs. Returns the core that may be cancelled for that.
+    /// Withdraws from the source, which the combinator no longer needs. Returns the core that may be cancelled for
+    /// that.
     func leave() -> PromiseCore? {
         combinator.take()?.release()
         return stop().source

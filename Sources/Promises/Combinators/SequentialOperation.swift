@@ -46,7 +46,8 @@ struct SequentialOperation<Value>: Operation {
 }
 
 extension Operation {
-    /// Makes a core whose operation runs each time that a promise has settled for which `wait(for:andRun:)` lets it wait.
+    /// Makes a core whose operation runs each time that a promise has settled for which `wait(for:andRun:)` lets it
+    /// wait.
     @inlinable
     static func makeWaitingCore() -> PromiseCore {
         let core = PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread) {

@@ -6,8 +6,8 @@
 /// ```
 ///
 /// The first rejection rejects the result with that error immediately. The other thenables continue, and their outcomes
-/// are not reported. If several are already rejected, the first one in the sequence counts. Cancelling the result cancels
-/// the thenables that no other handler waits for.
+/// are not reported. If several are already rejected, the first one in the sequence counts. Cancelling the result
+/// cancels the thenables that no other handler waits for.
 ///
 /// The sequence is iterated once, immediately.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -1,5 +1,5 @@
-/// Waits until all thenables have settled, and collects their outcomes in the order of the sequence. An empty sequence is
-/// fulfilled immediately.
+/// Waits until all thenables have settled, and collects their outcomes in the order of the sequence. An empty sequence
+/// is fulfilled immediately.
 ///
 /// ```swift
 /// when(resolved: uploads).done { outcomes in
@@ -78,8 +78,8 @@ public func when<each Each: Thenable>(
         core.traced(root: "when", Guarantee<(repeat Result<(each Each).T, any Error>)>.self, file, line))
 }
 
-/// Waits until all thenables have settled, collects their outcomes in the order of the sequence, and rejects if every one
-/// is rejected. An empty sequence is fulfilled immediately.
+/// Waits until all thenables have settled, collects their outcomes in the order of the sequence, and rejects if every
+/// one is rejected. An empty sequence is fulfilled immediately.
 ///
 /// If all are rejected, the result is rejected with `PromiseError.noWinner`, which has all errors. If all errors mean
 /// "cancelled", the result is rejected with `PromiseError.cancelled`. Cancelling the result cancels the thenables that

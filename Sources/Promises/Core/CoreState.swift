@@ -1,5 +1,5 @@
-/// The state word of a core: the kind in the low two bits, two marks above it, and a pointer in the rest. These combinations
-/// occur, and no others:
+/// The state word of a core: the kind in the low two bits, two marks above it, and a pointer in the rest. These
+/// combinations occur, and no others:
 ///
 /// | Kind | Marks | Pointer | Meaning | Changed next by |
 /// | --- | --- | --- | --- | --- |

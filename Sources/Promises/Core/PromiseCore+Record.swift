@@ -20,7 +20,8 @@ extension PromiseCore {
         return TraceRegistry.withLock { knownRecord(in: $0) }
     }
 
-    /// Records how this core was made. `source` is the promise on which the operator was called, if an operator made it.
+    /// Records how this core was made. `source` is the promise on which the operator was called, if an operator made
+    /// it.
     func record(after source: PromiseCore?, _ operation: StaticString, _ origin: CallSite, _ type: Any.Type) {
         // The core that all fulfilled promises of Void share has no creation site.
         if self === PromiseCore.void { return }
@@ -96,8 +97,8 @@ extension PromiseCore {
         }
     }
 
-    /// Ends a core that has a record, or whose call site has been noted. Out of line, so that all other cores do not pay
-    /// for it.
+    /// Ends a core that has a record, or whose call site has been noted. Out of line, so that all other cores do not
+    /// pay for it.
     @inline(never)
     func endAnnotated() {
         if annotations.load(ordering: .relaxed) & PromiseCore.isNoted != 0 { leaveUndrivenWork() }

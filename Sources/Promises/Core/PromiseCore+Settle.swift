@@ -54,8 +54,8 @@ extension PromiseCore {
     @usableFromInline
     var root: PromiseCore { unmanagedRoot.takeUnretainedValue() }
 
-    /// `State.fulfilled` or `State.rejected` and the core that holds the payload, which lives as long as this one; or nil
-    /// while pending.
+    /// `State.fulfilled` or `State.rejected` and the core that holds the payload, which lives as long as this one; or
+    /// nil while pending.
     @inlinable @inline(__always)
     var settled: (core: Unmanaged<PromiseCore>, kind: UInt)? {
         let kind = state.load(ordering: .acquiring) & State.kindMask

@@ -5,7 +5,8 @@ import Reactor
 ///
 /// A promise may have many of them, and each cancellation below the promise asks whether another waiter listens. So
 /// that these questions do not walk past all watchers each time, each watcher remembers where the walk has led from it.
-// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only with the list's `isBusy` bit set, which one thread has at a time.
+// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only with the list's `isBusy` bit set, which one thread
+// has at a time.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
     enum Shortcut {
         /// Unknown: visit the next node.

@@ -1,5 +1,5 @@
-/// A promise's core as its record knows it: an address without a reference, and a function that inspects the core there.
-/// So this folder does not depend on the core, and the core can depend on this folder.
+/// A promise's core as its record knows it: an address without a reference, and a function that inspects the core
+/// there. So this folder does not depend on the core, and the core can depend on this folder.
 struct TracedCore {
     let address: UnsafeMutableRawPointer
     /// The progress of the core at an address. The core is alive, but may be in its `deinit`, and so is not retained.

@@ -21,8 +21,8 @@ protocol DispatchedOperation<Input, Output> {
 /// itself.
 ///
 /// Three parties may want its operation: the job, a cancellation, and the release of a job that never ran. The one that
-/// puts `taken` into `upstream` gets the operation. It also owns `source`, and then `takenWord`. Unlike with other nodes, a
-/// cancellation may come from any thread, so the node retains `source`, whatever happens to it elsewhere.
+/// puts `taken` into `upstream` gets the operation. It also owns `source`, and then `takenWord`. Unlike with other
+/// nodes, a cancellation may come from any thread, so the node retains `source`, whatever happens to it elsewhere.
 // @unchecked: as PromiseCore, and by the rules above.
 @usableFromInline
 final class DispatchedNode: PromiseCore, @unchecked Sendable {
@@ -209,8 +209,8 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         }
         guard willRun else {
             dropWhatWaits()
-            // (A node without `home` may be stopped by a job that learns of the cancellation. That job has not claimed the
-            // result, and must not write to it.)
+            // (A node without `home` may be stopped by a job that learns of the cancellation. That job has not claimed
+            // the result, and must not write to it.)
             if home != nil { result.didStop(self) }
             return .stopped(next)
         }

@@ -11,8 +11,9 @@ extension Catchable {
         policy: CatchPolicy = conf.catchPolicy, file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
         let source = asPromise().core
-        // Nothing can go wrong any more. Most writes are fulfilled when they return, and a job for each took 840 instructions.
-        // While the promise is being settled, a `finally` must queue behind the handlers that are still to be notified.
+        // Nothing can go wrong any more. Most writes are fulfilled when they return, and a job for each took 840
+        // instructions. While the promise is being settled, a `finally` must queue behind the handlers that are still
+        // to be notified.
         let state = source.state.load(ordering: .acquiring)
         if state & ~State.isTrivial == State.fulfilled && !Tracing.isOn { return Finalizer(PromiseCore.void) }
         let child = source.derive(Cauterize<T>(policy))

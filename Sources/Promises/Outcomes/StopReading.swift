@@ -1,5 +1,5 @@
-/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` in order, before the peer ends: its promise is fulfilled when the
-/// body throws this, or when the promise that the body returned is rejected with it.
+/// Ends a `forEachFrame`, `forEachLine` or `forEachChunk` in order, before the peer ends: its promise is fulfilled when
+/// the body throws this, or when the promise that the body returned is rejected with it.
 ///
 /// ```swift
 /// connection.forEachLine { line -> Promise<Void> in
@@ -8,8 +8,8 @@
 /// }
 /// ```
 ///
-/// To write before the end, throw it behind the write: `connection.write("bye\n").done { throw StopReading() }`. Frames that
-/// have arrived behind the last one are left to the next read, so that another protocol can go on from there:
+/// To write before the end, throw it behind the write: `connection.write("bye\n").done { throw StopReading() }`. Frames
+/// that have arrived behind the last one are left to the next read, so that another protocol can go on from there:
 ///
 /// ```swift
 /// connection.forEachLine { line in if line.isEmpty { throw StopReading() } }

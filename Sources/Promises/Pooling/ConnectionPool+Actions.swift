@@ -7,8 +7,8 @@ extension ConnectionPool {
     /// Executes `following` after the actions that are still to be executed.
     ///
     /// A closure of the user's may be called in between, the health check or an inline handler of a connection, and may
-    /// call the pool or turn the loop. So each action is taken out of the queue before it is executed, and an inner call
-    /// executes the rest of the queue first.
+    /// call the pool or turn the loop. So each action is taken out of the queue before it is executed, and an inner
+    /// call executes the rest of the queue first.
     func perform(_ following: [PoolState.Action]) {
         for action in following { actions.append(action) }
         while !actions.isEmpty { execute(actions.removeFirst()) }

@@ -23,8 +23,8 @@ extension ConnectionPool {
     ///
     /// A connection that was idle may fail as it is used: the peer closes it while the request is on its way. The
     /// promise of `body` is then rejected, although nothing is wrong with the server. With `isIdempotent: true` the
-    /// request is made again in that case, if not a byte of an answer has arrived; `body` is then called once more, with
-    /// another connection. Only the caller knows whether a request may be made twice.
+    /// request is made again in that case, if not a byte of an answer has arrived; `body` is then called once more,
+    /// with another connection. Only the caller knows whether a request may be made twice.
     ///
     /// Rejected with
     /// - the error of `body`;

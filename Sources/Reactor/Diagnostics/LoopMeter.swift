@@ -1,7 +1,7 @@
 /// The measurements that a loop takes of itself.
 ///
-/// Invariant: used on the loop's thread only. `isTiming` is true exactly while handlers are timed; `SharedLoopState.keepsOrigins`
-/// repeats it for other threads.
+/// Invariant: used on the loop's thread only. `isTiming` is true exactly while handlers are timed;
+/// `SharedLoopState.keepsOrigins` repeats it for other threads.
 struct LoopMeter {
     /// Whether the time of each handler is measured: for `measuresHandlers`, or for a threshold.
     private(set) var isTiming = false

@@ -1,7 +1,7 @@
 /// A piece of work that is itself an entry of the loop's ready queue, so that queueing it allocates nothing.
 ///
-/// For the modules of this package, which call it `Job`: no other module can create a job, since queueing one twice would
-/// break the queue. It is public because a class with `package` access cannot be subclassed in another module.
+/// For the modules of this package, which call it `Job`: no other module can create a job, since queueing one twice
+/// would break the queue. It is public because a class with `package` access cannot be subclassed in another module.
 @_documentation(visibility: internal)
 open class _Job {
     // The link of whichever list holds the job: one of the layer above, a mailbox, or a ready queue, one after the

@@ -81,7 +81,8 @@ extension EventLoop {
     private func isDue(_ deadline: Int64) -> Bool { deadline != .max && deadline <= now.nanoseconds }
 
     /// Polls the descriptors first, without waiting, and then lets the time jump. The loop really waits only if it has
-    /// no deadline at all, or if other threads work for it: their work takes no virtual time. Work that only waits for this loop does not count.
+    /// no deadline at all, or if other threads work for it: their work takes no virtual time. Work that only waits for
+    /// this loop does not count.
     private func pollVirtually(_ virtual: VirtualClock, mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Bool {
         if poller.descriptor >= 0 { try wait(0) }
         // The poll was interrupted, so it is not known what has arrived. Polling again takes no virtual time.

@@ -17,8 +17,8 @@ extension EventLoop {
         }
     }
 
-    /// Whether to measure every handler, for `LoopMetrics.longestHandler`, and every wait, for `LoopMetrics.timeWaiting`. Costs
-    /// one clock reading per handler, about 25 ns, and two per wait; off by default.
+    /// Whether to measure every handler, for `LoopMetrics.longestHandler`, and every wait, for
+    /// `LoopMetrics.timeWaiting`. Costs one clock reading per handler, about 25 ns, and two per wait; off by default.
     public var measuresHandlers: Bool {
         get { meter.measuresHandlers }
         set {
@@ -27,8 +27,8 @@ extension EventLoop {
         }
     }
 
-    /// Whether to measure every wait, for `LoopMetrics.timeWaiting`, and every turn, for `LoopMetrics.longestTurn`. Costs three
-    /// clock readings per turn, about 75 ns, however much happens in it; off by default.
+    /// Whether to measure every wait, for `LoopMetrics.timeWaiting`, and every turn, for `LoopMetrics.longestTurn`.
+    /// Costs three clock readings per turn, about 75 ns, however much happens in it; off by default.
     public var measuresTurns: Bool {
         get { meter.measuresTurns }
         set { meter.measuresTurns = newValue }

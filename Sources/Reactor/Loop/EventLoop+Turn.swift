@@ -26,8 +26,8 @@ extension EventLoop {
         queues.ready.append(.passRetained(job))
     }
 
-    /// Queues a job that runs when no job is ready any more, in the current turn, if one is under way: what several ready
-    /// jobs have prepared can then be done once. A job that is queued between turns is a ready job.
+    /// Queues a job that runs when no job is ready any more, in the current turn, if one is under way: what several
+    /// ready jobs have prepared can then be done once. A job that is queued between turns is a ready job.
     package func enqueueAtEndOfTurn(_ job: Job) {
         guard isBeingDriven && !isClosed else { return enqueue(job) }
         assertOwner()
@@ -35,7 +35,8 @@ extension EventLoop {
         queues.endOfTurn.append(.passRetained(job))
     }
 
-    /// Runs ready jobs, at most a budget of them, and then those for the end of the turn. Returns whether there were any.
+    /// Runs ready jobs, at most a budget of them, and then those for the end of the turn. Returns whether there were
+    /// any.
     @inline(__always)
     func drain() -> Bool {
         guard queues.hasJobs else { return false }
@@ -74,13 +75,14 @@ extension EventLoop {
         meter.counters.jobs += Self.jobBudget - left
     }
 
-    /// How many batches of short jobs the jobs for the end of the turn wait for: together no more than some milliseconds.
-    /// Fifty clients with 16 requests each are some 10,000 jobs, whose answers would leave in ten parts without it.
+    /// How many batches of short jobs the jobs for the end of the turn wait for: together no more than some
+    /// milliseconds. Fifty clients with 16 requests each are some 10,000 jobs, whose answers would leave in ten parts
+    /// without it.
     private static var mostBatches: UInt8 { 8 }
 
-    /// Called when the budget is used up and jobs are still ready. They may be about to add to what the jobs for the end of
-    /// the turn are to do, so these wait for them, but not if the jobs are long, and not for ever. Jobs that these jobs add
-    /// wait in any case.
+    /// Called when the budget is used up and jobs are still ready. They may be about to add to what the jobs for the
+    /// end of the turn are to do, so these wait for them, but not if the jobs are long, and not for ever. Jobs that
+    /// these jobs add wait in any case.
     /// - Returns: the number of jobs that were run.
     @inline(never)
     private func runLateEndOfTurnJobs(isOverTime: Bool) -> Int {

@@ -233,8 +233,8 @@ public final class EventLoop {
     /// Whether the end has released everything, so that anything added now would never be released.
     var isClosed: Bool { hasEnded && lifecycle.hasReleasedAll }
 
-    /// Keeps `object`, with the caller's reference, until it is exchanged or until the loop ends: one object for the layer
-    /// above. A loop that has ended keeps nothing.
+    /// Keeps `object`, with the caller's reference, until it is exchanged or until the loop ends: one object for the
+    /// layer above. A loop that has ended keeps nothing.
     /// - Returns: what was kept before, or `object` if the loop has ended; the reference is the caller's.
     package func exchangeAttachment(_ object: Unmanaged<AnyObject>?) -> Unmanaged<AnyObject>? {
         if hasEnded { return object }

@@ -41,9 +41,9 @@ extension EventLoop.Remote {
         address == Unmanaged.passUnretained(loop).toOpaque()
     }
 
-    /// A piece of external work waits for a result of this loop, so the loop's virtual clock may go on. Call it once the wait
-    /// can be ended by the result, and not before: the result may come at any time, and the clock must then stand still.
-    /// Any thread.
+    /// A piece of external work waits for a result of this loop, so the loop's virtual clock may go on. Call it once
+    /// the wait can be ended by the result, and not before: the result may come at any time, and the clock must then
+    /// stand still. Any thread.
     package func beginWaitingForLoop() { if loop.shared.work.externalWork.beginWaiting() { wake() } }
 
     /// The wait has ended, and the work continues: called on the thread that ends the wait, before the work can

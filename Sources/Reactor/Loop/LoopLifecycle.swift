@@ -3,9 +3,9 @@ import Synchronization
 
 /// The state of a loop from its creation to its end.
 ///
-/// Invariant: changed on the loop's thread only. A loop ends once: `hasEnded` before its mailbox is closed, `hasReleasedAll` when
-/// nothing is left on it, and `Shared.isOver` last. Other threads may read `hasEnded` once they know from the mailbox, or from
-/// the end of `Remote`, that it is true.
+/// Invariant: changed on the loop's thread only. A loop ends once: `hasEnded` before its mailbox is closed,
+/// `hasReleasedAll` when nothing is left on it, and `Shared.isOver` last. Other threads may read `hasEnded` once they
+/// know from the mailbox, or from the end of `Remote`, that it is true.
 struct LoopLifecycle<Handle: AnyObject> {
     /// How many turns are under way, each inside a handler of the one before.
     var depth = 0
@@ -20,8 +20,8 @@ struct LoopLifecycle<Handle: AnyObject> {
     var isHeir = false
     /// The loop's remote, until the loop ends. The remote retains the loop in turn.
     var remote: Handle?
-    /// An object that the layer above keeps with the loop; see `EventLoop.exchangeAttachment`. Owned; released by the end of
-    /// the loop at the latest. Unmanaged, because counting references took 7 % of a `hang`.
+    /// An object that the layer above keeps with the loop; see `EventLoop.exchangeAttachment`. Owned; released by the
+    /// end of the loop at the latest. Unmanaged, because counting references took 7 % of a `hang`.
     var attachment: Unmanaged<AnyObject>?
 
     /// The part of the state that other threads read.

@@ -7,8 +7,8 @@
 /// when the loop ends. Such jobs run after the end is complete, one after another, on a thread that serves all ended
 /// loops; the first job of each loop is reported.
 ///
-/// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, in a nested `run()` for
-/// instance, lets other jobs run before it returns, including jobs of the same actor.
+/// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, in a nested `run()`
+/// for instance, lets other jobs run before it returns, including jobs of the same actor.
 extension EventLoop.Remote: SerialExecutor, TaskExecutor {
     /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
     public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), .task(self)) }

@@ -37,15 +37,15 @@ public struct Interest: OptionSet, Hashable, Sendable {
 }
 
 extension Interest {
-    /// EPOLLRDHUP: the peer has ended its side, whether or not there is unread input. Ended once, it is reported as long as it
-    /// is wanted.
+    /// EPOLLRDHUP: the peer has ended its side, whether or not there is unread input. Ended once, it is reported as
+    /// long as it is wanted.
     package static var readHangUp: Interest { Interest(rawValue: EPOLLRDHUP.rawValue) }
     /// EPOLLHUP: both sides have ended, or the peer has reset.
     package static var hangUp: Interest { Interest(rawValue: EPOLLHUP.rawValue) }
     /// EPOLLERR: the descriptor has an error to report.
     package static var error: Interest { Interest(rawValue: EPOLLERR.rawValue) }
-    /// `readHangUp`, `hangUp` and `error` together (0x2018). Each is delivered only if the kernel has reported it. Reading
-    /// and writing also become ready by an error or a hang-up.
+    /// `readHangUp`, `hangUp` and `error` together (0x2018). Each is delivered only if the kernel has reported it.
+    /// Reading and writing also become ready by an error or a hang-up.
     @inlinable
     package static var peerGone: Interest { Interest(rawValue: 0x2018) }
 }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// The sleep of a loop: whether its mailbox is parked, and which wake-ups are pending.
 ///
-/// Invariant: used on the loop's thread only. While `isParked` is true the mailbox may be parked, and the first job that
-/// another thread posts then writes the eventfd; each such write is counted in `wakesOwed` until it has been seen, so
-/// that the descriptor is not closed under the writer.
+/// Invariant: used on the loop's thread only. While `isParked` is true the mailbox may be parked, and the first job
+/// that another thread posts then writes the eventfd; each such write is counted in `wakesOwed` until it has been seen,
+/// so that the descriptor is not closed under the writer.
 @usableFromInline
 struct LoopWaker {
     /// Whether the loop has parked the mailbox and has not yet checked whether another thread found it parked.
@@ -38,8 +38,8 @@ struct LoopWaker {
 
     /// Where other threads leave jobs, and how they wake the loop.
     ///
-    /// Invariant: `descriptor` is stored before the mailbox is parked for the first time, and read by other threads after they
-    /// have found it parked.
+    /// Invariant: `descriptor` is stored before the mailbox is parked for the first time, and read by other threads
+    /// after they have found it parked.
     @usableFromInline
     struct Shared: ~Copyable {
         @usableFromInline let mailbox = Mailbox()

@@ -97,8 +97,9 @@ package struct Poller: ~Copyable {
         set(wanted, index, handler)
     }
 
-    /// A server may ask about the end of its peer during each request, and read between them. Both then stay registered: a
-    /// quiet peer costs no `epoll_ctl` for the change. `next` narrows the registration if an event is not wanted.
+    /// A server may ask about the end of its peer during each request, and read between them. Both then stay
+    /// registered: a quiet peer costs no `epoll_ctl` for the change. `next` narrows the registration if an event is not
+    /// wanted.
     private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
         let asksAboutPeer = (wanted | registered) & Interest.peerGone.rawValue != 0
         return asksAboutPeer ? wanted | registered & ~EPOLLOUT.rawValue : wanted

@@ -1,6 +1,7 @@
 /// A loop's failed registrations: those that are deferred, and descriptors that report readiness in vain.
 ///
-/// Invariant: used on the loop's thread only. There is at most one timer, `retryTimer`, while there are registrations to retry.
+/// Invariant: used on the loop's thread only. There is at most one timer, `retryTimer`, while there are registrations
+/// to retry.
 struct RegistrationRetries {
     /// The timer that ends the pause.
     var retryTimer: UInt64?

@@ -91,8 +91,8 @@ public final class LoopGroup: Sendable {
     /// Returns the loops in turn. Loops that have ended are skipped, unless all have ended.
     public func next() -> EventLoop.Remote { (pick(.roundRobin) ?? members[0]).remote }
 
-    /// A share of a loop's work, which is counted until it is cancelled or released: for connections, sessions and other
-    /// work that the program itself assigns to loops. See `LoopHandle`.
+    /// A share of a loop's work, which is counted until it is cancelled or released: for connections, sessions and
+    /// other work that the program itself assigns to loops. See `LoopHandle`.
     public final class Lease: LoopHandle, Sendable {
         private let member: Member
         // Keeps the group alive as long as its loops have work.
@@ -123,8 +123,8 @@ public final class LoopGroup: Sendable {
         public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !member.remote.hasEnded }
     }
 
-    /// Chooses a loop and returns a lease on it, which counts until it is cancelled or released. Loops that have ended are skipped,
-    /// unless all have ended.
+    /// Chooses a loop and returns a lease on it, which counts until it is cancelled or released. Loops that have ended
+    /// are skipped, unless all have ended.
     public func lease(_ balancing: Balancing = .leastConnections) -> Lease {
         Lease(pick(balancing) ?? members[0], self)
     }

@@ -37,8 +37,8 @@ struct LoopSignals {
         handlers.first { $0.id == id }?.isReferenced = isReferenced
     }
 
-    /// Takes the signals that have arrived, and queues the watches of each, in the order in which they were made. A watch
-    /// that is still queued is not queued twice, so however many signals arrive, a watch has one job at most.
+    /// Takes the signals that have arrived, and queues the watches of each, in the order in which they were made. A
+    /// watch that is still queued is not queued twice, so however many signals arrive, a watch has one job at most.
     func enqueueArrived(into queue: inout JobQueue) {
         guard let pending = slot?.pending.exchange(0, ordering: .acquiring), pending != 0 else { return }
         for handler in handlers where pending & SignalRegistry.bit(handler.signal) != 0 && !handler.isQueued {
