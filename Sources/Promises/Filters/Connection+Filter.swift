@@ -48,7 +48,6 @@ extension Connection {
     ///
     /// After an error, a time-out or a cancellation during the handshake the connection has failed: close it.
     /// - Parameter timeout: the limit for the handshake; `nil` for none.
-    @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public func filter(
         _ filter: some ConnectionFilter, timeout: Duration? = .seconds(10), file: StaticString = #fileID,
         line: UInt = #line

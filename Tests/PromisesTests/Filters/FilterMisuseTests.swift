@@ -233,4 +233,64 @@ import Testing
             Glibc.close(descriptor)
         }
     }
+
+    @Test func aFilterMayLeaveWhileAWriteWaitsForItAndTheEndWaitsForTheWrite() throws {
+        try withNetwork { net in
+            for closes in [true, false] {
+                let filter = RecordFilter()
+                let (connection, peer) = try net.filteredPair(filter)
+                try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+                #expect(try hang(connection.receive(), timeout: patience) == [1])
+                let write = connection.write("plain")
+                if closes { connection.close() } else { connection.shutdownWrite() }
+                filter.onStep = { step, output in if step == .receive { output.removeFilter() } }
+                try peer.send(RecordFilter.record(.ping))
+                try hang(write, timeout: patience)
+                let pong = RecordFilter.record(.pong)
+                #expect(try peer.readToEnd() == pong + Array("plain".utf8))
+                peer.close()
+                hang(connection.close())
+            }
+        }
+    }
+
+    @Test func theLoopMayEndWithWritesThatWaitForInput() throws {
+        var write: Promise<Void>?
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            write = connection.write("never")
+            withExtendedLifetime(peer) {}
+        }
+        #expect(code(try #require(write)) == ECANCELED)
+    }
+
+    @Test func handshakeAndStreamMayEndInOneCall() throws {
+        struct Whole: ConnectionFilter {
+            func begin(_ output: inout FilterOutput) { output.send([7]) }
+            func receive(_ bytes: RawSpan, _ output: inout FilterOutput) {
+                output.deliver(bytes)
+                output.becomeReady()
+                output.endInput()
+            }
+            func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        }
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let lines = connection.filter(Whole()).then { connection in
+                connection.readLine().then { first in connection.readLine().map { second in [first, second] } }
+            }
+            try peer.send("a\nb\n")
+            #expect(try hang(lines, timeout: patience) == ["a", "b"])
+            #expect(connection.read().settledValue == .end)
+            // What the peer sends behind the end is discarded by the close, which does not reset it.
+            try peer.send("more")
+            let closed = connection.close()
+            #expect(closed.isPending)
+            #expect(try peer.readToEnd() == [7])
+            peer.close()
+            hang(closed)
+        }
+    }
 }

@@ -142,12 +142,14 @@ extension Network {
     }
 
     /// Both ends of a TCP connection, with filters that are ready.
-    func filteredEnds() throws -> (client: Connection, server: Connection) {
+    func filteredEnds(
+        _ one: RecordFilter = RecordFilter(key: 0x11), _ other: RecordFilter = RecordFilter(key: 0xE7)
+    ) throws -> (client: Connection, server: Connection) {
         let listener = try listen()
         let client = try hang(connect(to: listener.localAddress), timeout: patience)
         let server = try accept(from: listener)
         listener.close()
-        let ready = [client.filter(RecordFilter(key: 0x11)), server.filter(RecordFilter(key: 0xE7))]
+        let ready = [client.filter(one), server.filter(other)]
         _ = try hang(when(fulfilled: ready), timeout: patience)
         return (client, server)
     }
