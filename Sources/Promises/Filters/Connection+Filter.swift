@@ -222,6 +222,12 @@ extension Connection {
 
     // MARK: Removing
 
+    /// The descriptor has been closed. Called last, since it may release an object of the user's.
+    func release(_ filter: InstalledFilter) {
+        filter.rejectHeldWrites(failure)
+        cold?.filter = nil
+    }
+
     /// Makes this a connection without a filter.
     private func removeFilter(_ filter: InstalledFilter) {
         filter.timer?.cancel()

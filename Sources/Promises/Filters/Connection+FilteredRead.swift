@@ -26,7 +26,9 @@ extension Connection {
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
         if count <= 0 { sourceDidEnd(filter, count) }
         proceed(filter, mayCallBody: true)
-        if count < 0 { lifecycle.isOpen ? failWrites() : release() }
+        guard count < 0 else { return }
+        failWrites()
+        if !lifecycle.isOpen { release() }
     }
 
     private func receiveDiverted(into buffer: UnsafeMutableRawBufferPointer) -> Int {

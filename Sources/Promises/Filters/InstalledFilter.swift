@@ -1,3 +1,4 @@
+import Glibc
 import Reactor
 
 /// The filter of a connection, with the state that the connection keeps for it.
@@ -98,6 +99,13 @@ final class InstalledFilter {
     }
 
     func takeHeldPromises() -> [PromiseCore] { takeHeld().map(\.promise) }
+
+    /// Rejects the held writes of a connection that has been released: neither the kernel nor the loop retains a connection for
+    /// them while it must not read.
+    func rejectHeldWrites(_ failure: SystemError?) {
+        let error = failure ?? SystemError(.send, ECANCELED, detail: "the connection was closed")
+        for promise in takeHeldPromises() { promise.reject(error) }
+    }
 
     // MARK: Output of the filter's own
 

@@ -77,6 +77,7 @@ public final class Connection: IOProducer {
             loop.closeDescriptor(fd)
             cold?.closing?.fulfill(())
             cold?.settleClosed(otherwise: loop.hasEnded ? .loopEnded : .closed)
+            cold?.filter?.rejectHeldWrites(cold?.failure)
         }
     }
 
@@ -150,8 +151,7 @@ public final class Connection: IOProducer {
             closing.fulfill(())
         }
         cold?.settleClosed(otherwise: loop.hasEnded ? .loopEnded : .closed)
-        // Last, since it may release an object of the user's.
-        cold?.filter = nil
+        if let filter = cold?.filter { release(filter) }
     }
 }
 

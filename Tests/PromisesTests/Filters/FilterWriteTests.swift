@@ -233,4 +233,40 @@ import Testing
             connection.abort()
         }
     }
+
+    @Test func aResetDuringACloseRejectsTheWritesThatNeedInput() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+            #expect(try hang(connection.receive(), timeout: patience) == [1])
+            let write = connection.write("never")
+            let closed = connection.close()
+            peer.reset()
+            hang(closed)
+            #expect(code(write) == ECONNRESET)
+        }
+    }
+
+    @Test func aConnectionThatIsReleasedWhileItReadsNothingRejectsTheWritesThatNeedInput() throws {
+        try withNetwork(turns: 4000) { net in
+            let write: Promise<Void>
+            let peer: Peer
+            do {
+                let (connection, other) = try net.filteredPair()
+                peer = other
+                try peer.send(RecordFilter.data([1]) + RecordFilter.record(.hold))
+                #expect(try hang(connection.receive(), timeout: patience) == [1])
+                write = connection.write("never")
+                var sent = 1
+                while net.loop.isAlive {
+                    try peer.send(RecordFilter.data(pattern(50_000), at: sent))
+                    sent += 50_000
+                    for _ in 0..<3 { try net.loop.turn(.poll) }
+                }
+                #expect(connection.bufferedByteCount >= 1 << 20 && write.isPending)
+            }
+            #expect(code(write) == ECANCELED)
+            withExtendedLifetime(peer) {}
+        }
+    }
 }
