@@ -13,15 +13,15 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// When a limit is reached, the read that waits is rejected with `StreamError.timedOut(got:)`: none of a frame has come
-    /// if `got` is 0. The connection remains as it was: it can be written to and read, and what came of the frame is the
-    /// next read's. Time that the handler takes does not count, since no read waits meanwhile; what came during it counts
-    /// from the next read on.
+    /// When a limit is reached, the read that waits is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no byte of a
+    /// frame has arrived. The connection stays usable for writes and reads, and the next read gets the bytes of the incomplete
+    /// frame. The time during which a handler runs does not count, since no read waits; for bytes that arrive during it, the
+    /// time of their frame begins with the next read.
     ///
-    /// A read that continues a request, such as that of a body behind a header, reads a frame of its own: before its first
-    /// byte `idle` applies. Change `idle` for it where that is too long.
+    /// A read that continues a request, such as the read of a body after its header, reads a frame of its own: `idle` applies
+    /// until its first byte. Set a shorter `idle` for such a read if needed.
     ///
-    /// It costs a reading of the clock for each read that waits, and for all reads one timer, which is moved once per limit.
+    /// A read that waits costs one reading of the clock. All reads share one timer, which is moved at most once per limit.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {
@@ -37,7 +37,7 @@ extension Connection {
         }
     }
 
-    /// The read of a frame begins to wait, or has got a part of it.
+    /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
     @inline(never)
     func updateFrameDeadline() {
         guard let cold, var clock = cold.frameClock else { return }
@@ -49,7 +49,7 @@ extension Connection {
             clock.frame = nil
             clock.isLate = false
         } else {
-            // The frame begins behind all that was consumed. Each further wait of it counts from the first byte.
+            // A frame is identified by its position in the stream: the time of all its waits counts from its first byte.
             let offset = (cold.filter?.deliveredCount ?? bytesReceived) - count
             if let frame = clock.frame, frame.offset == offset { start = frame.since } else { clock.isLate = false }
             clock.frame = (offset, start)
@@ -61,7 +61,7 @@ extension Connection {
         armFrameTimer(cold)
     }
 
-    /// A timer that is early enough stays: when it fires it is set anew.
+    /// Starts the timer. One that fires before the deadline is kept, and is set anew when it fires.
     private func armFrameTimer(_ cold: ColdState) {
         guard let clock = cold.frameClock, let deadline = clock.deadline else { return }
         if let timer = clock.timer {
@@ -69,24 +69,35 @@ extension Connection {
             timer.cancel()
         }
         cold.frameClock?.due = deadline
-        cold.frameClock?.timer = loop.schedule(at: deadline) { [weak self] in self?.frameTimerFired() }
+        startFrameTimer(cold, at: deadline)
+    }
+
+    /// The timer does not keep the loop alive, since it outlives the read. The read does.
+    private func startFrameTimer(_ cold: ColdState, at moment: LoopInstant) {
+        let timer = loop.schedule(at: moment) { [weak self] in self?.frameTimerFired() }
+        timer.unref()
+        cold.frameClock?.timer = timer
     }
 
     private func frameTimerFired() {
         guard let cold, let clock = cold.frameClock else { return }
         cold.frameClock?.timer = nil
-        // Without a read that waits, the next one sets the timer.
+        // If no read waits, the next one starts the timer.
         guard lifecycle.isOpen, cold.pendingFrame != nil, let deadline = clock.deadline else { return }
         guard deadline <= loop.now else { return armFrameTimer(cold) }
-        // What has reached the kernel in time is not late. It is read once: a peer that sends on does not prolong a frame.
+        // Bytes that have reached the kernel in time are not late: they are read before the limit applies. This is granted once
+        // per frame, so that further bytes do not prolong it.
         if !clock.isLate && isReadyInKernel {
             cold.frameClock?.isLate = true
             cold.frameClock?.due = deadline
-            cold.frameClock?.timer = loop.schedule(after: .zero) { [weak self] in self?.frameTimerFired() }
+            startFrameTimer(cold, at: loop.now)
             return
         }
         guard let waiter = reader.take() else { return }
         cold.pendingFrame = nil
+        // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each time-out
+        // would be called in every turn.
+        cold.frameClock?.frame = nil
         updateInterest()
         waiter.promise.reject(StreamError.timedOut(got: cold.input.count))
     }

@@ -163,4 +163,34 @@ import Testing
             #expect(clock.now.nanoseconds == 0, "a timer has stayed")
         }
     }
+
+    @Test func aTimerWithoutAReadDoesNotKeepTheLoop() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            try peer.send("line\nhalf")
+            #expect(try hang(connection.readLine()) == "line")
+            connection.readLine().cancel()
+            try net.loop.run()
+            #expect(clock.now.nanoseconds == 0)
+            connection.abort()
+        }
+    }
+
+    @Test func aReadThatContinuesALateFrameGetsTheWholeTimeAgain() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            try peer.send("half")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            for _ in 0..<3 {
+                let begin = clock.now
+                #expect(try timeout(of: connection.readLine()) == 4)
+                #expect(begin.duration(to: clock.now) == .seconds(10))
+            }
+            connection.abort()
+        }
+    }
 }
