@@ -16,7 +16,8 @@ extension Listener {
     /// The signals are watched from this call on, as by `EventLoop.onSignal`, and keep the loop alive. When the promise
     /// settles, the process's own actions are restored.
     /// - Parameters:
-    ///   - listeners: listeners of this thread's loop. One that does not serve is waited for until it is drained.
+    ///   - listeners: listeners of this thread's loop. If one of them does not serve yet, the promise waits for the first
+    ///     signal, which drains that listener, even if it is closed before.
     ///   - signals: at least one.
     ///   - deadline: how long the drain may take; see `drain(deadline:)`.
     ///   - onSignal: is called with each signal, before the listeners are drained, or aborted.

@@ -89,10 +89,12 @@ final class SignalledDrain: IOProducer {
         core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain?.guarantee.settledValue ?? DrainResult()) })
     }
 
-    fileprivate func listenerDidFail(_ error: any Error) {
-        guard let core = promise.take() else { return }
+    /// - Returns: whether `error` has rejected the promise, which may have settled or been cancelled before.
+    fileprivate func listenerDidFail(_ error: any Error) -> Bool {
+        guard let core = promise.take() else { return false }
         endWatches()
         core.reject(error)
+        return true
     }
 
     func stop(_ promise: PromiseCore) -> Bool {
@@ -131,10 +133,8 @@ private struct AccountIsComplete: Operation {
     func run(_ source: AnySource, _ core: PromiseCore) {
         if source.isFulfilled {
             drain.accountIsComplete(index)
-        } else {
-            // The error is passed on.
+        } else if drain.listenerDidFail(source.error) {
             source.core.markHandled()
-            drain.listenerDidFail(source.error)
         }
         core.finish(())
     }

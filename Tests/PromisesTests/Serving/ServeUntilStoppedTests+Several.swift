@@ -58,6 +58,25 @@ extension ServeUntilStoppedTests {
         }
     }
 
+    /// The first failure rejects the promise; later ones are the caller's, as without a drain.
+    @Test func theFailureOfAFurtherListenerIsReported() throws {
+        try withSignals { net in
+            let listeners = [try net.listen(), try net.listen()]
+            let lines = try logged {
+                for listener in listeners { _ = listener.serve(serveByFirstByte) }
+                let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(10))
+                net.kernel.accept = { _, _ in -Int(EINVAL) }
+                let first = try Peer(to: listeners[0].localAddress)
+                #expect(try rejection(of: drained) == EINVAL)
+                let second = try Peer(to: listeners[1].localAddress)
+                try net.loop.run()
+                first.close()
+                second.close()
+            }
+            #expect(lines.count == 1 && lines[0].contains("unhandled rejection"))
+        }
+    }
+
     @Test func onAGroupTheSecondSignalAbortsOnAllLoops() throws {
         let before = actions
         try takingSignals {
