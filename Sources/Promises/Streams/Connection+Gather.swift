@@ -72,6 +72,8 @@ extension Connection {
             writer.enqueue(queue)
             updateCongestion()
             updateInterest()
+            // The kernel may have refused the registration, which ends the writer.
+            if failure != nil { return -1 }
         }
         return max(sent - before, 0)
     }

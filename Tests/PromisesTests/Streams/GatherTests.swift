@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: Idiom.allCases) func aSingleRequestIsAnsweredAtOnce(idiom: Idiom) throws {
-        try withNetwork(turns: 1000) { net in
+        try withNetwork(clock: VirtualClock(), turns: 1000) { net in
             let (connection, peer) = try net.pair()
             let served = idiom.serve(connection)
             for round in 1...20 {
@@ -248,6 +248,24 @@ import Testing
             connection.shutdownWrite().cauterize()
             peer.end()
             #expect(try rejection(of: served) == EPIPE)
+        }
+    }
+
+    @Test func aWriteIsRejectedWhenTheQueueCannotBeRegistered() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            var writes: [Promise<Void>] = []
+            let served = connection.forEachLine { _ -> Void in
+                net.kernel.send = { _, _, _ in -Int(EAGAIN) }
+                net.kernel.epollControl = { _, _, _, _ in -Int(EPERM) }
+                writes.append(connection.write("answer"))
+            }
+            try peer.send(Array("a\nb\n".utf8))
+            try net.loop.run(until: { writes.count == 2 })
+            // The first was gathered. The second sends both, and neither send(2) nor epoll_ctl(2) accepts them.
+            #expect(writes[0].isFulfilled && code(writes[1]) == EPERM)
+            #expect(try rejection(of: served) == EPERM)
+            connection.abort()
         }
     }
 
