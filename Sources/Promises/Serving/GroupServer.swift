@@ -113,13 +113,20 @@ final class GroupServer: @unchecked Sendable {
     func end() {
         guard listener.take() != nil else { return }
         home.forgetWhenEnded(endWatch)
-        for (remote, watch) in zip(group, endWatchesOfMembers) { remote.forgetWhenEnded(watch) }
+        forgetMembers()
         home.endExternalWork()
     }
 
     private func listenerLoopDidEnd() {
         let listener = listener.take()
+        forgetMembers()
         listener?.listenerLoopDidEnd()
+    }
+
+    /// The group's loops may outlive the listener by far: their entries for this server must not accumulate.
+    private func forgetMembers() {
+        for (remote, watch) in zip(group, endWatchesOfMembers) { remote.forgetWhenEnded(watch) }
+        endWatchesOfMembers = []
     }
 
     func drain() { forEachTracker { $0.drain() } }
