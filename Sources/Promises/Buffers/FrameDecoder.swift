@@ -1,4 +1,4 @@
-/// Finds the frames of a protocol in the bytes of a stream. For `Connection.readFrame` and `Connection.forEachFrame`.
+/// Finds the frames of a protocol in the bytes of a stream. `Connection.readFrame` and `Connection.forEachFrame` take one.
 ///
 /// ```swift
 /// /// A type of one byte, then a length of one byte, then as many bytes.
@@ -13,21 +13,20 @@
 /// }
 /// ```
 ///
-/// `LineDecoder`, `DelimiterDecoder` and `LengthPrefixDecoder` are ready made.
+/// The library has `LineDecoder`, `DelimiterDecoder` and `LengthPrefixDecoder`.
 public protocol FrameDecoder {
     associatedtype Frame
 
     /// Looks for a frame at the beginning of `bytes`, which are all bytes that have arrived and were not consumed.
     ///
-    /// After `incomplete` it is called again with these bytes and further ones behind them, so it may remember how far
-    /// it has searched. After a frame, and after bytes that it has skipped, it is called with what follows them. The
-    /// span is lent for the call.
-    /// - Throws: what is wrong with the bytes, such as `StreamError.limitExceeded`: the read is rejected with it, and
-    ///   consumes nothing. Without a limit of its own a decoder lets the peer fill the memory.
+    /// After `incomplete` the next call gets these bytes again with further ones behind them, so a decoder may store how far
+    /// it has searched. After a frame, and after skipped bytes, the next call gets the bytes behind these. The span is valid
+    /// during the call only.
+    /// - Throws: an error about the bytes, such as `StreamError.limitExceeded`. The read is rejected with it and consumes
+    ///   nothing. A decoder must throw beyond a limit of its own: otherwise a peer could fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
-    /// What the decoder expects, for the error when the stream ends inside of a frame. A frame, unless the decoder says
-    /// more.
+    /// What `StreamError.endedEarly` names when the stream ends inside a frame; `.frame` by default.
     var expectation: StreamError.Expectation { get }
 }
 
@@ -36,15 +35,15 @@ extension FrameDecoder {
     @inlinable public var expectation: StreamError.Expectation { .frame }
 }
 
-/// What a decoder has found.
+/// The result of a decoder.
 public enum DecodedFrame<Frame> {
     /// A frame, which takes the first `consumed` bytes.
     case frame(Frame, consumed: Int)
-    /// The first `consumed` bytes belong to no frame, such as empty lines between requests: they are dropped. If the
-    /// peer ends behind them, it has ended between two frames.
+    /// The first `consumed` bytes belong to no frame, such as empty lines between requests, and are dropped. If the stream
+    /// ends behind them, it has ended between two frames.
     ///
-    /// Skip what can be skipped in one call. Zero bytes or fewer are as `incomplete(missing: 1)`.
+    /// Skip all such bytes in one call. Zero bytes or fewer count as `incomplete(missing: 1)`.
     case skipped(consumed: Int)
-    /// The frame is not complete. At least `missing` more bytes are needed: 1 if that is not known.
+    /// The frame is incomplete and needs at least `missing` further bytes: 1 if the decoder does not know the number.
     case incomplete(missing: Int)
 }

@@ -2,7 +2,7 @@
 public struct FrameTimeouts: Hashable, Sendable {
     /// The time between two frames: from the moment at which a read begins to wait to the first byte.
     public var idle: Duration?
-    /// The time for one frame: from the first byte to the last. A byte now and then does not prolong it.
+    /// The time for one frame: from its first byte to its last. Further bytes do not prolong it.
     public var frame: Duration?
 
     /// Makes limits for the time between frames and for the time of one.

@@ -1,4 +1,4 @@
-/// Bytes of a stream that were read, but not returned to a caller yet.
+/// Bytes of a stream that were received and that no read has consumed.
 struct InputBuffer {
     private var bytes: [UInt8] = []
     // The index of the first byte that has not been taken.
@@ -47,10 +47,10 @@ struct InputBuffer {
         start = 0
     }
 
-    /// Lends the bytes that are there to `body`, and drops as many as that returns.
+    /// Lends all bytes to `body`, and drops as many as it returns.
     ///
-    /// `body` may be the user's, and may drop the bytes by closing the connection: so the array is retained, and counts
-    /// are checked.
+    /// `body` may be user code that closes the connection, which drops the bytes. Therefore the array is retained during the
+    /// call, and the number of dropped bytes is limited to those that are left.
     @inline(__always)
     mutating func consume(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         let (bytes, start) = (bytes, start)

@@ -13,7 +13,7 @@ public enum StreamError: Error, Hashable, Sendable {
 
     /// The peer has ended its side after only `got` of the expected bytes.
     case endedEarly(expected: Expectation, got: Int)
-    /// No delimiter was found within `limit` bytes.
+    /// A frame has more than `limit` bytes, or no delimiter was found within them.
     case limitExceeded(limit: Int)
     /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
@@ -29,7 +29,7 @@ extension StreamError: CustomStringConvertible {
         case .endedEarly(.delimiter(let delimiter), let got):
             "the stream ended after \(got) bytes, without the delimiter \(delimiter)"
         case .endedEarly(.frame, let got): "the stream ended after \(got) bytes of a frame"
-        case .limitExceeded(let limit): "no delimiter within \(limit) bytes"
+        case .limitExceeded(let limit): "a frame of more than \(limit) bytes"
         case .notUTF8(let position): "the byte at position \(position) of the line is not UTF-8"
         case .timedOut(0): "no frame began within the time limit"
         case .timedOut(let got): "the frame was not complete within the time limit, of which \(got) bytes had come"

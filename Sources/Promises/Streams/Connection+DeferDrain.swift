@@ -1,10 +1,9 @@
 import Reactor
 
 extension Connection {
-    /// Declares an answer to the peer that neither a read nor the queue of writes shows: until `answer` has settled,
-    /// with a value or an error, `Listener.drain` does not consider this connection idle. During that time the
-    /// connection is also retained: releasing the last other reference does not close it. This does not handle a
-    /// rejection of `answer`.
+    /// Declares a pending answer to the peer which neither a read nor the queue of writes shows. Until `answer` has settled,
+    /// with a value or an error, `Listener.drain` does not consider this connection idle, and the connection is retained:
+    /// releasing the last other reference does not close it. The rejection of `answer` is not handled by this.
     ///
     /// ```swift
     /// connection.deferDrain(until: database.find(key).then { connection.write($0) })
@@ -41,7 +40,7 @@ extension Connection {
     }
 }
 
-/// An answer that a connection owes its peer, for as long as this object lives.
+/// A pending answer of a connection to its peer. The connection is busy for the lifetime of this object.
 private final class AnswerUnderWay {
     private let connection: Connection
 
@@ -53,7 +52,7 @@ private final class AnswerUnderWay {
     deinit { connection.pendingAnswers -= 1 }
 }
 
-/// Releases the answer once it has been given. If it never will be, this is dropped without being run.
+/// Releases the pending answer when its promise settles. If the promise never settles, this is released without having run.
 private struct AnswerEnds: Operation {
     typealias Input = Never
     typealias Output = Void

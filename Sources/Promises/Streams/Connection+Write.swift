@@ -18,8 +18,9 @@ extension Connection {
     /// - 64 KiB are gathered;
     /// - the jobs of this turn are done.
     ///
-    /// So the bytes of a fulfilled write may still fail to be sent: then the next write and the next read are rejected with
-    /// that error. Bytes that the kernel does not take at once are queued before the writes that follow.
+    /// So the bytes of a fulfilled write may still fail to be sent: then the next write is rejected with that error, and
+    /// reads report it after all input that has arrived. Bytes that the kernel does not take at once are queued before the
+    /// writes that follow.
     ///
     /// Rejected with a `SystemError`:
     /// - the error of send(2), or of write(2) at a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It

@@ -75,14 +75,13 @@ extension EventLoop {
         meter.counters.jobs += Self.jobBudget - left
     }
 
-    /// How many batches of short jobs the jobs for the end of the turn wait for: together no more than some
-    /// milliseconds. Fifty clients with 16 requests each are some 10,000 jobs, whose answers would leave in ten parts
-    /// without it.
+    /// The number of batches of short jobs that run before the jobs for the end of the turn: a few milliseconds together.
+    /// Fifty clients with 16 requests each cause some 10,000 jobs, whose answers would otherwise be sent in ten parts.
     private static var mostBatches: UInt8 { 8 }
 
-    /// Called when the budget is used up and jobs are still ready. They may be about to add to what the jobs for the
-    /// end of the turn are to do, so these wait for them, but not if the jobs are long, and not for ever. Jobs that
-    /// these jobs add wait in any case.
+    /// Called when the turn's budget of jobs is used up and further jobs are ready. These may add work for the jobs of the
+    /// end of the turn, which therefore wait for them, unless jobs are long or `mostBatches` is reached. Jobs of the end of
+    /// the turn that they enqueue themselves are left for later.
     /// - Returns: the number of jobs that were run.
     @inline(never)
     private func runLateEndOfTurnJobs(isOverTime: Bool) -> Int {

@@ -257,7 +257,8 @@ package struct Poller: ~Copyable {
         return nil
     }
 
-    /// An error or a hang-up makes reading and writing ready. Of what `Interest.peerGone` names, only what has come is.
+    /// An error or a hang-up makes reading and writing ready. Of the events in `Interest.peerGone`, only those that
+    /// have occurred are reported.
     @inline(never)
     private func readyAfterFailure(_ wanted: UInt32, _ events: UInt32) -> UInt32 {
         wanted & (events | ~Interest.peerGone.rawValue)
