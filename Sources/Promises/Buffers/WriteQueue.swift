@@ -13,9 +13,9 @@ final class WriteQueue {
         /// Whether it holds small writes, and takes more of them.
         let isShared: Bool
         /// The number of bytes of withdrawn writes, which are cut out before the block is sent.
-        var void = 0
-        var needsCompaction: Bool { void > 0 }
-        var marks: ClosedRange<Int>
+        var withdrawnBytes = 0
+        var needsCompaction: Bool { withdrawnBytes > 0 }
+        var writes: ClosedRange<Int>
     }
 
     /// A write.
@@ -33,29 +33,29 @@ final class WriteQueue {
         /// The position of its bytes in the first of these blocks.
         var offset: Int
         /// Whether it was withdrawn.
-        var isVoid: Bool { promise == nil && count == 0 }
+        var isWithdrawn: Bool { promise == nil && count == 0 }
     }
 
     private var blocks = IndexedQueue<Block>()
-    private var marks = IndexedQueue<PendingWrite>()
+    private var pending = IndexedQueue<PendingWrite>()
     /// The number of bytes of the first block that have been sent.
     private var offset = 0
     /// The number of bytes of the first write that have been sent.
     private var sentOfFirst = 0
     /// The number of bytes that wait.
     private(set) var count = 0
-    /// The number of withdrawn writes that still have a mark.
-    private var voidMarks = 0
+    /// The number of withdrawn writes that are still in `pending`.
+    private var withdrawnWrites = 0
     /// The number of bytes of withdrawn writes that are still in blocks.
-    private var voidBytes = 0
+    private var withdrawnBytes = 0
 
-    /// The memory of a write beside its bytes, for its promise and its mark: 185 bytes on a 64-bit machine, measured
-    /// with a million writes.
+    /// The memory of a write beside its bytes, for its promise and its entry: 185 bytes on a 64-bit machine, measured with a
+    /// million writes.
     static var weightOfWrite: Int { 192 }
     /// The approximate memory of all bytes and writes that wait.
-    var weight: Int { count + marks.numbers.count * Self.weightOfWrite }
+    var weight: Int { count + pending.numbers.count * Self.weightOfWrite }
     /// The number of writes that wait.
-    var writes: Int { marks.numbers.count - voidMarks }
+    var writes: Int { pending.numbers.count - withdrawnWrites }
 
     /// The size of a block that small writes are joined in. Larger writes get blocks of their own.
     static var coalesceLimit: Int { 16_384 }
@@ -64,10 +64,10 @@ final class WriteQueue {
     /// A call offers further blocks until it offers as many bytes.
     private static var mostBytes: Int { 256 << 10 }
 
-    var isEmpty: Bool { marks.isEmpty }
+    var isEmpty: Bool { pending.isEmpty }
 
     /// The promises of the writes that wait.
-    var promises: [PromiseCore] { marks.numbers.compactMap { marks[$0].promise } }
+    var promises: [PromiseCore] { pending.numbers.compactMap { pending[$0].promise } }
 
     // MARK: Appending
 
@@ -110,9 +110,9 @@ final class WriteQueue {
     /// Takes the promises of the writes that wait; their bytes are still sent.
     func takePromises() -> [PromiseCore] {
         let taken = promises
-        for number in marks.numbers where marks[number].promise != nil {
-            marks[number].promise = nil
-            if marks[number].isVoid { voidMarks += 1 }
+        for number in pending.numbers where pending[number].promise != nil {
+            pending[number].promise = nil
+            if pending[number].isWithdrawn { withdrawnWrites += 1 }
         }
         return taken
     }
@@ -144,7 +144,7 @@ final class WriteQueue {
             let place = blocks[last].bytes.count
             if blocks[last].isShared && place + bytes.count <= Self.coalesceLimit {
                 blocks[last].bytes.append(contentsOf: bytes)
-                blocks[last].marks = blocks[last].marks.lowerBound...marks.end
+                blocks[last].writes = blocks[last].writes.lowerBound...pending.end
                 return place
             }
         }
@@ -153,15 +153,15 @@ final class WriteQueue {
     }
 
     private func appendBlock(_ bytes: [UInt8], isShared: Bool = false) {
-        blocks.append(Block(bytes: bytes, isShared: isShared, marks: marks.end...marks.end))
+        blocks.append(Block(bytes: bytes, isShared: isShared, writes: pending.end...pending.end))
     }
 
     private func note(
         _ promise: WritePromise?, _ count: Int, in blocks: Int, at offset: Int = 0, isBegun: Bool = false
     ) {
-        promise?.number = marks.end
+        promise?.number = pending.end
         let first = self.blocks.end - blocks
-        marks.append(
+        pending.append(
             PendingWrite(promise: promise, count: count, isBegun: isBegun, block: first, blocks: blocks, offset: offset)
         )
         self.count += count
@@ -181,7 +181,7 @@ final class WriteQueue {
             var offered = 0
             for number in blocks.numbers {
                 if used == most || offered >= Self.mostBytes { break }
-                if blocks[number].needsCompaction { clean(number) }
+                if blocks[number].needsCompaction { compactBlock(number) }
                 let skipped = number == blocks.start ? offset : 0
                 let count = blocks[number].bytes.count - skipped
                 if count == 0 { continue }
@@ -206,11 +206,11 @@ final class WriteQueue {
         dropFinishedBlocks()
         var finished: [PromiseCore] = []
         sentOfFirst += count
-        while !marks.isEmpty, marks[marks.start].count <= sentOfFirst {
-            let mark = marks.removeFirst()
-            sentOfFirst -= mark.count
-            if mark.isVoid { voidMarks -= 1 }
-            if let promise = mark.promise { finished.append(promise) }
+        while !pending.isEmpty, pending[pending.start].count <= sentOfFirst {
+            let write = pending.removeFirst()
+            sentOfFirst -= write.count
+            if write.isWithdrawn { withdrawnWrites -= 1 }
+            if let promise = write.promise { finished.append(promise) }
         }
         return finished
     }
@@ -228,80 +228,82 @@ final class WriteQueue {
     /// - Returns: false if the kernel has taken some of its bytes: the stream cannot continue without the rest.
     func withdraw(_ promise: WritePromise) -> Bool {
         let number = promise.number
-        guard marks.numbers.contains(number), marks[number].promise === promise else { return false }
-        let mark = marks[number]
-        let isBegun = mark.isBegun || number == marks.start && sentOfFirst > 0
+        guard pending.numbers.contains(number), pending[number].promise === promise else { return false }
+        let write = pending[number]
+        let isBegun = write.isBegun || number == pending.start && sentOfFirst > 0
         if isBegun { return false }
-        marks[number].promise = nil
-        marks[number].count = 0
-        count -= mark.count
-        for block in mark.block..<mark.block + mark.blocks {
+        pending[number].promise = nil
+        pending[number].count = 0
+        count -= write.count
+        for block in write.block..<write.block + write.blocks {
             if blocks[block].isShared {
-                blocks[block].void += mark.count
-                voidBytes += mark.count
+                blocks[block].withdrawnBytes += write.count
+                withdrawnBytes += write.count
             } else {
                 blocks[block].bytes = []
             }
         }
-        voidMarks += 1
-        while !marks.isEmpty, marks[marks.start].isVoid {
-            _ = marks.removeFirst()
-            voidMarks -= 1
+        withdrawnWrites += 1
+        while !pending.isEmpty, pending[pending.start].isWithdrawn {
+            _ = pending.removeFirst()
+            withdrawnWrites -= 1
         }
-        if voidMarks >= 64 && voidMarks > writes || voidBytes >= 65536 && voidBytes > count { compact() }
+        if withdrawnWrites >= 64 && withdrawnWrites > writes || withdrawnBytes >= 65536 && withdrawnBytes > count {
+            compactAll()
+        }
         return true
     }
 
-    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and
-    /// withdrawn behind one that the peer does not read take no memory, at a constant cost for each.
-    private func compact() {
-        for number in blocks.numbers where blocks[number].needsCompaction { clean(number) }
+    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and withdrawn
+    /// behind one that the peer does not read take no memory, at a constant cost for each.
+    private func compactAll() {
+        for number in blocks.numbers where blocks[number].needsCompaction { compactBlock(number) }
         var newBlocks = IndexedQueue<Block>()
-        // The new number of each block, or of the next block that is kept; `markNumbers` is the same for marks.
+        // The new number of each block, or of the next block that is kept; `writeNumbers` has those of writes.
         var blockNumbers: [Int] = []
         for number in blocks.numbers {
             blockNumbers.append(newBlocks.end)
             if !blocks[number].bytes.isEmpty { newBlocks.append(blocks[number]) }
         }
         blockNumbers.append(newBlocks.end)
-        var newMarks = IndexedQueue<PendingWrite>()
-        var markNumbers: [Int] = []
-        for number in marks.numbers {
-            markNumbers.append(newMarks.end)
-            var mark = marks[number]
-            if mark.isVoid { continue }
-            mark.promise?.number = newMarks.end
+        var newPending = IndexedQueue<PendingWrite>()
+        var writeNumbers: [Int] = []
+        for number in pending.numbers {
+            writeNumbers.append(newPending.end)
+            var write = pending[number]
+            if write.isWithdrawn { continue }
+            write.promise?.number = newPending.end
             // A write that is partly sent may have lost its first blocks. It cannot be withdrawn, so they are not used.
-            mark.block = mark.block < blocks.start ? -1 : blockNumbers[mark.block - blocks.start]
-            newMarks.append(mark)
+            write.block = write.block < blocks.start ? -1 : blockNumbers[write.block - blocks.start]
+            newPending.append(write)
         }
-        markNumbers.append(newMarks.end)
+        writeNumbers.append(newPending.end)
         for number in newBlocks.numbers {
-            let old = newBlocks[number].marks
-            let first = markNumbers[max(old.lowerBound - marks.start, 0)]
-            let end = markNumbers[max(old.upperBound + 1 - marks.start, 0)]
-            newBlocks[number].marks = first...max(end - 1, first)
+            let old = newBlocks[number].writes
+            let first = writeNumbers[max(old.lowerBound - pending.start, 0)]
+            let end = writeNumbers[max(old.upperBound + 1 - pending.start, 0)]
+            newBlocks[number].writes = first...max(end - 1, first)
         }
         blocks = newBlocks
-        marks = newMarks
-        voidMarks = 0
+        pending = newPending
+        withdrawnWrites = 0
     }
 
     /// Removes from a shared block the bytes of withdrawn writes, and those that have been sent.
-    private func clean(_ number: Int) {
+    private func compactBlock(_ number: Int) {
         let old = blocks[number].bytes
         let isFirst = number == blocks.start
         var kept: [UInt8] = []
-        for place in marks.numbers.clamped(to: Range(blocks[number].marks)) where marks[place].count > 0 {
-            guard marks[place].block == number else { continue }
-            let gone = place == marks.start ? sentOfFirst : 0
-            let start = marks[place].offset + gone
-            marks[place].offset = kept.count - gone
-            kept += old[start..<start + marks[place].count - gone]
+        for place in pending.numbers.clamped(to: Range(blocks[number].writes)) where pending[place].count > 0 {
+            guard pending[place].block == number else { continue }
+            let gone = place == pending.start ? sentOfFirst : 0
+            let start = pending[place].offset + gone
+            pending[place].offset = kept.count - gone
+            kept += old[start..<start + pending[place].count - gone]
         }
         blocks[number].bytes = kept
-        voidBytes -= blocks[number].void
-        blocks[number].void = 0
+        withdrawnBytes -= blocks[number].withdrawnBytes
+        blocks[number].withdrawnBytes = 0
         if isFirst { offset = 0 }
     }
 }
