@@ -54,8 +54,8 @@ extension ChildProcess {
             // EPIPE means that the program does not want the rest.
             writer.write(input).ensure { writer.close() }.catch(policy: .allErrors) { _ in }
         }
-        let output = Gathered(child.standardOutput!, limit)
-        let errors = Gathered(child.standardError!, limit)
+        let output = StreamCollector(child.standardOutput!, limit)
+        let errors = StreamCollector(child.standardError!, limit)
         let end = child.waitOrKill()
         let all = when(fulfilled: [output.all(), errors.all(), end.asVoid()])
         let promise = (timeout.map { all.timeout($0, file: file, line: line) } ?? all).ensure {
@@ -75,7 +75,7 @@ extension ChildProcess {
 }
 
 /// Collects one stream of a program from beginning to end.
-private final class Gathered {
+private final class StreamCollector {
     private let connection: Connection
     private let limit: Int
     private(set) var bytes: [UInt8] = []
