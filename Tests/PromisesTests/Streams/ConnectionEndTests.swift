@@ -33,7 +33,8 @@ import Testing
             #expect(one.settledValue == .aborted && two.settledValue == .aborted)
 
             let (slow, stuck) = try net.pair()
-            slow.write(pattern(8 << 20)).catch { _ in }
+            _ = net.limitSends(to: 100)
+            slow.write(pattern(200)).catch { _ in }
             slow.close(linger: .zero)
             #expect(slow.closed.settledValue == .aborted)
             withExtendedLifetime(stuck) {}
