@@ -159,12 +159,13 @@ private struct OddDecoder: FrameDecoder {
     @Test func framesThatAreHereAreHandledInOneJobButNotAll() throws {
         try withNetwork { net in
             let (a, b) = try Connection.pair()
-            var count = 0
+            var (count, other) = (0, 0)
             let all = a.forEachLine { _ -> Promise<Void> in
+                // Jobs before the bytes have been read do not count.
+                if count == 0 { other = 0 }
                 count += 1
                 return .value
             }
-            var other = 0
             try hang(b.write(String(repeating: "\n", count: 1000)), timeout: patience)
             func tick() {
                 net.loop.enqueue {
@@ -175,7 +176,7 @@ private struct OddDecoder: FrameDecoder {
             tick()
             try net.loop.run(until: { count == 1000 })
             // One job after each 64 frames.
-            #expect(other >= 1000 / 64)
+            #expect(other >= 1000 / 64 && other <= 1000 / 64 + 2)
             all.cancel()
         }
     }
