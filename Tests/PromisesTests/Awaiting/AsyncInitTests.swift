@@ -72,9 +72,9 @@ import Testing
         try inLoop { loop throws in
             let gate = Promise<Void>.pending()
             let promise = Promise { try await gate.promise.value }.timeout(.seconds(3600))
-            let strand = TestThread { gate.resolver.fulfill() }
+            let thread = TestThread { gate.resolver.fulfill() }
             try hang(promise)
-            strand.join()
+            thread.join()
             #expect(loop.now.nanoseconds == 0)
         }
     }
@@ -86,9 +86,9 @@ import Testing
                     await Task.yield()
                     return 1
                 }
-                let strand = TestThread { promise.cancel() }
+                let thread = TestThread { promise.cancel() }
                 _ = try? hang(promise)
-                strand.join()
+                thread.join()
                 try loop.run()
                 #expect(promise.isResolved)
             }

@@ -69,14 +69,14 @@ import Testing
             // Of three cases two have a task that is cancelled, and of five one has a task that is not.
             let cancelled = cases.map { one in one.index % 3 == 0 ? nil : Task { await one.wait() } }
             let others = cases.map { one in one.index % 5 == 0 ? Task { await one.wait() } : nil }
-            let strands = [
+            let threads = [
                 TestThread { for one in cases { one.end() } },
                 TestThread { for task in cancelled { task?.cancel() } },
                 // Those that the first comes to last.
                 TestThread { for one in cases.reversed() where one.index % 2 == 0 { one.end() } },
             ]
             for task in cancelled + others { await task?.value }
-            for strand in strands { strand.join() }
+            for thread in threads { thread.join() }
             for one in cases {
                 let isCancelled = one.index % 3 != 0
                 one.check(tasks: (isCancelled ? 1 : 0) + (one.index % 5 == 0 ? 1 : 0), isCancelled: isCancelled)
@@ -98,14 +98,14 @@ import Testing
                     return try await promise.value
                 }
             }
-            let strand = TestThread { for task in tasks { task.cancel() } }
+            let thread = TestThread { for task in tasks { task.cancel() } }
             for (index, task) in tasks.enumerated() {
                 switch await task.result {
                 case .success(let value): #expect(value == index)
                 case .failure(let error): #expect(error is CancellationError)
                 }
             }
-            strand.join()
+            thread.join()
             #expect(ends.value == promises.count)
             // What the cancellations have posted comes before this: no timer is left.
             let isIdle = await driver.run { EventLoop.current.nextDeadline == nil }

@@ -27,9 +27,9 @@ import Testing
     @Test func aResolverOnAnotherThreadEndsTheWait() async throws {
         for round in 0..<scaled(2000) {
             let (promise, resolver) = Promise<Int>.pending()
-            let strand = TestThread { resolver.fulfill(round) }
+            let thread = TestThread { resolver.fulfill(round) }
             #expect(try await promise.value == round)
-            strand.join()
+            thread.join()
         }
     }
 
@@ -109,7 +109,7 @@ import Testing
         for round in 0..<scaled(5000) {
             let (promise, resolver) = Promise<Int>.pending()
             let task = Task { try await promise.value }
-            let strand = TestThread {
+            let thread = TestThread {
                 if round % 2 == 0 { sched_yield() }
                 resolver.fulfill(round)
             }
@@ -119,7 +119,7 @@ import Testing
             case .success(let value): #expect(value == round)
             case .failure(let error): #expect(error is CancellationError || error as? PromiseError == .cancelled)
             }
-            strand.join()
+            thread.join()
         }
     }
 

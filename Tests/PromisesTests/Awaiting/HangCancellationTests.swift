@@ -60,9 +60,9 @@ import Testing
     @Test func anotherThreadMayCancelWhatAHangWaitsFor() throws {
         try EventLoop.withLoop { _ throws in
             let promise = after(.seconds(3600)).asPromise().map { 1 }
-            let strand = TestThread { promise.cancel() }
+            let thread = TestThread { promise.cancel() }
             expect(promise, failsWith: PromiseError.cancelled)
-            strand.join()
+            thread.join()
         }
     }
 }

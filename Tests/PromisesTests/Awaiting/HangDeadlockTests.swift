@@ -139,9 +139,9 @@ import Testing
             try EventLoop.withLoop { _ throws in
                 for round in 0..<20 {
                     let (promise, resolver) = Promise<Int>.pending()
-                    let strand = TestThread { resolver.fulfill(round) }
+                    let thread = TestThread { resolver.fulfill(round) }
                     #expect(try hang(promise) == round)
-                    strand.join()
+                    thread.join()
                 }
             }
         }
@@ -152,9 +152,9 @@ import Testing
         let lines = try logged {
             try inLoop { _ throws in
                 let (promise, resolver) = Promise<Int>.pending()
-                let strand = TestThread { resolver.fulfill(1) }
+                let thread = TestThread { resolver.fulfill(1) }
                 #expect(try hang(promise) == 1)
-                strand.join()
+                thread.join()
             }
         }
         #expect(lines == [])

@@ -190,12 +190,12 @@ import Testing
         let gate = Gate()
         // Settles no earlier than it has been logged: so the loop sleeps, or is about to.
         let recorder = LogRecorder(where: { $0.description == text }, reaction: { _ in gate.open() })
-        let strand = TestThread {
+        let thread = TestThread {
             gate.wait()
             resolver.fulfill(1)
         }
         let value = try EventLoop.withLoop { _ throws in try hang(promise) }
-        strand.join()
+        thread.join()
         recorder.stop()
         #expect(value == 1)
         #expect(recorder.lines == [text])
@@ -210,7 +210,7 @@ import Testing
             let recorder = LogRecorder(
                 where: { $0.description.contains("waits for the Promise<Int> made at \(#fileID):\(line),") },
                 reaction: { _ in gate.open() })
-            let strand = TestThread {
+            let thread = TestThread {
                 gate.wait()
                 let woken = Gate()
                 for _ in 0..<10 {
@@ -220,7 +220,7 @@ import Testing
                 resolver.fulfill(1)
             }
             #expect(try hang(promise) == 1)
-            strand.join()
+            thread.join()
             recorder.stop()
             #expect(recorder.lines.count == 1)
         }
@@ -244,9 +244,9 @@ import Testing
             timer.unref()
             for round in 0..<scaled(500) {
                 let (promise, resolver) = Promise<Int>.pending()
-                let strand = TestThread { resolver.fulfill(round) }
+                let thread = TestThread { resolver.fulfill(round) }
                 #expect(try hang(promise) == round)
-                strand.join()
+                thread.join()
             }
         }
     }

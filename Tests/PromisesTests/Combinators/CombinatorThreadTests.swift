@@ -12,13 +12,13 @@ import Testing
             let stops = Shared(0)
             for pair in pairs { pair.resolver.onCancel { stops.change { $0 += 1 } } }
             let winner = round % 2 == 0 ? race(pairs.map(\.promise)) : race(fulfilled: pairs.map(\.promise))
-            let strands = (0..<3).map { part in
+            let threads = (0..<3).map { part in
                 TestThread {
                     for index in stride(from: part, to: 6, by: 3) { pairs[index].resolver.fulfill(index) }
                 }
             }
             let index = try hang(winner, timeout: patience)
-            for strand in strands { strand.join() }
+            for thread in threads { thread.join() }
             try EventLoop.current.run()
             #expect(pairs[index].promise.settledValue == index)
             let cancelled = pairs.count { $0.promise.isRejected }

@@ -65,8 +65,8 @@ import Testing
             let winner = race(pairs.map(\.promise))
             let calls = Shared(0)
             winner.pipe { _ in calls.change { $0 += 1 } }
-            let strands = pairs.indices.map { index in TestThread { pairs[index].resolver.fulfill(index) } }
-            for strand in strands { strand.join() }
+            let threads = pairs.indices.map { index in TestThread { pairs[index].resolver.fulfill(index) } }
+            for thread in threads { thread.join() }
             #expect((0..<4).contains(try hang(winner, timeout: patience)))
             #expect(calls.value == 1)
         }

@@ -104,12 +104,12 @@ import Testing
         for _ in 0..<scaled(250) {
             let pairs = (0..<12).map { _ in Promise<Int>.pending() }
             let all = when(fulfilled: pairs.map(\.promise))
-            let strands = (0..<4).map { part in
+            let threads = (0..<4).map { part in
                 TestThread {
                     for index in stride(from: part, to: 12, by: 4) { pairs[index].resolver.fulfill(index) }
                 }
             }
-            for strand in strands { strand.join() }
+            for thread in threads { thread.join() }
             #expect(try hang(all, timeout: patience) == Array(0..<12))
         }
     }

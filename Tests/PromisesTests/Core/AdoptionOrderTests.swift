@@ -252,7 +252,7 @@ final class OtherThread: Sendable {
     private let work = Shared<(@Sendable () -> Void)?>(nil)
     private let isAsked = Gate()
     private let isDone = Gate()
-    private let strand: Shared<TestThread?> = Shared(nil)
+    private let testThread: Shared<TestThread?> = Shared(nil)
     private let identity = Shared<pthread_t?>(nil)
 
     /// Which one it is.
@@ -260,7 +260,7 @@ final class OtherThread: Sendable {
 
     init() {
         let (work, isAsked, isDone, identity) = (work, isAsked, isDone, identity)
-        let strand = TestThread {
+        let thread = TestThread {
             let here = pthread_self()
             identity.change { $0 = here }
             isDone.open()
@@ -272,7 +272,7 @@ final class OtherThread: Sendable {
                 isDone.open()
             }
         }
-        self.strand.change { $0 = strand }
+        self.testThread.change { $0 = thread }
         isDone.wait()
     }
 
@@ -286,6 +286,6 @@ final class OtherThread: Sendable {
     /// Ends the thread.
     func stop() {
         isAsked.open()
-        strand.value?.join()
+        testThread.value?.join()
     }
 }

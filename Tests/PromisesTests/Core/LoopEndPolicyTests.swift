@@ -31,7 +31,7 @@ import Testing
         static func awaitedErrorOfALoopThatEnds() async -> (any Error)? {
             let promises = Shared<[Promise<Int>]>([])
             let (made, end) = (Gate(), Gate())
-            let strand = TestThread {
+            let thread = TestThread {
                 let mapped = after(.seconds(3600)).map { 1 }.asPromise()
                 promises.change { $0 = [mapped] }
                 made.open()
@@ -46,7 +46,7 @@ import Testing
                 return nil
             }
             end.open()
-            defer { strand.join() }
+            defer { thread.join() }
             return await task.value
         }
     }

@@ -19,13 +19,13 @@ private final class Counter: Sendable {
             var elsewhere = 0
             for _ in 0..<scaled(100) {
                 let (promise, resolver) = Promise<Int>.pending()
-                let strand = TestThread { resolver.fulfill(1) }
+                let thread = TestThread { resolver.fulfill(1) }
                 let ended = promise.map { value in
                     if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 }
                     return value
                 }.ensure { if pthread_equal(pthread_self(), here) == 0 { elsewhere += 1 } }
                 #expect(try hang(ended) == 1)
-                strand.join()
+                thread.join()
             }
             #expect(elsewhere == 0)
             hold.cancel()
@@ -36,7 +36,7 @@ private final class Counter: Sendable {
         let (promise, resolver) = Promise<Int>.pending()
         let ready = Gate()
         let right = Shared(0)
-        let strands = (0..<4).map { _ in
+        let threads = (0..<4).map { _ in
             TestThread {
                 let here = pthread_self()
                 let hold = EventLoop.current.hold()
@@ -50,9 +50,9 @@ private final class Counter: Sendable {
                 right.change { $0 += count }
             }
         }
-        for _ in strands { ready.wait() }
+        for _ in threads { ready.wait() }
         resolver.fulfill(1)
-        for strand in strands { strand.join() }
+        for thread in threads { thread.join() }
         #expect(right.value == 8)
     }
 
@@ -61,10 +61,10 @@ private final class Counter: Sendable {
             let (promise, resolver) = Promise<Int>.pending()
             let calls = Shared(0)
             promise.pipe { _ in calls.change { $0 += 1 } }
-            let strands = (0..<2).map { index in
+            let threads = (0..<2).map { index in
                 TestThread { (round + index) % 2 == 0 ? resolver.fulfill(index) : resolver.reject(Flaw(index)) }
             }
-            for strand in strands { strand.join() }
+            for thread in threads { thread.join() }
             #expect(calls.value == 1)
             #expect(promise.isResolved)
         }
@@ -77,7 +77,7 @@ private final class Counter: Sendable {
                 let box = Shared<Promise<Int>?>(nil)
                 let made = Gate()
                 let adopted = Gate()
-                let strand = TestThread {
+                let thread = TestThread {
                     let (promise, resolver) = Promise<Int>.pending()
                     box.change { $0 = promise.map { $0 + 1 } }
                     made.open()
@@ -93,7 +93,7 @@ private final class Counter: Sendable {
                     adopted.open()
                 }
                 #expect(try hang(outer) == round + 1)
-                strand.join()
+                thread.join()
             }
             hold.cancel()
         }
@@ -104,12 +104,12 @@ private final class Counter: Sendable {
             let hold = loop.hold()
             for round in 0..<scaled(500) {
                 let (inner, resolver) = Promise<Int>.pending()
-                let strand = TestThread { round % 3 == 0 ? resolver.reject(Flaw(round)) : resolver.fulfill(round) }
+                let thread = TestThread { round % 3 == 0 ? resolver.reject(Flaw(round)) : resolver.fulfill(round) }
                 // It links while the other thread settles.
                 let outer = Promise.value(()).then { inner }.then { Promise.value($0) }
                     .recover { _ in Promise.value(round) }
                 #expect(try hang(outer) == round)
-                strand.join()
+                thread.join()
             }
             hold.cancel()
         }
@@ -123,7 +123,7 @@ private final class Counter: Sendable {
         let pairs = (0..<rounds).map { _ in Promise<Int>.pending() }
         let wrong = Counter()
         let total = Counter()
-        let strands = (0..<4).map { number in
+        let threads = (0..<4).map { number in
             TestThread {
                 let here = pthread_self()
                 var left = 0
@@ -151,7 +151,7 @@ private final class Counter: Sendable {
                 hold.cancel()
             }
         }
-        for strand in strands { strand.join() }
+        for thread in threads { thread.join() }
         #expect(wrong.count == 0)
         #expect(total.count == rounds * attached * 4)
     }
@@ -237,7 +237,7 @@ private final class Counter: Sendable {
         for _ in 0..<scaled(1000) {
             let (promise, resolver) = Promise<Int>.pending()
             let attached = Gate()
-            let strand = TestThread {
+            let thread = TestThread {
                 for _ in 0..<3 {
                     let token = tally.token()
                     promise.done { _ in token.use() }.ignoringErrors()
@@ -246,7 +246,7 @@ private final class Counter: Sendable {
             }
             attached.wait()
             resolver.fulfill(1)
-            strand.join()
+            thread.join()
         }
         recorder.stop()
         #expect(tally.alive == 0)

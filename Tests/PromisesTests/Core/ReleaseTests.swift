@@ -201,9 +201,9 @@ import Testing
                         return value
                     }
                 }()
-                let strand = TestThread { resolver.fulfill(1) }
+                let thread = TestThread { resolver.fulfill(1) }
                 #expect(try hang(ended) == 1)
-                strand.join()
+                thread.join()
             }
             hold.cancel()
         }

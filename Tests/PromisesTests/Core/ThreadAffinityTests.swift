@@ -14,8 +14,8 @@ import Testing
         let both = when(fulfilled: Promise.value(Box()), promise)
         let isHome = Shared(false)
         both.pipe { _ in isHome.change { $0 = pthread_equal(home, pthread_self()) != 0 } }
-        let strand = TestThread { resolver.fulfill(1) }
-        strand.join()
+        let thread = TestThread { resolver.fulfill(1) }
+        thread.join()
         #expect(try hang(both.map { $0.1 }, timeout: patience) == 1)
         #expect(isHome.value)
     }
@@ -24,9 +24,9 @@ import Testing
     @Test func hangNamesAPromiseThatAnotherThreadFulfillsMeanwhile() throws {
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<String>.pending()
-            let strand = TestThread { resolver.fulfill("a string that is longer than the small ones") }
+            let thread = TestThread { resolver.fulfill("a string that is longer than the small ones") }
             #expect(try hang(promise, timeout: patience).count == 43)
-            strand.join()
+            thread.join()
         }
     }
 

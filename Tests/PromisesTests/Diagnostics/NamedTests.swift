@@ -108,10 +108,10 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
     @Test func fromAnyThread() {
         let promises = (0..<scaled(1000)).map { _ in Promise<Int>.pending() }
         let shared = promises.map(\.promise)
-        let strands = (0..<3).map { strand in
+        let threads = (0..<3).map { thread in
             TestThread {
                 for promise in shared {
-                    promise.named("by \(strand)")
+                    promise.named("by \(thread)")
                     _ = "\(promise)"
                 }
             }
@@ -120,20 +120,20 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
             resolver.fulfill(1)
             _ = "\(promise)"
         }
-        for strand in strands { strand.join() }
+        for thread in threads { thread.join() }
         for promise in shared { #expect("\(promise)".hasPrefix("Promise(\"by ")) }
     }
 
     @Test func whoeverIsTheLastToLetGo() {
         for _ in 0..<scaled(500) {
             let (promise, resolver) = Promise<Int>.pending()
-            let strand = TestThread {
+            let thread = TestThread {
                 promise.named("theirs")
                 resolver.fulfill(1)
             }
             promise.named("ours")
             _ = consume promise
-            strand.join()
+            thread.join()
         }
     }
 }

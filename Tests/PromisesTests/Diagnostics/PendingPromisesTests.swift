@@ -101,7 +101,7 @@ private enum Bodies {
                 let all = when(
                     fulfilled: pairs.map { pair in pair.promise.then { Promise.value($0) }.map { $0 + 1 } })
                 let resolvers = Shared(pairs.map(\.resolver))
-                let strand = TestThread {
+                let thread = TestThread {
                     for resolver in resolvers.change({ resolvers in
                         defer { resolvers = [] }
                         return resolvers
@@ -114,7 +114,7 @@ private enum Bodies {
                 }
                 _ = EventLoop.pendingPromisesReport
                 _ = String(reflecting: all)
-                strand.join()
+                thread.join()
                 expect(all.map(\.count), gives: 10)
             }
             #expect(EventLoop.pendingPromises.isEmpty)

@@ -79,7 +79,7 @@ import Testing
         EventLoop.withLoop { _ in
             let (promise, resolver) = Promise<Int>.pending()
             let (hasAttached, isLookedAt) = (Gate(), Gate())
-            let strand = TestThread {
+            let thread = TestThread {
                 promise.done { _ in }.cauterize()
                 hasAttached.open()
                 isLookedAt.wait()
@@ -89,7 +89,7 @@ import Testing
             #expect(!EventLoop.isNotingHandlers)
             resolver.fulfill(1)
             isLookedAt.open()
-            strand.join()
+            thread.join()
             expect(promise.map { $0 + 1 }, gives: 2)
         }
     }

@@ -106,9 +106,9 @@ import Testing
             for _ in 0..<scaled(2000) {
                 let (source, resolver) = Promise<Int>.pending()
                 let mapped = source.map(on: shelf) { $0 + 1 }
-                let strand = TestThread { mapped.cancel() }
+                let thread = TestThread { mapped.cancel() }
                 resolver.fulfill(1)
-                strand.join()
+                thread.join()
                 shelf.run()
                 #expect(!mapped.isPending)
             }

@@ -16,13 +16,13 @@ import Testing
             line.add(1)
             while line.value < 2 { sched_yield() }
         }
-        let strand = TestThread {
+        let thread = TestThread {
             begin()
             one()
         }
         begin()
         other()
-        strand.join()
+        thread.join()
     }
 
     private func isCancelled(_ promise: Promise<Int>) -> Bool { promise.error as? PromiseError == .cancelled }

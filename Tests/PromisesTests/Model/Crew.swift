@@ -101,7 +101,7 @@ final class Crew: @unchecked Sendable {
             note(event, seat)
             return true
         })
-        let strands = (0..<size).map { member in
+        let threads = (0..<size).map { member in
             TestThread { [self] in
                 seats[member].thread.store(UInt(pthread_self()), ordering: .relaxed)
                 barrier.wait()
@@ -115,7 +115,7 @@ final class Crew: @unchecked Sendable {
                 }
             }
         }
-        for strand in strands { strand.join() }
+        for thread in threads { thread.join() }
         recorder.stop()
         return complaint
     }

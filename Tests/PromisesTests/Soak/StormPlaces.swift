@@ -112,9 +112,9 @@ final class StormSettler: Sendable {
 
 /// A thread that is started after what joins it has been made.
 final class StormThread: Sendable {
-    private let strand = Shared<TestThread?>(nil)
+    private let kept = Shared<TestThread?>(nil)
 
-    func keep(_ thread: TestThread) { strand.change { $0 = thread } }
+    func keep(_ thread: TestThread) { kept.change { $0 = thread } }
 
-    func join() { strand.change { $0.take() }?.join() }
+    func join() { kept.change { $0.take() }?.join() }
 }

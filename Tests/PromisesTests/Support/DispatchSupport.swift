@@ -45,16 +45,16 @@ struct Immediate: Dispatcher {
 
 /// Gives each job a thread of its own, which has ended when the test joins it.
 final class Spawner: Dispatcher {
-    private let strands = Mutex<[TestThread]>([])
+    private let threads = Mutex<[TestThread]>([])
 
     func dispatch(_ job: @escaping @Sendable () -> Void) {
-        let strand = TestThread(job)
-        strands.withLock { $0.append(strand) }
+        let thread = TestThread(job)
+        threads.withLock { $0.append(thread) }
     }
 
     func join() {
-        let all = strands.withLock { $0 }
-        for strand in all { strand.join() }
+        let all = threads.withLock { $0 }
+        for thread in all { thread.join() }
     }
 }
 

@@ -4,13 +4,13 @@ import Testing
 
 /// A thread that drives a loop of its own until it is told to stop.
 final class Driver: Sendable {
-    private let strand: TestThread
+    private let thread: TestThread
     private let remote: EventLoop.Remote
 
     init() {
         let door = Shared<EventLoop.Remote?>(nil)
         let ready = Gate()
-        strand = TestThread {
+        thread = TestThread {
             let loop = EventLoop.current
             let hold = loop.hold()
             let remote = loop.remote
@@ -32,6 +32,6 @@ final class Driver: Sendable {
 
     func end() {
         remote.stop()
-        strand.join()
+        thread.join()
     }
 }

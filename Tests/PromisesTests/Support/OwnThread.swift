@@ -23,7 +23,7 @@ extension Trait where Self == OwnThread {
 private final class ThreadPerJob: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let strand = TestThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-        strand.detach()
+        let thread = TestThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        thread.detach()
     }
 }
