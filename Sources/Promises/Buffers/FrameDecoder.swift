@@ -1,4 +1,5 @@
-/// Finds the frames of a protocol in the bytes of a stream. `Connection.readFrame` and `Connection.forEachFrame` take one.
+/// Finds the frames of a protocol in the bytes of a stream. `Connection.readFrame` and `Connection.forEachFrame` take
+/// one.
 ///
 /// ```swift
 /// /// A type of one byte, then a length of one byte, then as many bytes.
@@ -19,11 +20,11 @@ public protocol FrameDecoder {
 
     /// Looks for a frame at the beginning of `bytes`, which are all bytes that have arrived and were not consumed.
     ///
-    /// After `incomplete` the next call gets these bytes again with further ones behind them, so a decoder may store how far
-    /// it has searched. After a frame, and after skipped bytes, the next call gets the bytes behind these. The span is valid
-    /// during the call only.
-    /// - Throws: an error about the bytes, such as `StreamError.limitExceeded`. The read is rejected with it and consumes
-    ///   nothing. A decoder must throw beyond a limit of its own: otherwise a peer could fill the memory.
+    /// After `incomplete` the next call gets these bytes again with further ones behind them, so a decoder may store
+    /// how far it has searched. After a frame, and after skipped bytes, the next call gets the bytes behind these. The
+    /// span is valid during the call only.
+    /// - Throws: an error about the bytes, such as `StreamError.limitExceeded`. The read is rejected with it and
+    ///   consumes nothing. A decoder must throw beyond a limit of its own: otherwise a peer could fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>
 
     /// What `StreamError.endedEarly` names when the stream ends inside a frame; `.frame` by default.
@@ -39,8 +40,8 @@ extension FrameDecoder {
 public enum DecodedFrame<Frame> {
     /// A frame, which takes the first `consumed` bytes.
     case frame(Frame, consumed: Int)
-    /// The first `consumed` bytes belong to no frame, such as empty lines between requests, and are dropped. If the stream
-    /// ends behind them, it has ended between two frames.
+    /// The first `consumed` bytes belong to no frame, such as empty lines between requests, and are dropped. If the
+    /// stream ends behind them, it has ended between two frames.
     ///
     /// Skip all such bytes in one call. Zero bytes or fewer count as `incomplete(missing: 1)`.
     case skipped(consumed: Int)

@@ -47,8 +47,8 @@ public struct LineDecoder: FrameDecoder {
 
 /// Decodes the bytes before each delimiter, without the delimiter.
 ///
-/// Throws `StreamError.limitExceeded` if more than `limit` bytes precede it. This decoder never finds an empty delimiter, and
-/// throws at the limit; `read(until:)` refuses one with `EINVAL`.
+/// Throws `StreamError.limitExceeded` if more than `limit` bytes precede it. This decoder never finds an empty
+/// delimiter, and throws at the limit; `read(until:)` refuses one with `EINVAL`.
 public struct DelimiterDecoder: FrameDecoder {
     /// The bytes that end a frame.
     public let delimiter: [UInt8]

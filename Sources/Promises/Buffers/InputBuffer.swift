@@ -49,8 +49,8 @@ struct InputBuffer {
 
     /// Lends all bytes to `body`, and drops as many as it returns.
     ///
-    /// `body` may be user code that closes the connection, which drops the bytes. Therefore the array is retained during the
-    /// call, and the number of dropped bytes is limited to those that are left.
+    /// `body` may be user code that closes the connection, which drops the bytes. Therefore the array is retained
+    /// during the call, and the number of dropped bytes is limited to those that are left.
     @inline(__always)
     mutating func consume(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
         let (bytes, start) = (bytes, start)

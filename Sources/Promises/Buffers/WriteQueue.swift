@@ -49,8 +49,8 @@ final class WriteQueue {
     /// The number of bytes of withdrawn writes that are still in blocks.
     private var withdrawnBytes = 0
 
-    /// The memory of a write beside its bytes, for its promise and its entry: 185 bytes on a 64-bit machine, measured with a
-    /// million writes.
+    /// The memory of a write beside its bytes, for its promise and its entry: 185 bytes on a 64-bit machine, measured
+    /// with a million writes.
     static var weightOfWrite: Int { 192 }
     /// The approximate memory of all bytes and writes that wait.
     var weight: Int { count + pending.numbers.count * Self.weightOfWrite }
@@ -100,7 +100,8 @@ final class WriteQueue {
         note(promise, bytes.count, in: 1, at: place, isBegun: isBegun)
     }
 
-    /// Queues bytes that the rest of the stream depends on, such as the output of a filter: the write cannot be withdrawn.
+    /// Queues bytes that the rest of the stream depends on, such as the output of a filter: the write cannot be
+    /// withdrawn.
     func appendFinal(_ bytes: [UInt8], _ promise: WritePromise?) {
         if bytes.count <= Self.coalesceLimit { return bytes.withUnsafeBytes { append($0, true, promise) } }
         appendBlock(bytes)
@@ -254,8 +255,8 @@ final class WriteQueue {
         return true
     }
 
-    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and withdrawn
-    /// behind one that the peer does not read take no memory, at a constant cost for each.
+    /// Removes all remains of withdrawn writes. Called when these outweigh the rest: so writes that are queued and
+    /// withdrawn behind one that the peer does not read take no memory, at a constant cost for each.
     private func compactAll() {
         for number in blocks.numbers where blocks[number].needsCompaction { compactBlock(number) }
         var newBlocks = IndexedQueue<Block>()

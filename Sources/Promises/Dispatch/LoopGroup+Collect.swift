@@ -9,8 +9,8 @@ extension LoopGroup {
     ///     .map { answers in answers.compactMap { try? $0.get() }.reduce(0, +) }
     /// ```
     ///
-    /// Any thread may ask, and an async function may await the value. This thread's loop counts the question as external
-    /// work until all loops have answered.
+    /// Any thread may ask, and an async function may await the value. This thread's loop counts the question as
+    /// external work until all loops have answered.
     /// - Returns: a guarantee of one result for each loop. A loop that has ended, or ends before it has answered, has
     ///   the failure `DispatchError.loopEnded`.
     public func collect<Value: Sendable>(

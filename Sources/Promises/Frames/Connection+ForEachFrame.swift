@@ -5,8 +5,8 @@ import Synchronization
 // Loops over the frames of a stream.
 
 extension Connection {
-    /// Calls `body` with each frame that `decoder` finds until the peer ends. Each call waits for the promise of the call
-    /// before.
+    /// Calls `body` with each frame that `decoder` finds until the peer ends. Each call waits for the promise of the
+    /// call before.
     ///
     /// ```swift
     /// connection.forEachFrame(LengthPrefixDecoder<UInt32>()) { request in
@@ -15,9 +15,9 @@ extension Connection {
     /// ```
     ///
     /// One job of the loop handles up to 64 frames that have arrived together, and their answers leave together: see
-    /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the next
-    /// frame begins after the bytes of those reads. While its promise is pending, a drain of the listener takes the connection
-    /// for busy. It ends the loop by `StopReading`.
+    /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the
+    /// next frame begins after the bytes of those reads. While its promise is pending, a drain of the listener takes
+    /// the connection for busy. It ends the loop by `StopReading`.
     ///
     /// Rejected with
     /// - the first error that `body` throws, or with which its promise is rejected;
@@ -55,9 +55,9 @@ extension Connection {
     /// connection.forEachLine { line in connection.write("you said \(line)\n") }
     /// ```
     ///
-    /// `body` ends the loop by `StopReading`. Rejected as `readLine`, with the first error that `body` throws, and with that of
-    /// its first rejected promise.
-    /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
+    /// `body` ends the loop by `StopReading`. Rejected as `readLine`, with the first error that `body` throws, and with
+    /// that of its first rejected promise. Cancelling the result cancels the read, or the promise of `body` unless that
+    /// has other waiters.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -107,8 +107,8 @@ extension Connection {
     }
 }
 
-/// The operation of the result of `forEachFrame`. It runs when input has arrived, and when the promise that the body has
-/// returned has settled.
+/// The operation of the result of `forEachFrame`. It runs when input has arrived, and when the promise that the body
+/// has returned has settled.
 @usableFromInline
 struct FrameLoop<Decoder: FrameDecoder>: Operation {
     @usableFromInline typealias Input = Never

@@ -2,8 +2,8 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// Limits the reads of frames: `readLine`, `read(exactly:)`, `read(until:)`, `readFrame`, `forEachLine`, `forEachFrame`.
-    /// `nil`, the default, means no limits.
+    /// Limits the reads of frames: `readLine`, `read(exactly:)`, `read(until:)`, `readFrame`, `forEachLine`,
+    /// `forEachFrame`. `nil`, the default, means no limits.
     ///
     /// ```swift
     /// connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
@@ -13,15 +13,16 @@ extension Connection {
     /// }
     /// ```
     ///
-    /// When a limit is reached, the read that waits is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no byte of a
-    /// frame has arrived. The connection stays usable for writes and reads, and the next read gets the bytes of the incomplete
-    /// frame. The time during which a handler runs does not count, since no read waits; for bytes that arrive during it, the
-    /// time of their frame begins with the next read.
+    /// When a limit is reached, the read that waits is rejected with `StreamError.timedOut(got:)`; `got` is 0 if no
+    /// byte of a frame has arrived. The connection stays usable for writes and reads, and the next read gets the bytes
+    /// of the incomplete frame. The time during which a handler runs does not count, since no read waits; for bytes
+    /// that arrive during it, the time of their frame begins with the next read.
     ///
-    /// A read that continues a request, such as the read of a body after its header, reads a frame of its own: `idle` applies
-    /// until its first byte. Set a shorter `idle` for such a read if needed.
+    /// A read that continues a request, such as the read of a body after its header, reads a frame of its own: `idle`
+    /// applies until its first byte. Set a shorter `idle` for such a read if needed.
     ///
-    /// A read that waits costs one reading of the clock. All reads share one timer, which is moved at most once per limit.
+    /// A read that waits costs one reading of the clock. All reads share one timer, which is moved at most once per
+    /// limit.
     public var frameTimeouts: FrameTimeouts? {
         get { cold?.frameClock?.limits }
         set {
@@ -49,7 +50,8 @@ extension Connection {
             clock.frame = nil
             clock.isLate = false
         } else {
-            // A frame is identified by its position in the stream: the time of all its waits counts from its first byte.
+            // A frame is identified by its position in the stream: the time of all its waits counts from its first
+            // byte.
             let offset = (cold.filter?.deliveredCount ?? bytesReceived) - count
             if let frame = clock.frame, frame.offset == offset { start = frame.since } else { clock.isLate = false }
             clock.frame = (offset, start)
@@ -85,8 +87,8 @@ extension Connection {
         // If no read waits, the next one starts the timer.
         guard lifecycle.isOpen, cold.pendingFrame != nil, let deadline = clock.deadline else { return }
         guard deadline <= loop.now else { return armFrameTimer(cold) }
-        // Bytes that have reached the kernel in time are not late: they are read before the limit applies. This is granted once
-        // per frame, so that further bytes do not prolong it.
+        // Bytes that have reached the kernel in time are not late: they are read before the limit applies. This is
+        // granted once per frame, so that further bytes do not prolong it.
         if !clock.isLate && isReadyInKernel {
             cold.frameClock?.isLate = true
             cold.frameClock?.due = deadline
@@ -95,8 +97,8 @@ extension Connection {
         }
         guard let waiter = reader.take() else { return }
         cold.pendingFrame = nil
-        // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each time-out
-        // would be called in every turn.
+        // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each
+        // time-out would be called in every turn.
         cold.frameClock?.frame = nil
         updateInterest()
         waiter.promise.reject(StreamError.timedOut(got: cold.input.count))

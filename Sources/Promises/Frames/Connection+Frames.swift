@@ -6,8 +6,8 @@ import Reactor
 extension Connection {
     /// Reads exactly `count` bytes.
     ///
-    /// Bytes that arrive behind them are kept for the next read, which may have another form. So are the bytes of a read
-    /// that was cancelled or rejected. Rejected with
+    /// Bytes that arrive behind them are kept for the next read, which may have another form. So are the bytes of a
+    /// read that was cancelled or rejected. Rejected with
     /// - `StreamError.endedEarly` if the peer ends before;
     /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
     /// - a `SystemError` as `receive` is, and with `EINVAL` if `count` is below one.
@@ -48,8 +48,9 @@ extension Connection {
 
     /// Reads the next line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte has come.
     ///
-    /// Rejected as `read(until:)`, with a limit in bytes, and with `StreamError.notUTF8` if the line is not UTF-8. If the
-    /// last line has no end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line.
+    /// Rejected as `read(until:)`, with a limit in bytes, and with `StreamError.notUTF8` if the line is not UTF-8. If
+    /// the last line has no end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a
+    /// line.
     @inlinable @inline(__always)
     public func readLine(
         limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -129,7 +130,8 @@ extension Connection {
     }
 
     /// Calls the decoder once with the buffered bytes, if there are any, and drops what it has consumed.
-    /// - Returns: `nil` if it has found no frame. Then `missing` is 0 if it has skipped bytes and is to be called again.
+    /// - Returns: `nil` if it has found no frame. Then `missing` is 0 if it has skipped bytes and is to be called
+    ///   again.
     @inlinable @inline(__always)
     func decodeBuffered<Decoder: FrameDecoder>(
         _ decoder: inout Decoder, _ missing: inout Int
@@ -221,8 +223,8 @@ extension Connection {
         return { $0.reject(error) }
     }
 
-    /// If more bytes than this are missing, a read asks for these alone: the array that collects them can then be returned
-    /// without a copy. Otherwise it asks for the next frames too, whose copy costs less than another call.
+    /// If more bytes than this are missing, a read asks for these alone: the array that collects them can then be
+    /// returned without a copy. Otherwise it asks for the next frames too, whose copy costs less than another call.
     private static var largestReadAhead: Int { 4096 }
 
     func readForFrame() {
@@ -253,8 +255,8 @@ extension Connection {
         if count < 0 { failWrites() }
     }
 
-    /// Returns what settles the read of `pending` after recv(2) has returned `count`; `nil` if the frame is still incomplete,
-    /// which it is not at the end of the stream.
+    /// Returns what settles the read of `pending` after recv(2) has returned `count`; `nil` if the frame is still
+    /// incomplete, which it is not at the end of the stream.
     private func outcome(
         of pending: PendingFrame, afterReading count: Int, _ missing: inout Int
     ) -> ((PromiseCore) -> Void)? {

@@ -59,8 +59,8 @@ final class GroupServer: @unchecked Sendable {
         living = Atomic(trackers.count)
     }
 
-    /// The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer of either
-    /// than there are descriptor numbers, so no field overflows.
+    /// The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer
+    /// of either than there are descriptor numbers, so no field overflows.
     private enum Counts {
         static let closed = 1
         static let oneActive = 2

@@ -10,10 +10,10 @@ extension Listener {
     /// - no write is queued;
     /// - its handler does not read ahead of its answers, as in a `pipe`, or in the forms of `forEachLine` and
     ///   `forEachChunk` that wait for nothing;
-    /// - the body of a `forEachFrame`, `forEachLine` or `forEachChunk` waits for nothing: the promise that it has returned has
-    ///   settled;
-    /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside of such a loop declares
-    ///   them by that: between two of them no part of a frame is buffered.
+    /// - the body of a `forEachFrame`, `forEachLine` or `forEachChunk` waits for nothing: the promise that it has
+    ///   returned has settled;
+    /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside of such a loop
+    ///   declares them by that: between two of them no part of a frame is buffered.
     ///
     /// As far as can be seen from here, its peer has been answered. It is closed at once, or within 20 ms of becoming
     /// idle; the waiting read fails with `ECANCELED`.

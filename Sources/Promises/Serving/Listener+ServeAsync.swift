@@ -3,8 +3,8 @@ import Reactor
 // Serving with async handlers.
 
 extension Listener {
-    /// Accepts connections until the listener is closed, and calls the async `handler` with each, in a task that runs on
-    /// this thread's loop. A connection is closed when its handler has returned or thrown.
+    /// Accepts connections until the listener is closed, and calls the async `handler` with each, in a task that runs
+    /// on this thread's loop. A connection is closed when its handler has returned or thrown.
     ///
     /// ```swift
     /// listener.serve(maxConnections: 10_000) { connection in
@@ -26,8 +26,8 @@ extension Listener {
     ///   - maxLingering: as for the form with promises.
     ///   - onError: is called with the error that a handler has thrown, and its connection; not for a cancellation, nor
     ///     for a connection that `drain` has ended. Without it errors are not reported.
-    /// - Returns: as the form with promises. Also rejected at once with `DispatchError.badInput` if `handler` belongs to
-    ///   an actor that does not live on this loop.
+    /// - Returns: as the form with promises. Also rejected at once with `DispatchError.badInput` if `handler` belongs
+    ///   to an actor that does not live on this loop.
     public func serve(
         maxConnections: Int = .max, maxLingering: Int? = nil, onError: ((any Error, Connection) -> Void)? = nil,
         _ handler: @escaping @isolated(any) (Connection) async throws -> Void, file: StaticString = #fileID,
@@ -44,8 +44,8 @@ extension Listener {
         return Promise(service.core.traced(root: "serve", Promise<Void>.self, file, line))
     }
 
-    /// As `serve` with an async handler, but on the loops of `group`, as `serve(on:)`: each handler runs in a task on the
-    /// loop of its connection.
+    /// As `serve` with an async handler, but on the loops of `group`, as `serve(on:)`: each handler runs in a task on
+    /// the loop of its connection.
     ///
     /// ```swift
     /// let group = try LoopGroup(name: "server")
@@ -62,8 +62,8 @@ extension Listener {
     ///   - maxLingering: as for `serve`.
     ///   - onError: as for `serve` with an async handler; called on the connection's loop.
     ///   - handler: called on the connection's loop.
-    /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an actor,
-    ///   such as the main actor.
+    /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
+    ///   actor, such as the main actor.
     public func serve(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, maxConnections: Int = .max,
         maxLingering: Int? = nil, onError: (@Sendable (any Error, Connection) -> Void)? = nil,

@@ -4,7 +4,8 @@ import Reactor
 // Serving with async handlers, until the process is told to stop.
 
 extension Listener {
-    /// As `serve(untilStoppedBy:)`, with an async handler: at the deadline and at the second signal its task is cancelled.
+    /// As `serve(untilStoppedBy:)`, with an async handler: at the deadline and at the second signal its task is
+    /// cancelled.
     ///
     /// ```swift
     /// let served = listener.serve(untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: .seconds(10)) { connection in

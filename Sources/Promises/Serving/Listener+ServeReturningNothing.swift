@@ -1,8 +1,8 @@
 import Glibc
 import Reactor
 
-// Handlers that return no promise and await nothing. Without these forms such a closure would be an async handler, and a
-// forgotten `return` would compile.
+// Handlers that return no promise and await nothing. Without these forms such a closure would be an async handler, and
+// a forgotten `return` would compile.
 
 extension Listener {
     /// Closes each connection as soon as the handler has returned.

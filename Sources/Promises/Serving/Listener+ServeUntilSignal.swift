@@ -24,8 +24,8 @@ extension Listener {
     ///   - drainTimeout: how long the drain may take; see `drain(deadline:)`.
     ///   - maxConnections: as for `serve`.
     ///   - maxLingering: as for `serve`.
-    ///   - onSignal: is called with each signal, before the connections are drained, or aborted. A server that is to end
-    ///     otherwise at the second signal, such as with an exit code, does so here.
+    ///   - onSignal: is called with each signal, before the connections are drained, or aborted. A server that is to
+    ///     end otherwise at the second signal, such as with an exit code, does so here.
     ///   - onError: as for `serve`.
     ///   - handler: as for `serve`.
     /// - Returns: a promise of what became of the connections that were open at the first signal. It is fulfilled when

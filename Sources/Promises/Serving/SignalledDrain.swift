@@ -26,9 +26,10 @@ final class SignalledDrain: IOProducer {
     }
 
     /// Begins to watch the signals, then to serve, and then to wait for the ends of the listeners.
-    /// - Parameter serve: begins to serve, on behalf of the returned promise only; returns `nil` if the listeners serve already.
-    /// - Returns: a promise of the account of all listeners. Rejected at once with a `SystemError` of `sigaction`, before
-    ///   serving has begun, or as `serve`.
+    /// - Parameter serve: begins to serve, on behalf of the returned promise only; returns `nil` if the listeners serve
+    ///   already.
+    /// - Returns: a promise of the account of all listeners. Rejected at once with a `SystemError` of `sigaction`,
+    ///   before serving has begun, or as `serve`.
     func start(
         _ signals: [CInt], _ file: StaticString, _ line: UInt, serving serve: () -> Promise<Void>? = { nil }
     ) -> Promise<DrainResult> {

@@ -16,8 +16,8 @@ extension Connection {
     /// other connections their turns.
     ///
     /// Cancelling the returned promise ends the reading: nothing more is read, and a promise that it waits for is
-    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`. `body` ends the
-    /// reading in order by `StopReading`.
+    /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`. `body` ends
+    /// the reading in order by `StopReading`.
     /// - Returns: a promise that is fulfilled at the peer's end, and rejected with
     ///   - the `SystemError` that `receive` would report;
     ///   - the error that `body` throws;

@@ -146,8 +146,8 @@ extension Connection {
     /// Notes that the queue is empty: a close that waited for that sends the end.
     func lingerIfDelivered() {
         guard lifecycle == .flushing else { return }
-        // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may also have
-        // got here again, and have gone on.
+        // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may
+        // also have got here again, and have gone on.
         guard queueEndRecord(), !writer.isQueued, lifecycle.deliver() else { return updateInterest() }
         if writer.end() == .sendEnd { sendEnd() }
         traits = kind.diverted

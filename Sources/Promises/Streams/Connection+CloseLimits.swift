@@ -36,8 +36,8 @@ extension Connection {
         let check = cold.checksCloseProgress ? loop.now.advanced(by: Self.closeCheckInterval) : nil
         guard let first = [check, cold.closeDeadline].compactMap(\.self).min() else { return }
         cold.closeProgress = closeProgress
-        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that flushes,
-        // retains the connection.
+        // Unowned: the timer is cancelled when the descriptor is closed, and until then the poller, or the job that
+        // flushes, retains the connection.
         cold.closingTimer = loop.schedule(at: first) { [unowned self] in checkClose() }
     }
 

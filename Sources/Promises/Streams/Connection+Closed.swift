@@ -2,18 +2,19 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// Fulfilled when the descriptor of the connection has been released, with the way in which the connection has ended.
-    /// `isClosed`, by contrast, is true from the call of `close` on. Use it to log the end of a client and to release what
-    /// belongs to it.
+    /// Fulfilled when the descriptor of the connection has been released, with the way in which the connection has
+    /// ended. `isClosed`, by contrast, is true from the call of `close` on. Use it to log the end of a client and to
+    /// release what belongs to it.
     ///
     /// ```swift
     /// let client = connection.description
     /// connection.closed.done { end in log("\(client): \(end)") }
     /// ```
     ///
-    /// Every access returns the same promise. It does not retain the connection, does not keep the loop alive, and cannot be
-    /// cancelled. It is fulfilled too when the last reference to the connection is released, on any thread. A connection that
-    /// has failed keeps its descriptor until it is closed or released. A handler that uses the connection retains it.
+    /// Every access returns the same promise. It does not retain the connection, does not keep the loop alive, and
+    /// cannot be cancelled. It is fulfilled too when the last reference to the connection is released, on any thread. A
+    /// connection that has failed keeps its descriptor until it is closed or released. A handler that uses the
+    /// connection retains it.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()

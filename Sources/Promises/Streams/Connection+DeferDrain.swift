@@ -1,18 +1,20 @@
 import Reactor
 
 extension Connection {
-    /// Declares a pending answer to the peer which neither a read nor the queue of writes shows. Until `answer` has settled,
-    /// with a value or an error, `Listener.drain` does not consider this connection idle, and the connection is retained:
-    /// releasing the last other reference does not close it. The rejection of `answer` is not handled by this.
+    /// Declares a pending answer to the peer which neither a read nor the queue of writes shows. Until `answer` has
+    /// settled, with a value or an error, `Listener.drain` does not consider this connection idle, and the connection
+    /// is retained: releasing the last other reference does not close it. The rejection of `answer` is not handled by
+    /// this.
     ///
     /// ```swift
     /// connection.deferDrain(until: database.find(key).then { connection.write($0) })
     /// ```
     ///
-    /// While the promise that the body of `forEachFrame`, `forEachLine` or `forEachChunk` has returned is pending, the connection
-    /// is busy without it. A handler that reads a request in several steps without such a loop needs it: between the steps, of
-    /// a header and a body for instance, nothing is buffered, and the connection looks as if it waited for the next request.
-    /// Whether a read continues a request only the handler knows; a protocol without answers looks the same.
+    /// While the promise that the body of `forEachFrame`, `forEachLine` or `forEachChunk` has returned is pending, the
+    /// connection is busy without it. A handler that reads a request in several steps without such a loop needs it:
+    /// between the steps, of a header and a body for instance, nothing is buffered, and the connection looks as if it
+    /// waited for the next request. Whether a read continues a request only the handler knows; a protocol without
+    /// answers looks the same.
     ///
     /// ```swift
     /// connection.readLine().then { line -> Promise<Void> in
@@ -52,7 +54,8 @@ private final class AnswerUnderWay {
     deinit { connection.pendingAnswers -= 1 }
 }
 
-/// Releases the pending answer when its promise settles. If the promise never settles, this is released without having run.
+/// Releases the pending answer when its promise settles. If the promise never settles, this is released without having
+/// run.
 private struct AnswerEnds: Operation {
     typealias Input = Never
     typealias Output = Void

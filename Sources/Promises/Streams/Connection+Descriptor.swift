@@ -65,8 +65,8 @@ extension Connection {
     /// No operation may be pending and no input buffered, since neither could be passed on. Input that is still in the
     /// kernel stays there for the new owner.
     /// - Throws: `SystemError` of `fcntl`, and then the connection is unchanged:
-    ///   - `EBUSY` if a read or a write waits, if bytes were read beyond a frame, or if the connection has a filter, whose
-    ///     state could not be passed on;
+    ///   - `EBUSY` if a read or a write waits, if bytes were read beyond a frame, or if the connection has a filter,
+    ///     whose state could not be passed on;
     ///   - `EBADF` if the connection is closed;
     ///   - the error of the connection if it has failed.
     public func detach() throws(SystemError) -> CInt {
@@ -98,8 +98,8 @@ extension Connection {
     /// The properties of the descriptor.
     ///
     /// Each read and each write checks a trait. Traits are *diverted* to bits that these checks do not look at while a
-    /// message must not go straight to the kernel: the connection has a filter, or lingers. So a connection without a filter
-    /// pays nothing for those that have one.
+    /// message must not go straight to the kernel: the connection has a filter, or lingers. So a connection without a
+    /// filter pays nothing for those that have one.
     struct Traits: OptionSet {
         let rawValue: UInt8
 

@@ -6,12 +6,12 @@ import Reactor
 extension Connection {
     static var defaultWriteQueueLimit: Int { 4 << 20 }
 
-    /// The memory, in bytes, that writes may take while they wait for the kernel. Once they take as much, further writes are
-    /// rejected with `ENOBUFS`. The default is 4 MiB; a single write may be larger. Code that waits for each write before the
-    /// next one stays far below the limit.
+    /// The memory, in bytes, that writes may take while they wait for the kernel. Once they take as much, further
+    /// writes are rejected with `ENOBUFS`. The default is 4 MiB; a single write may be larger. Code that waits for each
+    /// write before the next one stays far below the limit.
     ///
-    /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in the
-    /// queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
+    /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in
+    /// the queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
     public var writeQueueLimit: Int {
         get { cold?.writeQueueLimit ?? Self.defaultWriteQueueLimit }
         set {
@@ -94,8 +94,8 @@ extension Connection {
         return joined
     }
 
-    /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued; below
-    ///   zero if the connection has failed.
+    /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
+    ///   below zero if the connection has failed.
     @inline(__always)
     private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
         if hasInput || writer.isGathering { return gatherOrSend(bytes) }
@@ -192,8 +192,8 @@ extension Connection {
         updateInterest()
     }
 
-    /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that one connection with a fast reader does
-    /// not delay the others.
+    /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that one connection with a fast
+    /// reader does not delay the others.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {

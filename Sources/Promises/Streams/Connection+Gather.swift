@@ -1,12 +1,13 @@
 import Glibc
 import Reactor
 
-// Answers to requests that have arrived together are sent together. While a connection has buffered input, the bytes of its
-// writes are gathered in a block, and the writes are fulfilled. One call sends the block: with the answer to the last of the
-// requests, when a read has to wait for the kernel, at the end of the turn, or when the block is full.
+// Answers to requests that have arrived together are sent together. While a connection has buffered input, the bytes of
+// its writes are gathered in a block, and the writes are fulfilled. One call sends the block: with the answer to the
+// last of the requests, when a read has to wait for the kernel, at the end of the turn, or when the block is full.
 
 extension Connection {
-    /// The size of a block, which one call sends. A larger block would only take more memory while the peer does not read.
+    /// The size of a block, which one call sends. A larger block would only take more memory while the peer does not
+    /// read.
     private static var gatherLimit: Int { 65_536 }
     /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
     private static var largestGathered: Int { 16_384 }
@@ -31,7 +32,8 @@ extension Connection {
         let cold = ensuredColdState
         if !writer.isGathering {
             writer.gather()
-            // Answers to pipelined requests take a few hundred bytes, which would otherwise grow the array several times.
+            // Answers to pipelined requests take a few hundred bytes, which would otherwise grow the array several
+            // times.
             cold.gathered.reserveCapacity(1024)
             enqueueFlushJob()
         }

@@ -1,8 +1,8 @@
 import Glibc
 import Reactor
 
-// Watches of the peer's end, which need no read. The connection registers EPOLLRDHUP, EPOLLHUP and EPOLLERR alone, so that
-// input stays in the kernel and does not wake the loop.
+// Watches of the peer's end, which need no read. The connection registers EPOLLRDHUP, EPOLLHUP and EPOLLERR alone, so
+// that input stays in the kernel and does not wake the loop.
 
 extension Connection {
     /// Fulfilled as soon as the peer has gone, even if no read waits or unread input precedes the end.
@@ -12,14 +12,16 @@ extension Connection {
     /// connection.peerGone().done { _ in query.cancel() }
     /// ```
     ///
-    /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one read
-    /// may wait at a time. While a watch waits, it retains the connection and keeps the loop alive, as a read does. `close`,
-    /// `abort` and `detach` fulfill it with `ECANCELED`. Cancelling it ends the watch.
+    /// The watch reads nothing: later reads return all input, and then the end or the error. Several watches and one
+    /// read may wait at a time. While a watch waits, it retains the connection and keeps the loop alive, as a read
+    /// does. `close`, `abort` and `detach` fulfill it with `ECANCELED`. Cancelling it ends the watch.
     ///
-    /// The end of a peer whose machine has crashed or lost the network is found by `SocketOption.keepAlive` or by a write.
-    /// - Parameter ignoringHalfClose: whether the end of the peer's side alone does not count. By default it counts, since
-    ///   most clients end their side by closing their socket. Pass `true` for clients that send their request, end their side
-    ///   and then read the answer: the watch is then fulfilled by a reset, or when both sides have ended.
+    /// The end of a peer whose machine has crashed or lost the network is found by `SocketOption.keepAlive` or by a
+    /// write.
+    /// - Parameter ignoringHalfClose: whether the end of the peer's side alone does not count. By default it counts,
+    ///   since most clients end their side by closing their socket. Pass `true` for clients that send their request,
+    ///   end their side and then read the answer: the watch is then fulfilled by a reset, or when both sides have
+    ///   ended.
     @inlinable @inline(__always)
     public func peerGone(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line
@@ -27,16 +29,16 @@ extension Connection {
         Guarantee(startPeerWatch(ignoringHalfClose).core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
-    /// Settles as the promise that `work` returns. If the peer goes before, that promise is cancelled, and the result is
-    /// rejected with the `PeerGone` that says how.
+    /// Settles as the promise that `work` returns. If the peer goes before, that promise is cancelled, and the result
+    /// is rejected with the `PeerGone` that says how.
     ///
     /// ```swift
     /// connection.cancelWhenPeerGone { report(for: request) }.then { connection.write($0) }
     /// ```
     ///
-    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier read or
-    /// write has found that the peer has gone, or if the connection is closed. A later `close`, `abort` or `detach` on this
-    /// side does not cancel the work. `peerGone` describes what counts as gone.
+    /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier read
+    /// or write has found that the peer has gone, or if the connection is closed. A later `close`, `abort` or `detach`
+    /// on this side does not cancel the work. `peerGone` describes what counts as gone.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func cancelWhenPeerGone<Work: Thenable>(
@@ -140,7 +142,8 @@ extension Connection {
                 // This side has ended the connection, which does not cancel the work.
                 continue
             } else if watch.core.isWaiting {
-                // Work that has settled is in time, though its notification may still be queued: it is no longer waited for.
+                // Work that has settled is in time, though its notification may still be queued: it is no longer waited
+                // for.
                 watch.core.cancel(with: gone)
             }
         }

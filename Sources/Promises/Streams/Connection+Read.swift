@@ -2,11 +2,11 @@ import Glibc
 import Reactor
 
 extension Connection {
-    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once, at
-    /// most `limit` bytes and never more than 64 KiB.
+    /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
+    /// at most `limit` bytes and never more than 64 KiB.
     ///
-    /// A connection has one read at a time, of whatever form. Cancelling a read leaves the input to the next one. Fulfilled
-    /// with `.failed` and
+    /// A connection has one read at a time, of whatever form. Cancelling a read leaves the input to the next one.
+    /// Fulfilled with `.failed` and
     /// - the error of recv(2), or of read(2) at a descriptor that is not a socket;
     /// - `EBUSY` if another read waits;
     /// - `EBADF` after `close` or `abort`, and at a pipe's writer;
@@ -19,8 +19,8 @@ extension Connection {
         Guarantee(startRead(limit).core.traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
     }
 
-    /// Reads the next bytes as `read` does; fulfilled with an empty array at the peer's end. Rejected with the `SystemError`
-    /// of `ReadOutcome.failed`, and with the error of the filter if that has failed.
+    /// Reads the next bytes as `read` does; fulfilled with an empty array at the peer's end. Rejected with the
+    /// `SystemError` of `ReadOutcome.failed`, and with the error of the filter if that has failed.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> {
@@ -123,12 +123,12 @@ extension Connection {
         hand(count) { [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
     }
 
-    /// The size class of 4 KiB. For larger reads a copy costs more than an array of which a part may remain unused: with a
-    /// copy, an echo of 16 KiB takes 1.17 of the CPU time of the same echo in C, and 1.11 without.
+    /// The size class of 4 KiB. For larger reads a copy costs more than an array of which a part may remain unused:
+    /// with a copy, an echo of 16 KiB takes 1.17 of the CPU time of the same echo in C, and 1.11 without.
     private static var largestCopiedSizeClass: UInt8 { 12 }
 
-    /// Reads into an array whose size is the power of two above the last read. Bytes that do not fit are read in the next
-    /// turn, with more room.
+    /// Reads into an array whose size is the power of two above the last read. Bytes that do not fit are read in the
+    /// next turn, with more room.
     @inline(never)
     private func readIntoArray(_ limit: Int) {
         let room = min(limit, 1 << reader.sizeClassOfLastRead)

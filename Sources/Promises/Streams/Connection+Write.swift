@@ -6,21 +6,21 @@ extension Connection {
     /// Writes all of `bytes`.
     ///
     /// The promise is fulfilled when the kernel has taken the bytes, which gives backpressure: a handler that waits for
-    /// each write before the next one is slowed down by a slow reader. Writes are sent in the order of the calls; an empty
-    /// write is fulfilled after the writes before it. The first write of a turn is sent at once; small writes that follow in
-    /// the same turn are sent together.
+    /// each write before the next one is slowed down by a slow reader. Writes are sent in the order of the calls; an
+    /// empty write is fulfilled after the writes before it. The first write of a turn is sent at once; small writes
+    /// that follow in the same turn are sent together.
     ///
-    /// **Answers to pipelined requests are sent together.** A handler's write of at most 16 KiB is gathered, and its promise
-    /// is fulfilled at once, while the connection has buffered bytes of the next request. One call sends the gathered bytes
-    /// as soon as
+    /// **Answers to pipelined requests are sent together.** A handler's write of at most 16 KiB is gathered, and its
+    /// promise is fulfilled at once, while the connection has buffered bytes of the next request. One call sends the
+    /// gathered bytes as soon as
     /// - a write finds no buffered bytes;
     /// - a read has to wait for the peer;
     /// - 64 KiB are gathered;
     /// - the jobs of this turn are done.
     ///
-    /// So the bytes of a fulfilled write may still fail to be sent: then the next write is rejected with that error, and
-    /// reads report it after all input that has arrived. Bytes that the kernel does not take at once are queued before the
-    /// writes that follow.
+    /// So the bytes of a fulfilled write may still fail to be sent: then the next write is rejected with that error,
+    /// and reads report it after all input that has arrived. Bytes that the kernel does not take at once are queued
+    /// before the writes that follow.
     ///
     /// Rejected with a `SystemError`:
     /// - the error of send(2), or of write(2) at a descriptor that is not a socket, such as `ECONNRESET` or `EPIPE`. It
@@ -48,8 +48,8 @@ extension Connection {
         write(Array(text.utf8), file: file, line: line)
     }
 
-    /// Writes lent bytes, such as a chunk of `forEachChunk`; see the form with bytes. Bytes that the kernel does not take
-    /// at once are copied.
+    /// Writes lent bytes, such as a chunk of `forEachChunk`; see the form with bytes. Bytes that the kernel does not
+    /// take at once are copied.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
         let promise = span.withUnsafeBytes { send($0) }
@@ -66,11 +66,11 @@ extension Connection {
         return Promise(send(arrays).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
-    /// Writes the chunks of a sequence. Takes each chunk from it after the write of the chunk before, so that at most one
-    /// chunk waits, however long the sequence is. Other writes may be sent between two chunks.
+    /// Writes the chunks of a sequence. Takes each chunk from it after the write of the chunk before, so that at most
+    /// one chunk waits, however long the sequence is. Other writes may be sent between two chunks.
     ///
-    /// Rejected with the error of the first write that fails. Cancelling the result ends the iteration, and withdraws the
-    /// present chunk if the kernel has taken none of it.
+    /// Rejected with the error of the first write that fails. Cancelling the result ends the iteration, and withdraws
+    /// the present chunk if the kernel has taken none of it.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func writeAll<Chunks: Sequence>(
         _ chunks: Chunks, file: StaticString = #fileID, line: UInt = #line
@@ -86,12 +86,12 @@ extension Connection {
 /// pipe(from: client, to: server, endingSink: true)
 /// ```
 ///
-/// Nothing is read while a write waits, so a slow reader of the sink slows the source down. Bytes are copied only if the
-/// kernel does not take them at once. Neither connection is closed; with `endingSink` the sink is shut down for writing when
-/// the source has ended, so that two pipes, one in each direction, make a proxy.
+/// Nothing is read while a write waits, so a slow reader of the sink slows the source down. Bytes are copied only if
+/// the kernel does not take them at once. Neither connection is closed; with `endingSink` the sink is shut down for
+/// writing when the source has ended, so that two pipes, one in each direction, make a proxy.
 ///
-/// Rejected with the error of the read or of the write that fails. Bytes that were read and not written are lost then, and
-/// when the result is cancelled.
+/// Rejected with the error of the read or of the write that fails. Bytes that were read and not written are lost then,
+/// and when the result is cancelled.
 @available(*, noasync, message: "no loop runs the handler in an async function")
 public func pipe(
     from source: Connection, to sink: Connection, endingSink: Bool = false, file: StaticString = #fileID,

@@ -35,7 +35,8 @@ public final class Connection: IOProducer {
     /// Diverted while there is a filter, and while the connection lingers; see `Traits`.
     @exclusivity(unchecked) var traits: Traits
     @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
-    /// What is watched for `peerGone`, as bits of epoll; see Connection+PeerGone.swift. It lies in what would be padding.
+    /// What is watched for `peerGone`, as bits of epoll; see Connection+PeerGone.swift. It lies in what would be
+    /// padding.
     @exclusivity(unchecked) var watchedEnds: UInt16 = 0
     /// How many answers of `deferDrain` have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
@@ -107,7 +108,8 @@ public final class Connection: IOProducer {
         return isWaiting && !writer.isQueued && !reader.readsAhead && pendingAnswers == 0
     }
 
-    /// Bytes of writes that the kernel has not taken yet. With a filter these are the bytes that the filter has made of them.
+    /// Bytes of writes that the kernel has not taken yet. With a filter these are the bytes that the filter has made of
+    /// them.
     public var queuedBytes: Int { queueLength + (cold?.filter?.heldBytes ?? 0) }
 
     /// The bytes that wait for the kernel.

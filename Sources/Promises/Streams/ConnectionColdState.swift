@@ -1,8 +1,8 @@
 import Reactor
 
 extension Connection {
-    /// The fields that few connections need, in an object that is made for the first of them: a connection without them has
-    /// a pointer.
+    /// The fields that few connections need, in an object that is made for the first of them: a connection without them
+    /// has a pointer.
     final class ColdState {
         var failure: SystemError?
         /// The promise of a `shutdownWrite` that waits for the queue.
@@ -47,8 +47,8 @@ extension Connection {
         var filterError: (any Error)?
 
         /// Bytes that were received and that no read has consumed.
-        // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during a
-        // change, and allows for a decoder that changes the buffer.
+        // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during
+        // a change, and allows for a decoder that changes the buffer.
         @exclusivity(unchecked) var input = InputBuffer()
         /// Present with `frameTimeouts`.
         var frameClock: Connection.FrameClock?
@@ -69,8 +69,8 @@ extension Connection {
         /// The number of bytes that it needs at least.
         var missing: Int
         /// Decodes the input again, and returns what settles the promise; `nil` if the frame is still incomplete. The
-        /// property is `nil` if the promise waits for the bytes alone: `forEachFrame` decodes them itself, so that its waits
-        /// need no closures.
+        /// property is `nil` if the promise waits for the bytes alone: `forEachFrame` decodes them itself, so that its
+        /// waits need no closures.
         let decode: ((_ connection: Connection, _ missing: inout Int) -> ((PromiseCore) -> Void)?)?
     }
 
@@ -81,7 +81,8 @@ extension Connection {
         /// When the timer fires: never after the deadline, often before.
         var due = LoopInstant(nanoseconds: .max)
         var deadline: LoopInstant?
-        /// The position in the input at which an incomplete frame begins, and the time at which its first bytes were found.
+        /// The position in the input at which an incomplete frame begins, and the time at which its first bytes were
+        /// found.
         var frame: (offset: Int, since: LoopInstant)?
         /// Whether the deadline has passed while the kernel had input, which is read first.
         var isLate = false

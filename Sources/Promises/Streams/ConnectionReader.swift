@@ -15,8 +15,8 @@
 /// ```
 ///
 /// `take` is called when input has arrived, when the read is cancelled, and when the read alone fails. In any state,
-/// `Connection.ColdState.input` may hold bytes that arrived behind a frame; an ended reader returns them before it reports the
-/// end.
+/// `Connection.ColdState.input` may hold bytes that arrived behind a frame; an ended reader returns them before it
+/// reports the end.
 struct ConnectionReader {
     /// What a promise waits for.
     enum Demand {
@@ -42,15 +42,15 @@ struct ConnectionReader {
 
     typealias Waiter = (promise: PromiseCore, demand: Demand)
 
-    // The promise is a field of its own and not a payload of the state: that saves a retain and a release for each read, and
-    // makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk).
+    // The promise is a field of its own and not a payload of the state: that saves a retain and a release for each
+    // read, and makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk).
     private(set) var state = State.idle
     /// The promise that waits for input: present in the state `waiting` only.
     private(set) var promise: PromiseCore?
     /// The number of bits in the byte count of the last read, from which the size of the next one is estimated.
     var sizeClassOfLastRead: UInt8 = 0
-    /// Whether code that does not wait for its answers reads, or has read, the connection. It is then unknown whether the
-    /// peer still expects an answer.
+    /// Whether code that does not wait for its answers reads, or has read, the connection. It is then unknown whether
+    /// the peer still expects an answer.
     var readsAhead = false
 
     /// Whether a promise waits for input.
@@ -86,8 +86,8 @@ struct ConnectionReader {
         self.promise = promise
     }
 
-    /// Ends the wait, because input has arrived or because the promise no longer waits. After a wait for a chunk, the body of
-    /// `forEachChunk` owns the reader until `finish`.
+    /// Ends the wait, because input has arrived or because the promise no longer waits. After a wait for a chunk, the
+    /// body of `forEachChunk` owns the reader until `finish`.
     /// - Returns: the promise that waited, which the caller must settle.
     @inline(__always)
     mutating func take() -> Waiter? {

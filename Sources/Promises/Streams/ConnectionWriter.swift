@@ -13,10 +13,10 @@
 ///     +-------------> [ended] <-----------------+
 /// ```
 ///
-/// A *gathering* writer has bytes of fulfilled writes in `Connection.ColdState.gathered`, which leave with the answers to the
-/// requests that are still buffered. Two properties are independent of the state. A writer is *corked* while a job is to send
-/// its queue at the end of the turn. It is *congested* from the moment when its queue reaches the high watermark until the
-/// queue sinks to the low one.
+/// A *gathering* writer has bytes of fulfilled writes in `Connection.ColdState.gathered`, which leave with the answers
+/// to the requests that are still buffered. Two properties are independent of the state. A writer is *corked* while a
+/// job is to send its queue at the end of the turn. It is *congested* from the moment when its queue reaches the high
+/// watermark until the queue sinks to the low one.
 struct ConnectionWriter {
     enum State {
         /// Nothing waits: a write is sent at once.
@@ -31,8 +31,8 @@ struct ConnectionWriter {
     }
 
     private(set) var state = State.open
-    /// The lowest 32 bits of the number of the turn in which bytes were last sent at once. If they recur after four billion
-    /// turns, one write waits for the end of its turn.
+    /// The lowest 32 bits of the number of the turn in which bytes were last sent at once. If they recur after four
+    /// billion turns, one write waits for the end of its turn.
     var turnOfLastSend = UInt32.max
     private(set) var isCorked = false
     /// Whether a flush job is queued for the end of the turn.

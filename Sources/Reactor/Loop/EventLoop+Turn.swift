@@ -75,13 +75,14 @@ extension EventLoop {
         meter.counters.jobs += Self.jobBudget - left
     }
 
-    /// The number of batches of short jobs that run before the jobs for the end of the turn: a few milliseconds together.
-    /// Fifty clients with 16 requests each cause some 10,000 jobs, whose answers would otherwise be sent in ten parts.
+    /// The number of batches of short jobs that run before the jobs for the end of the turn: a few milliseconds
+    /// together. Fifty clients with 16 requests each cause some 10,000 jobs, whose answers would otherwise be sent in
+    /// ten parts.
     private static var mostBatches: UInt8 { 8 }
 
-    /// Called when the turn's budget of jobs is used up and further jobs are ready. These may add work for the jobs of the
-    /// end of the turn, which therefore wait for them, unless jobs are long or `mostBatches` is reached. Jobs of the end of
-    /// the turn that they enqueue themselves are left for later.
+    /// Called when the turn's budget of jobs is used up and further jobs are ready. These may add work for the jobs of
+    /// the end of the turn, which therefore wait for them, unless jobs are long or `mostBatches` is reached. Jobs of
+    /// the end of the turn that they enqueue themselves are left for later.
     /// - Returns: the number of jobs that were run.
     @inline(never)
     private func runLateEndOfTurnJobs(isOverTime: Bool) -> Int {

@@ -1,8 +1,8 @@
-/// What the end of a loop does on the loop's own thread, before other threads learn of the end, and the values that live
-/// until then.
+/// What the end of a loop does on the loop's own thread, before other threads learn of the end, and the values that
+/// live until then.
 ///
-/// Invariant: changed on the loop's thread only. What is taken out is released or called afterwards, since it may add to
-/// this or take out of it.
+/// Invariant: changed on the loop's thread only. What is taken out is released or called afterwards, since it may add
+/// to this or take out of it.
 struct LoopEnding {
     private var bodies: [Int: () -> Void] = [:]
     private var last = 0

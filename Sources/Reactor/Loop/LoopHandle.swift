@@ -1,5 +1,5 @@
-/// A handle of an activity on a loop that lasts until it is cancelled: a timer, a watch, a signal watch, a hook, a hold or a
-/// lease.
+/// A handle of an activity on a loop that lasts until it is cancelled: a timer, a watch, a signal watch, a hook, a hold
+/// or a lease.
 ///
 /// One rule holds for all of them:
 ///
