@@ -46,13 +46,17 @@ extension Connection {
         let count = cold.input.count
         var start = now
         var limit = clock.limits.idle
+        let offset = (cold.filter?.deliveredCount ?? bytesReceived) - count
         if count == 0 {
             clock.frame = nil
-            clock.isLate = false
+            // Bytes that were skipped do not begin the idle time anew: otherwise a peer could stay without any frame.
+            let continues = clock.hasSkipped && clock.idle?.offset == offset - clock.skippedCount
+            if continues, let idle = clock.idle { start = idle.since } else { clock.isLate = false }
+            clock.idle = (offset - clock.skippedCount, start)
+            clock.hasSkipped = false
         } else {
             // A frame is identified by its position in the stream: the time of all its waits counts from its first
             // byte.
-            let offset = (cold.filter?.deliveredCount ?? bytesReceived) - count
             if let frame = clock.frame, frame.offset == offset { start = frame.since } else { clock.isLate = false }
             clock.frame = (offset, start)
             limit = clock.limits.frame
@@ -61,6 +65,14 @@ extension Connection {
         if let limit, limit > .zero { clock.deadline = start.advanced(by: limit) }
         cold.frameClock = clock
         armFrameTimer(cold)
+    }
+
+    /// Notes that a decoder has skipped `count` of the buffered bytes.
+    @usableFromInline @inline(never)
+    func noteSkipped(_ count: Int) {
+        guard let cold, cold.frameClock != nil else { return }
+        cold.frameClock?.skippedCount += count
+        cold.frameClock?.hasSkipped = true
     }
 
     /// Starts the timer. One that fires before the deadline is kept, and is set anew when it fires.

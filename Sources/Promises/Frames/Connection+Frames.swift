@@ -145,6 +145,7 @@ extension Connection {
             case .skipped(let consumed):
                 // A decoder that skips nothing waits for more: it would be called forever.
                 missing = consumed > 0 ? 0 : 1
+                noteSkipped(min(consumed, bytes.count))
                 return consumed
             case .incomplete(let count):
                 missing = max(count, 1)

@@ -84,6 +84,12 @@ extension Connection {
         /// The position in the input at which an incomplete frame begins, and the time at which its first bytes were
         /// found.
         var frame: (offset: Int, since: LoopInstant)?
+        /// The position in the input, without skipped bytes, at which the last wait for a frame began, and the time of that.
+        var idle: (offset: Int, since: LoopInstant)?
+        /// The number of bytes that decoders have skipped.
+        var skippedCount = 0
+        /// Whether bytes were skipped since the last wait.
+        var hasSkipped = false
         /// Whether the deadline has passed while the kernel had input, which is read first.
         var isLate = false
 

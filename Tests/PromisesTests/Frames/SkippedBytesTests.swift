@@ -43,6 +43,30 @@ private struct SkippingDecoder: FrameDecoder {
         }
     }
 
+    @Test(arguments: [true, false]) func doNotProlongTheIdleTime(loops: Bool) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = FrameTimeouts(idle: .seconds(60))
+            let all: Promise<Void> =
+                loops
+                ? connection.forEachFrame(ScriptDecoder()) { _ in } : connection.readFrame(ScriptDecoder()).asVoid()
+            let begin = clock.now
+            for _ in 0..<3 {
+                hang(after(.seconds(19)))
+                try peer.send("\n")
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.loop.turn(.poll)
+            }
+            #expect(throws: StreamError.timedOut(got: 0)) { try hang(all) }
+            #expect(begin.duration(to: clock.now) == .seconds(60))
+            // The next read gets the whole time.
+            #expect(throws: StreamError.timedOut(got: 0)) { try hang(connection.readFrame(ScriptDecoder())) }
+            #expect(begin.duration(to: clock.now) == .seconds(120))
+            connection.abort()
+        }
+    }
+
     @Test func theEndBehindHalfAFrameIsAnErrorAllTheSame() throws {
         try withNetwork { net in
             for loops in [true, false] {

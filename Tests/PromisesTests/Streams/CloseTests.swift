@@ -170,6 +170,7 @@ import Testing
                 #expect(closed.isPending)
             }
             peer.close()
+            awaitArrival(of: POLLHUP, at: net.ledger.accepted[0])
             hang(closed)
             #expect(received == large[..<received.count].map { $0 })
             #expect([ECONNRESET, EPIPE].contains(code(write)))
