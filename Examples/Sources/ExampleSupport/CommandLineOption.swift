@@ -1,10 +1,18 @@
 import Reactor
 
-/// An option of a server's command line and its value: `--listen 127.0.0.1:8080`.
+/// An option of a command line and its value: `--listen 127.0.0.1:8080`.
 public struct CommandLineOption {
     /// The name, with its dashes.
     public let name: String
     private let value: String
+
+    /// - Parameters:
+    ///   - name: begins the text of a `UsageError` about the value.
+    ///   - value: the text of the value.
+    public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
 
     /// Thrown for a command line that cannot be understood.
     public struct UsageError: Error, CustomStringConvertible {
@@ -25,6 +33,25 @@ public struct CommandLineOption {
             options.append(CommandLineOption(name: name, value: value))
         }
         return options
+    }
+
+    /// The options of a command line, each with its value, and its operands: the arguments that neither begin with a dash
+    /// nor are the value of an option.
+    /// - Parameter arguments: those of the process, without its name.
+    public static func optionsAndOperands(
+        in arguments: some Sequence<String>
+    ) throws(UsageError) -> (options: [CommandLineOption], operands: [String]) {
+        var options: [String] = []
+        var operands: [String] = []
+        var rest = arguments.makeIterator()
+        while let argument = rest.next() {
+            if argument.hasPrefix("-") {
+                options += [argument] + (rest.next().map { [$0] } ?? [])
+            } else {
+                operands.append(argument)
+            }
+        }
+        return (try all(in: options), operands)
     }
 
     /// The value as `HOST:PORT`, where the host is an IP address; see `SocketAddress`.
@@ -52,10 +79,10 @@ public struct CommandLineOption {
         return bytes
     }
 
-    /// The value as a number from 1 to a million.
-    public func count() throws(UsageError) -> Int {
-        guard let count = Int(value), 1...1_000_000 ~= count else {
-            throw UsageError("\(name): '\(value)' is not a number from 1 to 1000000")
+    /// The value as a number, from 1 to a million unless the caller gives other bounds.
+    public func count(in bounds: ClosedRange<Int> = 1...1_000_000) throws(UsageError) -> Int {
+        guard let count = Int(value), bounds ~= count else {
+            throw UsageError("\(name): '\(value)' is not a number from \(bounds.lowerBound) to \(bounds.upperBound)")
         }
         return count
     }

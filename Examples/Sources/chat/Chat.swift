@@ -7,7 +7,7 @@ import Reactor
 @main
 enum Chat {
     static func main() {
-        runServer("chat") { try serve(Options(CommandLine.arguments.dropFirst())) }
+        runProgram("chat") { try serve(Options(CommandLine.arguments.dropFirst())) }
     }
 
     private static func serve(_ options: Options) throws {

@@ -6,7 +6,7 @@ import Reactor
 /// The program: listens, says where, and serves until SIGTERM or SIGINT.
 @main
 enum KVServer {
-    static func main() { runServer("kv-server") { try serve(Options(CommandLine.arguments.dropFirst())) } }
+    static func main() { runProgram("kv-server") { try serve(Options(CommandLine.arguments.dropFirst())) } }
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])

@@ -2,10 +2,10 @@ import Glibc
 import Promises
 import Reactor
 
-/// Runs the `main` of a server. If `body` throws, prints the error on standard error and ends the process with 64 for a
+/// Runs the `main` of a program. If `body` throws, prints the error on standard error and ends the process with 64 for a
 /// wrong command line, and otherwise with 71; see sysexits.h.
 /// - Parameter name: begins the line on standard error.
-public func runServer(_ name: String, _ body: () throws -> Void) {
+public func runProgram(_ name: String, _ body: () throws -> Void) {
     do { try body() } catch {
         let message = "\(name): \(error)\n"
         write(STDERR_FILENO, message, message.utf8.count)
