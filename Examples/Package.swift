@@ -13,6 +13,7 @@ let package = Package(
     name: "swift-reactor-examples",
     products: [
         .executable(name: "chat", targets: ["chat"]),
+        .executable(name: "check-addresses", targets: ["check-addresses"]),
         .executable(name: "http-server", targets: ["http-server"]),
         .executable(name: "kv-server", targets: ["kv-server"]),
         .executable(name: "tcp-proxy", targets: ["tcp-proxy"]),
@@ -25,6 +26,10 @@ let package = Package(
         // Command lines, exit codes and the line that says where a server listens.
         .target(name: "ExampleSupport", dependencies: libraries),
         .executableTarget(name: "chat", dependencies: ["ExampleSupport"] + libraries),
+        // What check-addresses does between its command line and its output, for the tests on a virtual clock.
+        .target(name: "AddressChecks", dependencies: libraries),
+        .testTarget(name: "AddressChecksTests", dependencies: ["AddressChecks"] + libraries),
+        .executableTarget(name: "check-addresses", dependencies: ["AddressChecks", "ExampleSupport"] + libraries),
         .executableTarget(name: "http-server", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "kv-server", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),

@@ -1,0 +1,31 @@
+import AddressChecks
+import ExampleSupport
+import Glibc
+import Promises
+import Reactor
+
+/// The program: checks addresses, prints a line for each, and ends with 0 if all answer, with 1 if some do not, and with 130
+/// after SIGINT.
+@main
+enum CheckAddresses {
+    static func main() {
+        runProgram("check-addresses") { exit(try check(Options(CommandLine.arguments.dropFirst()))) }
+    }
+
+    private static func check(_ options: Options) throws -> CInt {
+        let checks = AddressChecks(options.addresses, options.settings)
+        let report = Report(of: checks)
+        try report.update()
+        let checked = checks.start(onResult: report.update)
+        // Once: a second SIGINT has its default action, which ends the process at once.
+        try nextSignal(SIGINT).done { checked.cancel() }
+        do {
+            try hang(checked)
+        } catch let error where error.isCancelled {
+            try report.end()
+            return 128 + SIGINT
+        }
+        try report.end()
+        return checks.failedCount == 0 ? 0 : 1
+    }
+}
