@@ -304,6 +304,30 @@ def unsent(path):
             check([ask(client) for client in clients] == [b"b"] * len(clients), "which serves them")
 
 
+def clients_at_fault(path):
+    """clients that reset, are silent too long or are ended by the drain take no backend out"""
+    def wait(connection):
+        try:
+            connection.recv(1)
+        finally:
+            ended.append(1)
+
+    for way, options in ("reset", []), ("silence", ["--idle-timeout", "0.2"]), ("drain", []):
+        ended = []
+        with Backend(wait) as backend, Server(path, *backend.option, *options, *CALM) as proxy:
+            clients = [proxy.connect() for _ in range(3)]
+            wait_until(lambda: backend.accepted == 3, "each has a connection to the backend")
+            if way == "reset":
+                for client in clients:
+                    client.reset()
+            if way != "drain":
+                wait_until(lambda: len(ended) == 3, "they are ended")
+            proxy.signal(signal.SIGTERM)
+            check(proxy.exit_code() == 0, "the exit code")
+            printed = proxy.process.stdout.read()
+            check(printed == "", f"{way}: the backend stays up: {printed}")
+
+
 def slow_connect(path):
     """a backend that does not accept is given up after the time-out, and the bytes of the client go to the next"""
     with Backend(None, backlog=0) as hole, Backend(named(b"b")) as b:
@@ -483,6 +507,6 @@ def wrk(path):
 
 
 run("tcp-proxy", [
-    passes, backend_speaks_first, resets, backpressure, balancing, dead_backend, all_dead, unsent, slow_connect,
+    passes, backend_speaks_first, resets, backpressure, balancing, dead_backend, all_dead, unsent, clients_at_fault, slow_connect,
     idle_timeout, gone_while_connecting, drain, drain_timeout, command_line, killed, wrk,
 ])

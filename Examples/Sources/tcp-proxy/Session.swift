@@ -1,3 +1,4 @@
+import Glibc
 import Promises
 import Reactor
 
@@ -39,7 +40,7 @@ final class Session {
         .then { [self] server in
             relay(to: server).tapError(policy: .allErrors) { [self] error in
                 isUnused = self.isUnused(server)
-                if isUnused { balancer.noteFailure(of: backend, error) }
+                if isUnused && isFault(ofBackend: error) { balancer.noteFailure(of: backend, error) }
                 server.abort()
             }
         }
@@ -54,6 +55,15 @@ final class Session {
     private func isUnused(_ server: Connection) -> Bool {
         let hasEnded = firstRead.settledValue == .end
         return server.bytesSent == 0 && server.bytesReceived == 0 && !hasEnded
+    }
+
+    /// Whether the failure of a session that has used no backend says something about the backend. The client's failures
+    /// do not, nor does what this side has ended: by the idle time-out, or by a drain. A backend that the network has lost
+    /// is found by the checks.
+    private func isFault(ofBackend error: any Error) -> Bool {
+        if error is ClientLost { return false }
+        guard let error = error as? SystemError else { return true }
+        return error.code != ETIMEDOUT && error.code != ECANCELED
     }
 
     // MARK: Both directions
