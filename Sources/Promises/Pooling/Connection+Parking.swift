@@ -12,6 +12,16 @@ extension Connection {
     var isReusable: Bool {
         lifecycle == .open && reader.isFree && !reader.hasEnded && !hasInput && pendingAnswers == 0
             && writer.takesWrites && !writer.isQueued && !writer.isGathering && cold?.filter?.isBusy != true
+            && cold?.peerWatches.isEmpty != false
+    }
+
+    /// Undoes what one user of a connection may have set, for the next one.
+    func resetSettings() {
+        idleTimeout = nil
+        frameTimeouts = nil
+        if cold == nil { return }
+        writeQueueLimit = Self.defaultWriteQueueLimit
+        writeWatermarks = Self.defaultWatermarks
     }
 
     /// Whether the kernel knows of anything that makes a connection unfit for another request: input that answers

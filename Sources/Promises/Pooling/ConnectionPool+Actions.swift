@@ -90,6 +90,7 @@ extension ConnectionPool {
             members[member]?.work = nil
             var isUsable = connection.isReusable
             if case .failure = outcome { isUsable = false }
+            if isUsable { connection.resetSettings() }
             perform(state.didCheck(member, isUsable: isUsable))
         }
         members[member]?.work = checking.core

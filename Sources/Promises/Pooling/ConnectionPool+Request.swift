@@ -13,8 +13,10 @@ extension ConnectionPool {
     /// The connection is an idle one or a new one; if neither is possible, the request waits for its turn. When the
     /// promise of `body` is
     /// - *fulfilled*, the connection returns to the pool, unless it is of no further use: `body` has closed, detached
-    ///   or half-closed it; the peer has ended; a read or a write is still waiting; input is here that was not read. So
-    ///   `connection.close()` in `body` is how to say that it must not be used again. Its `idleTimeout` is removed.
+    ///   or half-closed it; the peer has ended; a read, a write or a `peerGone()` is still waiting; input is here that was not
+    ///   read. So `connection.close()` in `body` is how to say that it must not be used again. `idleTimeout`,
+    ///   `frameTimeouts`, `writeQueueLimit` and `writeWatermarks` get their defaults again; options of the socket do
+    ///   not.
     /// - *rejected or cancelled*, the connection is aborted: nothing says how much of an answer is still to arrive, and
     ///   the peer must not take half a request for a whole one.
     ///
@@ -107,7 +109,7 @@ extension ConnectionPool {
         members[lease.member]?.work = nil
         if case .failure = outcome { connection.abort() }
         let isReusable = connection.isReusable
-        if isReusable { connection.idleTimeout = nil }
+        if isReusable { connection.resetSettings() }
         perform(state.didReturn(lease.member, isReusable: isReusable, at: loop.now))
     }
 

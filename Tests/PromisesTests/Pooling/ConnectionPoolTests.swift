@@ -212,7 +212,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<7) func aConnectionOfNoFurtherUseDoesNotReturn(reason: Int) throws {
+    @Test(arguments: 0..<8) func aConnectionOfNoFurtherUseDoesNotReturn(reason: Int) throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             server.answer = { line, connection in connection.write(line == "two" ? "1\n2\n" : line + "\n") }
@@ -227,6 +227,7 @@ import Testing
                     case 3: connection.read().done { _ in }
                     case 4: return talk("two", connection).asVoid()
                     case 5: connection.write(pattern(8 << 20)).ignoringErrors()
+                    case 6: connection.peerGone().done { _ in }
                     default: descriptor = try connection.detach()
                     }
                     return .value
@@ -258,6 +259,48 @@ import Testing
             #expect(pool.counts.waiting == 0)
             pool.close()
             for server in [one, two] { server.end() }
+        }
+    }
+
+    @Test func theSettingsOfARequestEndWithIt() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            var limit = 0
+            var watermarks = (low: 0, high: 0)
+            try hang(
+                pool.withConnection(to: server.address) { connection in
+                    (limit, watermarks) = (connection.writeQueueLimit, connection.writeWatermarks)
+                    connection.frameTimeouts = FrameTimeouts(idle: .seconds(1), frame: .seconds(1))
+                    connection.writeQueueLimit = 1
+                    connection.writeWatermarks = (low: 0, high: 1)
+                    return talk("a", connection)
+                })
+            let next = pool.withConnection(to: server.address) { connection in
+                #expect(connection.frameTimeouts == nil)
+                #expect(connection.writeQueueLimit == limit && connection.writeWatermarks == watermarks)
+                return talk("b", connection)
+            }
+            #expect(try hang(next) == "b")
+            #expect(server.accepted.count == 1)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aWatchThatHasEndedWithItsWorkCostsNoConnection() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            for text in ["a", "b"] {
+                let reply = pool.withConnection(to: server.address) { connection in
+                    connection.cancelWhenPeerGone { talk(text, connection) }
+                }
+                #expect(try hang(reply) == text)
+            }
+            #expect(server.accepted.count == 1)
+            pool.close()
+            server.end()
         }
     }
 
