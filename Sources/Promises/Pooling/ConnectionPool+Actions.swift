@@ -144,9 +144,11 @@ extension ConnectionPool {
 }
 
 extension Connection {
-    /// Closes a connection that no request uses. What is queued has a few seconds; there is no answer to wait for.
-    func closeForPool() {
+    /// Closes a connection that no request uses any more. There is no answer to wait for, also if its request has begun
+    /// the close. What is queued has `time` to leave, or the time that the request has given.
+    func closeForPool(linger time: Duration = .zero) {
         unpark()
-        if !isClosed && lifecycle.hasDescriptor { close(linger: queuedBytes == 0 ? .zero : .seconds(5)) }
+        guard lifecycle.hasDescriptor else { return }
+        if queuedBytes == 0 || time == .zero { close(linger: .zero) } else if !isClosed { close(linger: time) }
     }
 }

@@ -39,7 +39,8 @@ extension ConnectionPool {
 public struct PoolDrainResult: Hashable, Sendable {
     /// Requests that had ended before the deadline, fulfilled or not.
     public internal(set) var finished = 0
-    /// Requests whose connections were aborted at the deadline, or that ended with the loop.
+    /// Requests whose connections were aborted at the deadline, or that ended with the loop; also those that had ended
+    /// and left a queue which the peer had not taken by then.
     public internal(set) var aborted = 0
     /// Requests that had no connection at the deadline.
     public internal(set) var rejected = 0

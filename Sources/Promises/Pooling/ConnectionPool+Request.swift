@@ -109,8 +109,14 @@ extension ConnectionPool {
         members[lease.member]?.work = nil
         if case .failure = outcome { connection.abort() }
         let isReusable = connection.isReusable
-        if isReusable { connection.resetSettings() }
-        perform(state.didReturn(lease.member, isReusable: isReusable, at: loop.now))
+        if isReusable { connection.resetSettings() } else { connection.closeForPool(linger: .seconds(5)) }
+        if isReusable || !connection.lifecycle.hasDescriptor {
+            return perform(state.didReturn(lease.member, isReusable: isReusable, at: loop.now))
+        }
+        // What is queued still has time to leave. Until then the connection counts, and a drain waits for it.
+        connection.closed.done { [self] _ in
+            perform(state.didReturn(lease.member, isReusable: false, at: loop.now))
+        }
     }
 
     /// A lease was released before its request could begin: the request was cancelled after the connection had been

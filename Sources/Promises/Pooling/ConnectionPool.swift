@@ -96,7 +96,7 @@ public final class ConnectionPool {
     public struct Counts: Hashable, Sendable {
         /// Connections that are being opened.
         public let connecting: Int
-        /// Connections that are open, in use or idle.
+        /// Connections that are open: in use, idle, or with writes in their queue after their last request.
         public let open: Int
         /// Open connections that wait for their next request.
         public let idle: Int

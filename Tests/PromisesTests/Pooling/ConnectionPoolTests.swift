@@ -232,7 +232,7 @@ import Testing
                     }
                     return .value
                 })
-            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(pool.counts.all == [0, reason == 5 ? 1 : 0, 0, 0], "one with a queue is open for a while")
             #expect(try hang(pool.ask("next", server.address)) == "next")
             #expect(server.accepted.count == 2)
             if let descriptor {

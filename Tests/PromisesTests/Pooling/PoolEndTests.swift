@@ -123,6 +123,52 @@ import Testing
         }
     }
 
+    @Test func aCloseByTheBodyWaitsForNoPeer() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (listener, peer) = try client(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let open = net.ledger.open.count
+            let request = pool.withConnection(to: listener.localAddress) { connection in
+                peer.asVoid().get { connection.close() }
+            }
+            try hang(request)
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            #expect(net.ledger.open.count == open + 1, "the peer's, which has not ended")
+            let server = try #require(try peer.settledValue?.get())
+            #expect(hang(server.read()) == .end, "not a reset")
+            listener.close()
+            server.abort()
+        }
+    }
+
+    @Test(arguments: [false, true]) func aConnectionCountsUntilWhatIsQueuedHasLeft(drains: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (listener, peer) = try client(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let request = pool.withConnection(to: listener.localAddress) { connection in
+                peer.asVoid().get {
+                    connection.write(pattern(8 << 20)).ignoringErrors()
+                    connection.close()
+                }
+            }
+            try hang(request)
+            #expect(pool.counts.all == [0, 1, 0, 0])
+            if drains {
+                let drained = pool.drain(deadline: .seconds(2))
+                net.settle(.seconds(1))
+                #expect(drained.isPending)
+                net.settle(.seconds(2))
+                #expect(drained.settledValue?.aborted == 1)
+            } else {
+                // The peer, which reads nothing, is given up.
+                net.settle(.seconds(31))
+            }
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            listener.close()
+            try peer.settledValue?.get().abort()
+        }
+    }
+
     @Test func aRequestMayDrainItsPool() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
