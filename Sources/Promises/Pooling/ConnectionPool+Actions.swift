@@ -86,7 +86,9 @@ extension ConnectionPool {
         guard let healthCheck = configuration.healthCheck else {
             return enqueue(state.didCheck(member, isUsable: true))
         }
-        let checking = firstly { try healthCheck(connection) }.tap { [self] outcome in
+        let answer = firstly { try healthCheck(connection) }
+        let limited = configuration.healthCheckTimeout.map { answer.timeout($0) } ?? answer
+        let checking = limited.tap { [self] outcome in
             members[member]?.work = nil
             var isUsable = connection.isReusable
             if case .failure = outcome { isUsable = false }

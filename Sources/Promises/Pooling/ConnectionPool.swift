@@ -42,6 +42,7 @@ public final class ConnectionPool {
         let connectTimeout: Duration?
         let options: [SocketSetting]
         let lookup: any NameLookup
+        let healthCheckTimeout: Duration?
         let healthCheck: ((Connection) throws -> Promise<Void>)?
         /// What is wrong with the limits.
         let problem: String?
@@ -59,6 +60,8 @@ public final class ConnectionPool {
     ///   - idleTimeout: how long a connection may be idle before it is closed. `nil` for no limit.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
+    ///   - healthCheckTimeout: the time limit of each `healthCheck`. A check that takes longer is cancelled and counts as
+    ///     failed, so that a peer that does not answer does not use up the request's `waitTimeout`. `nil` for no limit.
     ///   - healthCheck: is called with each connection that has been used before, when it is to be used again and the
     ///     pool itself has found nothing wrong. If it throws or its promise is rejected, the connection is closed, and
     ///     the request gets another one. Its time counts as waiting. The pool retains it.
@@ -67,7 +70,7 @@ public final class ConnectionPool {
         connectionsPerAddress: Int = 8, maxWaiting: Int = .max, waitTimeout: Duration? = .seconds(30),
         connectTimeout: Duration? = .seconds(10), idleTimeout: Duration? = .seconds(60),
         options: [SocketSetting] = [], lookup: any NameLookup = SystemNameLookup.shared,
-        healthCheck: ((Connection) throws -> Promise<Void>)? = nil
+        healthCheckTimeout: Duration? = .seconds(1), healthCheck: ((Connection) throws -> Promise<Void>)? = nil
     ) {
         loop = EventLoop.ofCurrentThread
         let limits = PoolState.Limits(
@@ -77,7 +80,7 @@ public final class ConnectionPool {
         if maxWaiting < 0 { problem = "maxWaiting: \(maxWaiting) is below 0" }
         configuration = Configuration(
             limits: limits, connectTimeout: connectTimeout, options: options, lookup: lookup,
-            healthCheck: healthCheck, problem: problem)
+            healthCheckTimeout: healthCheckTimeout, healthCheck: healthCheck, problem: problem)
         state = PoolState(limits)
     }
 

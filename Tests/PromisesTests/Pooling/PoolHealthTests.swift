@@ -78,11 +78,32 @@ import Testing
         }
     }
 
+    @Test func aCheckWithoutAnswerFailsAtItsTimeLimit() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let server = try LineServer(net)
+            var isCancelled = false
+            let pool = ConnectionPool(
+                connectionsPerAddress: 1,
+                healthCheck: { connection in
+                    connection.readLine().asVoid().tapError(policy: .allErrors) { isCancelled = $0.isCancelled }
+                })
+            try hang(pool.ask("a", server.address))
+            let before = clock.now
+            #expect(try hang(pool.ask("b", server.address)) == "b")
+            let waited = before.duration(to: clock.now)
+            #expect(waited >= .seconds(1) && waited < .seconds(2))
+            #expect(isCancelled && server.accepted.count == 2)
+            pool.close()
+            server.end()
+        }
+    }
+
     @Test func aCheckWithoutAnswerEndsWithItsRequest() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
             let pool = ConnectionPool(
-                connectionsPerAddress: 1, waitTimeout: .seconds(5),
+                connectionsPerAddress: 1, waitTimeout: .seconds(5), healthCheckTimeout: nil,
                 healthCheck: { connection in connection.readLine().asVoid() })
             try hang(pool.ask("a", server.address))
             let late = pool.ask("b", server.address)
