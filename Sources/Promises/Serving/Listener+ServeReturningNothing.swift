@@ -58,6 +58,35 @@ extension Listener {
 
     /// Closes each connection as soon as the handler has returned.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
+    public func serve(
+        on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, untilStoppedBy signals: [CInt],
+        drainTimeout: Duration, maxConnections: Int = .max, maxLingering: Int? = nil,
+        onSignal: ((CInt) -> Void)? = nil, onError: (@Sendable (any Error, Connection) -> Void)? = nil,
+        _ handler: @escaping @Sendable (Connection) throws -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        serve(
+            on: group, balancing: balancing, untilStoppedBy: signals, drainTimeout: drainTimeout,
+            maxConnections: maxConnections, maxLingering: maxLingering, onSignal: onSignal, onError: onError,
+            { connection in try Self.run { try handler(connection) } }, file: file, line: line)
+    }
+
+    /// Closes each connection as soon as the handler has returned.
+    @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
+    public func serve<State: SendableMetatype>(
+        on group: LoopGroup, state: LoopLocal<State>, balancing: LoopGroup.Balancing = .leastConnections,
+        untilStoppedBy signals: [CInt], drainTimeout: Duration, maxConnections: Int = .max, maxLingering: Int? = nil,
+        onSignal: ((CInt) -> Void)? = nil, onError: (@Sendable (any Error, Connection, State) -> Void)? = nil,
+        _ handler: @escaping @Sendable (Connection, State) throws -> Void, file: StaticString = #fileID,
+        line: UInt = #line
+    ) -> Promise<DrainResult> {
+        serve(
+            on: group, state: state, balancing: balancing, untilStoppedBy: signals, drainTimeout: drainTimeout,
+            maxConnections: maxConnections, maxLingering: maxLingering, onSignal: onSignal, onError: onError,
+            { connection, state in try Self.run { try handler(connection, state) } }, file: file, line: line)
+    }
+
+    /// Closes each connection as soon as the handler has returned.
+    @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     @available(*, noasync, message: "an async function must not block its thread; await serve(untilStoppedBy:)")
     @discardableResult
     public func serveUntilStopped(
