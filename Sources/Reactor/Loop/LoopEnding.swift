@@ -22,8 +22,8 @@ struct LoopEnding {
 
     mutating func take(_ id: Int) -> (() -> Void)? { bodies.removeValue(forKey: id) }
 
-    /// In the order in which they were added.
-    mutating func takeFirst() -> (() -> Void)? { bodies.keys.min().flatMap { bodies.removeValue(forKey: $0) } }
+    /// The identifiers of the bodies, in the order in which they were added.
+    var ids: [Int] { bodies.keys.sorted() }
 
     func local(_ number: Int) -> LoopLocalValue? { locals[number] }
 
@@ -47,7 +47,8 @@ extension EventLoop {
     package func forgetEnding(_ id: Int) { _ = ending.take(id) }
 
     func runEndings() {
-        while let body = ending.takeFirst() { body() }
+        // A body may forget others. None is added any more: `hasEnded` is true.
+        for id in ending.ids { ending.take(id)?() }
     }
 
     func releaseLocals() {
