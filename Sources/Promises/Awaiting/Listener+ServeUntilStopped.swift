@@ -27,4 +27,29 @@ extension Listener {
             maxLingering: maxLingering, onSignal: onSignal, onError: onError, handler, file: file, line: line)
         return try hang(served, file, line)
     }
+
+    /// As `serveUntilStopped`, with an async handler.
+    ///
+    /// ```swift
+    /// let result = try listener.serveUntilStopped(drainTimeout: .seconds(10)) { connection in
+    ///     for try await line in connection.lines { try await connection.write(line + "\n").value }
+    /// }
+    /// ```
+    ///
+    /// - Parameter signals: the signals that stop the server.
+    /// - Returns: as `serve(untilStoppedBy:)` with an async handler, which describes the other parameters.
+    /// - Throws: as that one rejects, and as `hang`.
+    @available(*, noasync, message: "an async function must not block its thread; await serve(untilStoppedBy:)")
+    @discardableResult
+    public func serveUntilStopped(
+        by signals: [CInt] = [SIGTERM, SIGINT], drainTimeout: Duration, maxConnections: Int = .max,
+        maxLingering: Int? = nil, onSignal: ((CInt) -> Void)? = nil, onError: ((any Error, Connection) -> Void)? = nil,
+        _ handler: @escaping @isolated(any) (Connection) async throws -> Void, file: StaticString = #fileID,
+        line: UInt = #line
+    ) throws -> DrainResult {
+        let served = serve(
+            untilStoppedBy: signals, drainTimeout: drainTimeout, maxConnections: maxConnections,
+            maxLingering: maxLingering, onSignal: onSignal, onError: onError, handler, file: file, line: line)
+        return try hang(served, file, line)
+    }
 }

@@ -79,9 +79,6 @@ public final class LoopLocal<Value>: Sendable {
     }
 }
 
-/// The value of a `LoopLocal` on one loop. Accessed on the loop's thread only.
-class LoopLocalValue {}
-
 private enum LoopLocalNumbers {
     private static let last = Atomic(0)
 
