@@ -49,6 +49,7 @@ extension Snippets {
         try EventLoop.current.onSignal(SIGUSR2) {
             print(EventLoop.current.keepAliveReasons)
             print(EventLoop.pendingPromisesReport)
+            fflush(nil)    // standard output to a pipe or to the journal is buffered
         }.unref()
     }
 }
