@@ -126,7 +126,8 @@ extension ConnectionPool {
     private func updateTimer() {
         if loop.hasEnded { return }
         if members.isEmpty && resolvers.isEmpty { return timer.cancel() }
-        timer.set(to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, for: self)
+        timer.set(
+            to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop, PoolTimerJob(self))
     }
 
     func timerFired() { perform(state.expire(at: loop.now)) }

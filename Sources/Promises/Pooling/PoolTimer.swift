@@ -6,15 +6,15 @@ struct PoolTimer {
     private var deadline = LoopInstant.distantFuture
     private var keepsAlive = true
 
-    /// Makes the timer fire at `deadline` or before.
-    mutating func set(to deadline: LoopInstant, keepsAlive: Bool, for pool: ConnectionPool) {
+    /// Makes the timer fire at `deadline` or before, and run the job that `job` makes if none is waiting.
+    mutating func set(to deadline: LoopInstant, keepsAlive: Bool, on loop: EventLoop, _ job: @autoclosure () -> Job) {
         if let timer, timer.isActive {
             if deadline < self.deadline {
                 timer.reschedule(at: deadline)
                 self.deadline = deadline
             }
         } else {
-            timer = pool.loop.startTimer(at: deadline, PoolTimerJob(pool))
+            timer = loop.startTimer(at: deadline, job())
             self.deadline = deadline
             self.keepsAlive = true
         }
@@ -24,23 +24,4 @@ struct PoolTimer {
     }
 
     func cancel() { timer?.cancel() }
-}
-
-private final class PoolTimerJob: Job {
-    // What waits retains the pool; idle connections do not.
-    private weak var pool: ConnectionPool?
-
-    init(_ pool: ConnectionPool) {
-        self.pool = pool
-        super.init()
-    }
-
-    override func run() { pool?.timerFired() }
-
-    override var isReportedUndelivered: Bool { false }
-
-    override func discardAndRelease() {
-        pool?.loopWillEnd()
-        super.discardAndRelease()
-    }
 }
