@@ -1,6 +1,6 @@
 import Reactor
 
-/// What all clients share, on whichever loop they are: the names, and the order of what is said.
+/// The state that the clients on all loops share: the names, and the order of the lines.
 actor Hall {
     private let group: LoopGroup
     private let members: LoopLocal<LocalMembers>
@@ -18,21 +18,23 @@ actor Hall {
         return "guest\(guests)"
     }
 
-    /// - Returns: whether nobody else has the new name.
+    /// Replaces a client's name.
+    ///
+    /// - Returns: `false` if another client already has `new`. The client then keeps `old`.
     func rename(_ old: String, to new: String) -> Bool {
         guard names.insert(new).inserted else { return false }
         names.remove(old)
         return true
     }
 
-    /// Says that a client has left. By then its name is free.
+    /// Frees the name of a client that has left, then tells its room.
     func leave(_ name: String, from room: String) {
         names.remove(name)
         say("* \(name) has left \(room)", in: room)
     }
 
-    /// Sends a line to everybody in `room`: one job for each loop, which writes to its own connections. All loops get the
-    /// lines in one order, since an actor does one thing at a time.
+    /// Sends a line to all clients in `room`. Each loop gets one job, which writes to the connections of that loop. The
+    /// actor submits one line after the other, so all loops get the lines in one order.
     func say(_ line: String, in room: String) {
         for loop in group {
             loop.submit { [members] in members.withValue { $0.deliver(line, to: room) } }

@@ -554,7 +554,7 @@ extension Snippets {
             }
         }
         let address = "unix:" + temporaryFolder + "/query.sock"
-        let reply = query("Who is there?", at: address)         // no server yet
+        let reply = query("Who is there?", at: address)         // no server listens yet
         let server = after(.milliseconds(150)).map {
             let listener = try Listener.bind(address, mode: 0o600)
             let served = listener.serve { connection in

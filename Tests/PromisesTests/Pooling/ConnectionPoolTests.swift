@@ -253,7 +253,7 @@ import Testing
                 pool.ask("inner", two.address).then { inner in talk(inner + " outer", connection) }
             }
             #expect(try hang(request) == "inner outer")
-            // The same address: the inner request waits for the outer one, in vain.
+            // The outer request has the only connection to this address, so the inner request can never get one.
             let stuck = pool.withConnection(to: one.address) { _ in pool.ask("inner", one.address) }
             #expect(throws: PoolError.self) { try hang(stuck) }
             #expect(pool.counts.waiting == 0)
