@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the Swift of the documentation into the test target that compiles it: snippets.py [--check]
 
-Every ```swift block of README.md, CONTRIBUTING.md and docs/*.md becomes part of Tests/DocumentationTests/Pages, as it
-stands, indented. `--check` writes nothing and fails if a file there is not what it would be.
+Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of
+Tests/DocumentationTests/Pages, as it stands, indented. `--check` writes nothing and fails if a file there is not what
+it would be. The name of a page names its file: no two pages with Swift blocks may share one.
 
 Where a block goes follows from what is in it:
 
@@ -138,12 +139,14 @@ def written(page, blocks, running, files):
             if asserts and isRun:
                 running.append(f'        Snippet("{place} ({name})", asserts: {asserts}, Snippets.{name}),\n')
     title = camel[0].upper() + camel[1:]
+    if PAGES / f"{title}Page.swift" in files:
+        sys.exit(f"error: {page}: another page with Swift blocks is called {stem}.md")
     files[PAGES / f"{title}Page.swift"] = text
 
 
 def main():
     files, running = {}, []
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         written(str(path.relative_to(ROOT)), list(blocks_of(path)), running, files)
     files[PAGES / "Running.swift"] = (
         HEAD.format("the documentation") + "\nextension Snippet {\n    static let all: [Snippet] = [\n"

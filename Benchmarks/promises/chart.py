@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / ".build" / "promises" / "results.json"
-CHART = HERE.parent.parent / "docs" / "performance.svg"
+CHART = HERE.parent.parent / "docs" / "explanation" / "performance.svg"
 
 WIDTH = 980
 MARGIN = 24

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the results of run.py as a table of Markdown into docs/performance.md, between its two marks.
+"""Writes the results of run.py as a table of Markdown into docs/explanation/performance.md, between its two marks.
 
     table.py [RESULTS.json] [PAGE.md]
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / ".build" / "promises" / "results.json"
-PAGE = HERE.parent.parent / "docs" / "performance.md"
+PAGE = HERE.parent.parent / "docs" / "explanation" / "performance.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 

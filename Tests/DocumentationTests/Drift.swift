@@ -7,7 +7,7 @@ import Testing
         let folders = ["Tests/DocumentationTests/Pages", "Tests/Fixtures/Manifests"]
         let generated = try folders.flatMap(Repository.files)
         let code = try Self.code(of: generated.flatMap(Repository.lines))
-        let pages = try ["README.md", "CONTRIBUTING.md"] + Repository.files(in: "docs").filter { $0.hasSuffix(".md") }
+        let pages = try ["README.md", "CONTRIBUTING.md"] + Repository.filesBelow("docs").filter { $0.hasSuffix(".md") }
         #expect(pages.count > 5)
         var blocks = 0
         for page in pages {

@@ -1,6 +1,6 @@
 import Testing
 
-/// docs/faults.md names a test for each case: that each is there, since names change.
+/// docs/reference/faults.md names a test for each case: that each is there, since names change.
 @Suite struct FaultTable {
     private static let folders = ["Tests/ReactorTests", "Tests/PromisesTests", "Tests/EchoServerTests"]
 
@@ -17,13 +17,13 @@ import Testing
             }
         }
         var names = 0
-        for line in try Repository.lines(of: "docs/faults.md") where line.hasPrefix("|") {
+        for line in try Repository.lines(of: "docs/reference/faults.md") where line.hasPrefix("|") {
             // The tests stand in the last column.
             for name in Self.names(in: line.split(separator: "|").last ?? "") {
                 let parts = name.split(separator: ".")
                 names += 1
                 let isThere = suites[parts[0]]?.contains { $0.contains("func \(parts[1])(") } ?? false
-                #expect(isThere, "docs/faults.md: there is no test \(name)")
+                #expect(isThere, "docs/reference/faults.md: there is no test \(name)")
             }
         }
         #expect(names > 100)

@@ -302,7 +302,8 @@ public final class EventLoop {
     package var isDrivenHere: Bool { isUsableHere && isKnownToBeDriven }
 
     /// In every build: traps unless the calling thread owns the loop, or the loop has ended. For calls that are rare in
-    /// comparison with their own cost, through handles that the compiler lets a task capture: see docs/concurrency.md.
+    /// comparison with their own cost, through handles that the compiler lets a task capture: see
+    /// docs/guides/concurrency.md.
     func requireOwner(_ call: StaticString = #function) {
         precondition(
             EventLoop.owns(self) || hasEnded,

@@ -1,9 +1,9 @@
-// Made by .ci/snippets.py from docs/cancellation.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/cancellation.md; do not edit.
 // swift-format-ignore-file
 import Promises
 import Reactor
 
-// docs/cancellation.md: Cancellation
+// docs/guides/cancellation.md: Cancellation
 extension Snippets {
     static func cancellation1() throws {
         let page = after(.seconds(1))
@@ -16,7 +16,7 @@ extension Snippets {
     }
 }
 
-// docs/cancellation.md: Work of your own
+// docs/guides/cancellation.md: Work of your own
 extension Snippets {
     static func cancellation2() throws {
         let answer = Promise<Answer> { resolver in
@@ -27,7 +27,7 @@ extension Snippets {
     }
 }
 
-// docs/cancellation.md: Who listens
+// docs/guides/cancellation.md: Who listens
 extension Snippets {
     static func cancellation3() throws {
         let shared = request("/config")
@@ -39,7 +39,7 @@ extension Snippets {
     }
 }
 
-// docs/cancellation.md: Several
+// docs/guides/cancellation.md: Several
 extension Snippets {
     static func cancellation4() throws {
         let page = fetch(url).timeout(.seconds(2))    // late: the request is given up
@@ -49,7 +49,7 @@ extension Snippets {
     }
 }
 
-// docs/cancellation.md: Several
+// docs/guides/cancellation.md: Several
 extension Snippets {
     static func cancellation5() throws {
         let slow = fetch(url)
@@ -60,7 +60,7 @@ extension Snippets {
     }
 }
 
-// docs/cancellation.md: Several
+// docs/guides/cancellation.md: Several
 extension Snippets {
     static func cancellation6() throws {
         let pages = [fetch(url), fetch(mirror)]
@@ -70,14 +70,14 @@ extension Snippets {
     }
 }
 
-// docs/cancellation.md: hang
+// docs/guides/cancellation.md: hang
 extension Snippets {
     static func cancellation7() throws {
         try hang(fetch(url).timeout(.seconds(2)))
     }
 }
 
-// docs/cancellation.md: Tasks
+// docs/guides/cancellation.md: Tasks
 extension Snippets {
     static func cancellation8() throws {
         let answer = Promise { try await ask() }

@@ -1,9 +1,9 @@
-// Made by .ci/snippets.py from docs/concurrency.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/concurrency.md; do not edit.
 // swift-format-ignore-file
 import Promises
 import Reactor
 
-// docs/concurrency.md: From promises to async functions
+// docs/guides/concurrency.md: From promises to async functions
 extension Snippets {
     static func concurrency1() throws {
         func total(_ prices: [Promise<Int>]) async throws -> Int {
@@ -18,7 +18,7 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: From async functions to promises
+// docs/guides/concurrency.md: From async functions to promises
 extension Snippets {
     static func concurrency2() throws {
         @Sendable func ask() async throws -> Int { 42 }
@@ -30,7 +30,7 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: Async handlers
+// docs/guides/concurrency.md: Async handlers
 extension Snippets {
     static func concurrency3() throws {
         final class Guestbook {                                   // need not be Sendable
@@ -69,7 +69,7 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: A body
+// docs/guides/concurrency.md: A body
 extension Snippets {
     static func concurrency4() throws {
         var names: [String] = []                                  // need not be Sendable
@@ -85,7 +85,7 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: Actors
+// docs/guides/concurrency.md: Actors
 extension Snippets {
     static func concurrency5() throws {
         actor Ledger {
@@ -114,7 +114,7 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: Actors
+// docs/guides/concurrency.md: Actors
 extension Snippets {
     static func concurrency6() throws {
         actor Room {
@@ -152,7 +152,7 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: Sequences
+// docs/guides/concurrency.md: Sequences
 extension Snippets {
     static func concurrency7() throws {
         var heard = 0
@@ -169,7 +169,7 @@ extension Snippets {
     }
 }
 
-// docs/concurrency.md: Threads of others
+// docs/guides/concurrency.md: Threads of others
 extension Snippets {
     static func concurrency8() throws {
         let (reply, resolver) = Promise<Int>.pending()

@@ -1,9 +1,9 @@
-// Made by .ci/snippets.py from docs/diagnostics.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/diagnostics.md; do not edit.
 // swift-format-ignore-file
 import Promises
 import Reactor
 
-// docs/diagnostics.md: How many
+// docs/guides/diagnostics.md: How many
 extension Snippets {
     static func diagnostics1() throws {
         conf.logLimit = LogLimit(burst: 100, period: .seconds(60))
@@ -11,7 +11,7 @@ extension Snippets {
     }
 }
 
-// docs/diagnostics.md: Names
+// docs/guides/diagnostics.md: Names
 extension Snippets {
     static func diagnostics2() throws {
         let login = request("/login").map(Session.init).named("login")
@@ -19,42 +19,42 @@ extension Snippets {
     }
 }
 
-// docs/diagnostics.md: Traces
+// docs/guides/diagnostics.md: Traces
 extension Snippets {
     static func diagnostics3() throws {
         conf.trace = true
     }
 }
 
-// docs/diagnostics.md: Traces
+// docs/guides/diagnostics.md: Traces
 extension Promise {
     func logged(file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
         tap({ print($0) }, file: file, line: line)
     }
 }
 
-// docs/diagnostics.md: What is pending
+// docs/guides/diagnostics.md: What is pending
 extension Snippets {
     static func diagnostics5() throws {
         print(EventLoop.pendingPromisesReport)
     }
 }
 
-// docs/diagnostics.md: Slow handlers
+// docs/guides/diagnostics.md: Slow handlers
 extension Snippets {
     static func diagnostics6() throws {
         EventLoop.current.slowHandlerThreshold = .milliseconds(20)
     }
 }
 
-// docs/diagnostics.md: Why it does not end
+// docs/guides/diagnostics.md: Why it does not end
 extension Snippets {
     static func diagnostics7() throws {
         print(EventLoop.current.keepAliveReasons)
     }
 }
 
-// docs/diagnostics.md: To your own logger
+// docs/guides/diagnostics.md: To your own logger
 extension Snippets {
     static func diagnostics8() throws {
         conf.logHandler = { event in

@@ -1,10 +1,10 @@
-// Made by .ci/snippets.py from docs/embedding.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/embedding.md; do not edit.
 // swift-format-ignore-file
 import Glibc
 import Promises
 import Reactor
 
-// docs/embedding.md: Theirs carries ours
+// docs/guides/embedding.md: Theirs carries ours
 extension Snippets {
     static func embedding1() throws {
         func turnAll(_ loop: EventLoop) throws(SystemError) {
@@ -13,7 +13,7 @@ extension Snippets {
     }
 }
 
-// docs/embedding.md: poll(2)
+// docs/guides/embedding.md: poll(2)
 extension Snippets {
     static func embedding2() throws {
         try EventLoop.withLoop { loop in
@@ -30,7 +30,7 @@ extension Snippets {
     }
 }
 
-// docs/embedding.md: Ours carries theirs
+// docs/guides/embedding.md: Ours carries theirs
 extension Snippets {
     static func embedding3() throws {
         let outer = EventLoop.current

@@ -1,16 +1,16 @@
-// Made by .ci/snippets.py from docs/networking.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/networking.md; do not edit.
 // swift-format-ignore-file
 import Glibc
 import Promises
 import Reactor
 
-// docs/networking.md: Networking
+// docs/guides/networking.md: Networking
 extension Snippets {
     static func networking1() throws {
     }
 }
 
-// docs/networking.md: Connecting
+// docs/guides/networking.md: Connecting
 extension Snippets {
     static func networking2() throws {
         let listener = try Listener.bind("127.0.0.1:0")
@@ -24,7 +24,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Connecting
+// docs/guides/networking.md: Connecting
 extension Snippets {
     static func networking3() throws {
         struct Table: NameLookup {
@@ -46,7 +46,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: A pool of connections
+// docs/guides/networking.md: A pool of connections
 extension Snippets {
     static func networking4() throws {
         let server = try Listener.bind("127.0.0.1:0")
@@ -71,7 +71,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Listening and serving
+// docs/guides/networking.md: Listening and serving
 extension Snippets {
     static func networking5() throws {
         let listener = try Listener.bind("127.0.0.1:0", backlog: 1024)
@@ -86,7 +86,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Draining
+// docs/guides/networking.md: Draining
 extension Snippets {
     static func networking6() throws {
         func session(_ connection: Connection) -> Promise<Void> {
@@ -99,7 +99,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Draining
+// docs/guides/networking.md: Draining
 extension Snippets {
     static func networking7() throws {
         let listener = try Listener.bind("127.0.0.1:0")
@@ -117,7 +117,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Until told to stop
+// docs/guides/networking.md: Until told to stop
 extension Snippets {
     static func networking8() throws {
         let listener = try Listener.bind("127.0.0.1:7000")
@@ -130,7 +130,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Until told to stop
+// docs/guides/networking.md: Until told to stop
 extension Snippets {
     static func networking9() throws {
         let pages = try Listener.bind("127.0.0.1:7000")
@@ -146,7 +146,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Reading
+// docs/guides/networking.md: Reading
 extension Snippets {
     static func networking10() throws {
         let (here, there) = try Connection.pair()
@@ -166,7 +166,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Writing
+// docs/guides/networking.md: Writing
 extension Snippets {
     static func networking11() throws {
         let (here, there) = try Connection.pair()
@@ -198,7 +198,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Protocols: frames, pipelining, gathering
+// docs/guides/networking.md: Protocols: frames, pipelining, gathering
 extension Snippets {
     static func networking12() throws {
         /// A type of one byte, a length of one byte, and as many bytes.
@@ -230,7 +230,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Protocols: frames, pipelining, gathering
+// docs/guides/networking.md: Protocols: frames, pipelining, gathering
 extension Snippets {
     static func networking13() throws {
         let (server, client) = try Connection.pair()
@@ -251,7 +251,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Filters
+// docs/guides/networking.md: Filters
 extension Snippets {
     static func networking14() throws {
         /// The line "PROXY TCP4 client server port port", with which a proxy begins. Then the filter leaves.
@@ -298,7 +298,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Filters
+// docs/guides/networking.md: Filters
 extension Snippets {
     static func networking15() throws {
         func serve(_ listener: Listener) -> Promise<Void> {
@@ -329,7 +329,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: When the peer has gone
+// docs/guides/networking.md: When the peer has gone
 extension Snippets {
     static func networking16() throws {
         let (here, there) = try Connection.pair()
@@ -347,7 +347,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Idle time-outs
+// docs/guides/networking.md: Idle time-outs
 extension Snippets {
     static func networking17() throws {
         /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
@@ -360,7 +360,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Idle time-outs
+// docs/guides/networking.md: Idle time-outs
 extension Snippets {
     static func networking18() throws {
         func answer(_ connection: Connection) -> Promise<Void> {
@@ -373,7 +373,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Options
+// docs/guides/networking.md: Options
 extension Snippets {
     static func networking19() throws {
         let listener = try Listener.bind("127.0.0.1:0", options: [.set(.keepAlive, to: true)])
@@ -389,7 +389,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: Service managers
+// docs/guides/networking.md: Service managers
 extension Snippets {
     static func networking20() throws {
         let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
@@ -402,7 +402,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: A line protocol
+// docs/guides/networking.md: A line protocol
 extension Snippets {
     static func networking21() throws {
         /// Words that are kept until the process ends.
@@ -453,7 +453,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: A proxy
+// docs/guides/networking.md: A proxy
 extension Snippets {
     static func networking22() throws {
         /// Both ways at once, until both have ended or one has failed.
@@ -493,7 +493,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: A UDP responder
+// docs/guides/networking.md: A UDP responder
 extension Snippets {
     static func networking23() throws {
         let socket = try DatagramSocket.bind("127.0.0.1:0")
@@ -520,7 +520,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: A client with retries
+// docs/guides/networking.md: A client with retries
 extension Snippets {
     static func networking24() throws {
         /// Whether another attempt may succeed.
@@ -576,7 +576,7 @@ extension Snippets {
     }
 }
 
-// docs/networking.md: A program
+// docs/guides/networking.md: A program
 extension Snippets {
     static func networking25() throws {
         let child = try ChildProcess.spawn(

@@ -1,10 +1,10 @@
-// Made by .ci/snippets.py from docs/operating.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/operating.md; do not edit.
 // swift-format-ignore-file
 import Glibc
 import Promises
 import Reactor
 
-// docs/operating.md: systemd
+// docs/guides/operating.md: systemd
 extension Snippets {
     static func operating1() throws {
         let listener = try Listener.inherited() ?? Listener.bind("127.0.0.1:7000")
@@ -16,7 +16,7 @@ extension Snippets {
     }
 }
 
-// docs/operating.md: Draining and rolling restarts
+// docs/guides/operating.md: Draining and rolling restarts
 extension Snippets {
     static func operating2() throws {
         let listener = try Listener.bind("127.0.0.1:7000")
@@ -33,7 +33,7 @@ extension Snippets {
     }
 }
 
-// docs/operating.md: Tuning
+// docs/guides/operating.md: Tuning
 extension Snippets {
     static func operating3() throws {
         let tuned = try Listener.bind(
@@ -43,7 +43,7 @@ extension Snippets {
     }
 }
 
-// docs/operating.md: Diagnosis
+// docs/guides/operating.md: Diagnosis
 extension Snippets {
     static func operating4() throws {
         try EventLoop.current.onSignal(SIGUSR2) {

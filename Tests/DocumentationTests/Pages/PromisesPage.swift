@@ -1,15 +1,15 @@
-// Made by .ci/snippets.py from docs/promises.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/promises.md; do not edit.
 // swift-format-ignore-file
 import Promises
 import Reactor
 
-// docs/promises.md: Promises
+// docs/guides/promises.md: Promises
 extension Snippets {
     static func promises1() throws {
     }
 }
 
-// docs/promises.md: A promise is already running
+// docs/guides/promises.md: A promise is already running
 extension Snippets {
     static func promises2() throws {
         var begun = 0
@@ -31,7 +31,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: What runs when, and where
+// docs/guides/promises.md: What runs when, and where
 extension Snippets {
     static func promises3() throws {
         var order: [String] = []
@@ -48,7 +48,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: What runs when, and where
+// docs/guides/promises.md: What runs when, and where
 extension Snippets {
     static func promises4() throws {
         final class Cart { var items: [String] = [] }          // not Sendable
@@ -67,7 +67,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Making one
+// docs/guides/promises.md: Making one
 extension Snippets {
     static func promises5() throws {
         let fulfilled = Promise.value(1)
@@ -99,7 +99,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Making one
+// docs/guides/promises.md: Making one
 extension Snippets {
     static func promises6() throws {
         func look(up name: String, then callback: @escaping (Int?, (any Error)?) -> Void) {
@@ -114,7 +114,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Guarantees
+// docs/guides/promises.md: Guarantees
 extension Snippets {
     static func promises7() throws {
         let one = Guarantee.value(1)
@@ -140,7 +140,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Chains
+// docs/guides/promises.md: Chains
 extension Snippets {
     static func promises8() throws {
         func price(of fruit: String) -> Promise<Int> {
@@ -188,7 +188,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Chains
+// docs/guides/promises.md: Chains
 extension Snippets {
     static func promises9() throws {
         func countDown(from number: Int) -> Promise<String> {
@@ -200,7 +200,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Errors
+// docs/guides/promises.md: Errors
 extension Snippets {
     static func promises10() throws {
         enum Weather: Error, Equatable { case rain, hail(Int) }
@@ -228,7 +228,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Errors
+// docs/guides/promises.md: Errors
 extension Snippets {
     static func promises11() throws {
         enum Weather: Error, Equatable { case rain, hail(Int) }
@@ -252,7 +252,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Errors
+// docs/guides/promises.md: Errors
 extension Snippets {
     static func promises12() throws {
         var seen: [String] = []
@@ -266,7 +266,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Cleaning up
+// docs/guides/promises.md: Cleaning up
 extension Snippets {
     static func promises13() throws {
         var log: [String] = []
@@ -287,7 +287,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Sequences
+// docs/guides/promises.md: Sequences
 extension Snippets {
     static func promises14() throws {
         let words = Promise.value(["pear", "fig", "apple"])
@@ -322,7 +322,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Sequences
+// docs/guides/promises.md: Sequences
 extension Snippets {
     static func promises15() throws {
         func price(of fruit: String) -> Promise<Int> { after(.seconds(1)).map { fruit.count } }
@@ -354,7 +354,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Several at once
+// docs/guides/promises.md: Several at once
 extension Snippets {
     static func promises16() throws {
         let name = after(.seconds(1)).map { "Ann" }
@@ -374,7 +374,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Several at once
+// docs/guides/promises.md: Several at once
 extension Snippets {
     static func promises17() throws {
         struct Offline: Error {}
@@ -404,7 +404,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Several at once
+// docs/guides/promises.md: Several at once
 extension Snippets {
     static func promises18() throws {
         let slow = after(.seconds(10)).map { "slow" }
@@ -426,7 +426,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: One after another
+// docs/guides/promises.md: One after another
 extension Snippets {
     static func promises19() throws {
         var running = 0, most = 0
@@ -466,7 +466,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Time
+// docs/guides/promises.md: Time
 extension Snippets {
     static func promises20() throws {
         let clock = EventLoop.current
@@ -493,7 +493,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Time
+// docs/guides/promises.md: Time
 extension Snippets {
     static func promises21() throws {
         struct Busy: Error {}
@@ -517,7 +517,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Cancellation
+// docs/guides/promises.md: Cancellation
 extension Snippets {
     static func promises22() throws {
         var log: [String] = []
@@ -539,7 +539,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Asking and waiting
+// docs/guides/promises.md: Asking and waiting
 extension Snippets {
     static func promises23() throws {
         let (promise, resolver) = Promise<Int>.pending()
@@ -554,7 +554,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Other threads
+// docs/guides/promises.md: Other threads
 extension Snippets {
     static func promises24() throws {
         let pool = try ThreadPool(name: "sums", threads: 2)
@@ -570,7 +570,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Other threads
+// docs/guides/promises.md: Other threads
 extension Snippets {
     static func promises25() throws {
         let text = Promise.value("text")
@@ -584,7 +584,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Lazy promises
+// docs/guides/promises.md: Lazy promises
 extension Snippets {
     static func promises26() throws {
         var begun = false
@@ -601,7 +601,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: async and await
+// docs/guides/promises.md: async and await
 extension Snippets {
     static func promises27() throws {
         func greeting(of promise: Promise<String>, _ guarantee: Guarantee<Int>) async throws -> String {
@@ -610,7 +610,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: async and await
+// docs/guides/promises.md: async and await
 extension Snippets {
     static func promises28() throws {
         final class Draft {
@@ -631,7 +631,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: async and await
+// docs/guides/promises.md: async and await
 extension Snippets {
     static func promises29() throws {
         let promise = Promise { try await double(21) }
@@ -646,7 +646,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: A thenable of your own
+// docs/guides/promises.md: A thenable of your own
 extension Snippets {
     static func promises30() throws {
         final class Button: Thenable {
@@ -678,7 +678,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Testing
+// docs/guides/promises.md: Testing
 extension Snippets {
     static func promises31() throws {
         let waited = try withVirtualTime { clock in
@@ -690,7 +690,7 @@ extension Snippets {
     }
 }
 
-// docs/promises.md: Settings and the log
+// docs/guides/promises.md: Settings and the log
 extension Snippets {
     static func promises32() throws {
         conf.logHandler = { event in

@@ -1,16 +1,16 @@
-// Made by .ci/snippets.py from docs/reactor.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/reactor.md; do not edit.
 // swift-format-ignore-file
 import Glibc
 import Promises
 import Reactor
 
-// docs/reactor.md: The event loop
+// docs/guides/reactor.md: The event loop
 extension Snippets {
     static func reactor1() throws {
     }
 }
 
-// docs/reactor.md: A turn
+// docs/guides/reactor.md: A turn
 extension Snippets {
     static func reactor2() throws {
         let loop = EventLoop.current
@@ -28,7 +28,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Timers
+// docs/guides/reactor.md: Timers
 extension Snippets {
     static func reactor3() throws {
         let loop = EventLoop.current
@@ -60,7 +60,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Watches
+// docs/guides/reactor.md: Watches
 extension Snippets {
     static func reactor4() throws {
         let loop = EventLoop.current
@@ -83,7 +83,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Signals
+// docs/guides/reactor.md: Signals
 extension Snippets {
     static func reactor5() throws {
         let loop = EventLoop.current
@@ -99,7 +99,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Other threads
+// docs/guides/reactor.md: Other threads
 extension Snippets {
     static func reactor6() throws {
         let remote = EventLoop.current.remote                  // Sendable
@@ -120,7 +120,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Thread pools
+// docs/guides/reactor.md: Thread pools
 extension Snippets {
     static func reactor7() throws {
         let total = Promise.value(1...1_000).map(on: .shared) { numbers in numbers.reduce(0, +) }
@@ -133,7 +133,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Actors and tasks
+// docs/guides/reactor.md: Actors and tasks
 extension Snippets {
     static func reactor8() throws {
         actor Ledger {
@@ -157,7 +157,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Files
+// docs/guides/reactor.md: Files
 extension Snippets {
     static func reactor9() throws {
         let path = temporaryFolder + "/settings"
@@ -170,7 +170,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Children
+// docs/guides/reactor.md: Children
 extension Snippets {
     static func reactor10() throws {
         let sorted = ChildProcess.run("sort", ["-r"], input: Array("a\nb\n".utf8))
@@ -181,7 +181,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Handles
+// docs/guides/reactor.md: Handles
 extension Snippets {
     static func reactor11() throws {
         let loop = EventLoop.current
@@ -195,7 +195,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: What keeps it alive
+// docs/guides/reactor.md: What keeps it alive
 extension Snippets {
     static func reactor12() throws {
         let loop = EventLoop.current
@@ -214,7 +214,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Hooks
+// docs/guides/reactor.md: Hooks
 extension Snippets {
     static func reactor13() throws {
         let loop = EventLoop.current
@@ -239,7 +239,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Metrics
+// docs/guides/reactor.md: Metrics
 extension Snippets {
     static func reactor14() throws {
         let loop = EventLoop.current
@@ -258,7 +258,7 @@ extension Snippets {
     }
 }
 
-// docs/reactor.md: Virtual time
+// docs/guides/reactor.md: Virtual time
 extension Snippets {
     static func reactor15() throws {
         withVirtualTime {

@@ -1,10 +1,10 @@
-// Made by .ci/snippets.py from docs/scaling.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/scaling.md; do not edit.
 // swift-format-ignore-file
 import Glibc
 import Promises
 import Reactor
 
-// docs/scaling.md: One listener for all
+// docs/guides/scaling.md: One listener for all
 extension Snippets {
     static func scaling1() throws {
         let group = try LoopGroup(loops: 2, name: "server")
@@ -29,7 +29,7 @@ extension Snippets {
     }
 }
 
-// docs/scaling.md: What each loop has
+// docs/guides/scaling.md: What each loop has
 extension Snippets {
     static func scaling2() throws {
         final class Cache {
@@ -81,7 +81,7 @@ extension Snippets {
     }
 }
 
-// docs/scaling.md: Why not a listener each
+// docs/guides/scaling.md: Why not a listener each
 extension Snippets {
     static func scaling3() throws {
         let group = try LoopGroup(loops: 2, name: "server")
@@ -107,7 +107,7 @@ extension Snippets {
     }
 }
 
-// docs/scaling.md: Handing connections over
+// docs/guides/scaling.md: Handing connections over
 extension Snippets {
     static func scaling4() throws {
         let group = try LoopGroup(loops: 2, name: "server")
@@ -148,7 +148,7 @@ extension Snippets {
     }
 }
 
-// docs/scaling.md: Many processes
+// docs/guides/scaling.md: Many processes
 extension Snippets {
     static func scaling5() throws {
         let listener = try Listener.inherited(named: "echo") ?? Listener.bind("127.0.0.1:0")

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 import Testing
 
-/// The clauses 2.1 to 2.3 of Promises/A+ 1.1, one by one; docs/promises-a-plus.md says which test stands for which.
+/// The clauses 2.1 to 2.3 of Promises/A+ 1.1, one by one; docs/reference/promises-a-plus.md says which test stands for which.
 ///
 /// Each is tried with promises that settle before a handler is attached, at once afterwards, and later.
 @Suite enum APlusTests {}

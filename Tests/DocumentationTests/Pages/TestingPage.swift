@@ -1,4 +1,4 @@
-// Made by .ci/snippets.py from docs/testing-with-hang.md; do not edit.
+// Made by .ci/snippets.py from docs/guides/testing.md; do not edit.
 // swift-format-ignore-file
 import Promises
 import Reactor
@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 import XCTest
 
-// docs/testing-with-hang.md: Swift Testing
+// docs/guides/testing.md: Swift Testing
 @Suite struct Doubling {
     @Test func aHandlerRunsLater() throws {
         let (promise, resolver) = Promise<Int>.pending()
@@ -23,7 +23,7 @@ import XCTest
     }
 }
 
-// docs/testing-with-hang.md: XCTest
+// docs/guides/testing.md: XCTest
 final class DoublingTests: XCTestCase {
     override func invokeTest() { EventLoop.withLoop { _ in super.invokeTest() } }
 
@@ -36,8 +36,8 @@ final class DoublingTests: XCTestCase {
     }
 }
 
-// docs/testing-with-hang.md: A server and its client, in one thread
-@Suite struct TestingWithHang3 {
+// docs/guides/testing.md: A server and its client, in one thread
+@Suite struct Testing3 {
     @Test func echoes() throws {
         try EventLoop.withLoop { _ in
             let listener = try Listener.bind("127.0.0.1:0")
@@ -55,8 +55,8 @@ final class DoublingTests: XCTestCase {
     }
 }
 
-// docs/testing-with-hang.md: Virtual time
-@Suite struct TestingWithHang4 {
+// docs/guides/testing.md: Virtual time
+@Suite struct Testing4 {
     @Test func triesForAnHour() throws {
         try withVirtualTime { clock in
             var minutes: [Int64] = []
@@ -73,17 +73,17 @@ final class DoublingTests: XCTestCase {
     }
 }
 
-// docs/testing-with-hang.md: Nested hang
+// docs/guides/testing.md: Nested hang
 extension Snippets {
-    static func testingWithHang5() throws {
+    static func testing5() throws {
         let sum = after(.milliseconds(1)).map { hang(after(.milliseconds(1)).map { 1 }) + 1 }
         #expect(try hang(sum, timeout: .seconds(2)) == 2)
         _ = sum
     }
 }
 
-// docs/testing-with-hang.md: Settling from other threads
-@Suite struct TestingWithHang6 {
+// docs/guides/testing.md: Settling from other threads
+@Suite struct Testing6 {
     @Test func settledElsewhere() throws {
         final class Counter { var count = 0 }                 // not Sendable
         let counter = Counter()
@@ -95,8 +95,8 @@ extension Snippets {
     }
 }
 
-// docs/testing-with-hang.md: Reports
-@Suite(.disabled("the page says so")) struct TestingWithHang7 {
+// docs/guides/testing.md: Reports
+@Suite(.disabled("the page says so")) struct Testing7 {
     final class Reports: Sendable {
         private let lines = Mutex<[String]>([])
         func append(_ event: LogEvent) { lines.withLock { $0.append("\(event)") } }
