@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Checks the links of the documentation: links.py
+
+Every relative link of every Markdown page must lead to a file of this repository, and its anchor, if it has one, to a
+heading of that file. Every `docs/….md` that a page, a comment or a script names must exist. No page below docs/ may
+have more than MAXIMUM_LINES lines, and docs/README.md must link to each of them. Prints each fault and fails if it found one.
+"""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MAXIMUM_LINES = 1000
+INDEX = "docs/README.md"
+
+
+def tracked():
+    """The files of the repository, with new ones that are not committed yet."""
+    output = subprocess.check_output(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True)
+    return sorted(path for path in set(output.splitlines()) if (ROOT / path).is_file())
+
+
+def prose_of(path):
+    """The numbered lines outside of code blocks."""
+    fence = False
+    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        if re.match(r"\s*(```|~~~)", line):
+            fence = not fence
+        elif not fence:
+            yield number, line
+
+
+def anchors_of(path):
+    """The anchors that GitHub gives to the headings of a page."""
+    anchors, counts = set(), {}
+    for _, line in prose_of(path):
+        if match := re.match(r"#{1,6} +(.*?)\s*#*$", line):
+            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match[1])
+            slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+            count = counts.get(slug, 0)
+            counts[slug] = count + 1
+            anchors.add(f"{slug}-{count}" if count else slug)
+        anchors.update(re.findall(r'<a (?:id|name)="([^"]+)"', line))
+    return anchors
+
+
+def main():
+    faults, files, linked = [], tracked(), set()
+    pages = [path for path in files if path.endswith(".md")]
+    anchors = {}
+    for page in pages:
+        for number, line in prose_of(page):
+            line = re.sub(r"`[^`]*`", "", line)
+            targets = re.findall(r"\]\(([^)\s]+)(?: \"[^\"]*\")?\)", line)
+            targets += re.findall(r'(?:src|srcset|href)="([^"]+)"', line)
+            targets += re.findall(r"^\[[^\]]+\]: +(\S+)", line)
+            for target in targets:
+                if re.match(r"[a-z]+:", target):
+                    continue
+                path, _, anchor = target.partition("#")
+                path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+                if page == INDEX:
+                    linked.add(path)
+                if not (ROOT / path).exists():
+                    faults.append(f"{page}:{number}: {target}: there is no {path}")
+                elif anchor and path.endswith(".md"):
+                    if path not in anchors:
+                        anchors[path] = anchors_of(path)
+                    if anchor not in anchors[path]:
+                        faults.append(f"{page}:{number}: {target}: {path} has no heading '{anchor}'")
+    for path in files:
+        try:
+            text = (ROOT / path).read_text()
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            for name in re.findall(r"(?<![\w./-])docs/[\w/-]+\.(?:md|svg)\b", line):
+                if not (ROOT / name).exists():
+                    faults.append(f"{path}:{number}: there is no {name}")
+    for page in pages:
+        if page.startswith("docs/"):
+            count = len((ROOT / page).read_text().splitlines())
+            if count > MAXIMUM_LINES:
+                faults.append(f"{page}: {count} lines; split it, a page has at most {MAXIMUM_LINES}")
+            if page not in linked and page != INDEX:
+                faults.append(f"{page}: {INDEX} does not link to it")
+    for fault in faults:
+        print(f"error: {fault}")
+    sys.exit(1 if faults else 0)
+
+
+main()
