@@ -9,6 +9,23 @@ let folders = [
     "Frames", "Model", "Operators", "Pooling", "Serving", "Soak", "Streams", "System", "Time",
 ]
 
+/// The programs of `Benchmarks` whose instructions `.ci/counts.py` counts. They are part of this package only for it, so that
+/// they are linked with the release build that `.ci/run` has made already.
+let counted: [Target] =
+    Context.environment["COUNTED"] == nil
+    ? []
+    : [
+        .target(name: "CSupport", path: "Benchmarks/Sources/CSupport"),
+        .target(name: "Workload", dependencies: ["CSupport"], path: "Benchmarks/Sources/Workload"),
+        .target(
+            name: "OurRows", dependencies: ["Workload", "Promises", "Reactor"], path: "Benchmarks/Sources/OurRows"),
+        .executableTarget(
+            name: "counted-rows", dependencies: ["OurRows", "Workload", "Promises"],
+            path: "Benchmarks/Sources/counted-rows"),
+        .executableTarget(
+            name: "chunk-echo", dependencies: ["Promises", "Reactor"], path: "Benchmarks/Sources/chunk-echo"),
+    ]
+
 let package = Package(
     name: "swift-reactor",
     products: [
@@ -41,6 +58,6 @@ let package = Package(
                 ])
             ]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
-    ].filter { !leftOut.contains($0.name) },
+    ].filter { !leftOut.contains($0.name) } + counted,
     swiftLanguageModes: [.v6]
 )

@@ -5,6 +5,7 @@ let chains: [Workload] = [
     Workload("map-pending-1") { mapPending(1, $0) },
     Workload("map-pending-10") { mapPending(10, $0) },
     Workload("map-pending-1000") { mapPending(1000, $0) },
+    Workload("map-loop-10", run: mapLoop),
     Workload("map-settled", run: mapSettled),
     Workload("map-settled-100", run: mapSettled100),
     Workload("then-settled", run: thenSettled),
@@ -29,6 +30,29 @@ func mapPending(_ length: Int, _ n: Int) {
     }
     precondition(sum == n * length)
 }
+
+/// A chain as a program may build it: in a loop, with a number of steps and closures that are only known when it runs.
+func mapLoop(_ n: Int) {
+    let length = opaque(10)
+    let step = opaque(1)
+    let counter = Counter()
+    var sum = 0
+    for _ in 0..<n {
+        let (first, resolver) = Promise<Int>.pending()
+        var last = first
+        for _ in 0..<length {
+            last = last.map { value in
+                counter.calls &+= 1
+                return value &+ step
+            }
+        }
+        resolver.fulfill(0)
+        sum &+= try! hang(last)
+    }
+    precondition(sum == n * length && counter.calls == sum)
+}
+
+final class Counter { var calls = 0 }
 
 func mapSettled(_ n: Int) {
     let step = opaque(1)

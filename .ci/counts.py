@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""Counts what hot paths cost, and fails if a count has grown: counts.py [--only PATTERN] [--functions NAME] BUILD-FOLDER
+
+Instructions, allocations, reference counting and system calls repeat where nanoseconds do not, on a busy machine too. callgrind
+counts them all in one run. A figure is the difference of two run lengths, divided by the difference in steps, so what a program
+does once does not show. The folder is that of a release build with `echo-server`, `counted-rows` and `chunk-echo` (see
+`run_counts` in .ci/run).
+
+The limits stand in .ci/counts.txt, each with the figure that was reached; 2 % above it the count fails. A figure that is 2 %
+below is printed with the line to put there. Other compilers, C libraries and processors give other figures, so with versions
+other than those in the file everything is printed, and nothing fails.
+
+--only PATTERN     only the subjects that match the regular expression
+--functions NAME   where the instructions of one subject go: the 40 functions that execute most, and how often each is called
+"""
+import argparse
+import collections
+import math
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LIMITS = Path(__file__).resolve().with_name("counts.txt")
+# What a figure may be above the one that was reached, and what a fraction of a call that comes once in many steps may add.
+TOLERANCE = 1.02
+SLACK = 0.02
+# Only what fails takes that long.
+PATIENCE = 100
+
+KINDS = ("instructions", "allocations", "references", "system-calls")
+ALLOCATIONS = {"malloc", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc"}
+REFERENCES = {
+    "swift_retain", "swift_release", "swift_retain_n", "swift_release_n", "swift_bridgeObjectRetain",
+    "swift_bridgeObjectRelease", "swift_unknownObjectRetain", "swift_unknownObjectRelease", "swift_tryRetain",
+}
+
+# Rows of Benchmarks/Sources/OurRows: units in the shorter stretch (the longer one has three times as many), steps in a unit.
+ROWS = {
+    "make-settle": (500, 1),
+    "map-pending-10": (100, 10),
+    "map-loop-10": (100, 10),
+    "map-settled": (200, 1),
+    "then-settled": (200, 1),
+    "reject-10": (50, 1),
+    "when-10": (50, 10),
+    "race-10": (50, 1),
+    "hang-settled": (2000, 1),
+    "hang-timer": (200, 1),
+    "timer-0": (300, 1),
+    "frame-line": (20, 64),
+}
+# Servers: messages in the shorter run.
+SERVERS = {"echo-server": 800, "chunk-echo": 800}
+
+
+class CountingError(Exception):
+    pass
+
+
+# One run
+
+
+class Counts:
+    """What one file of callgrind has counted."""
+
+    def __init__(self, path):
+        self.totals = dict.fromkeys(KINDS, 0)
+        self.own = collections.Counter()
+        self.calls = collections.Counter()
+        names = {}
+
+        def name(text):
+            number, _, rest = text.partition(" ")
+            if rest:
+                names[number] = re.sub(r"'\d+$", "", rest)
+            return names[number]
+
+        function, called, is_call = "", "", False
+        with open(path, errors="replace") as file:
+            for line in file:
+                if line.startswith("fn="):
+                    function = name(line[3:].rstrip())
+                elif line.startswith("cfn="):
+                    called = name(line[4:].rstrip())
+                elif line.startswith("calls="):
+                    self.calls[called] += int(line[6:].split()[0])
+                    is_call = True
+                elif line.startswith("summary:"):
+                    words = line.split()
+                    self.totals["instructions"] = int(words[1])
+                    self.totals["system-calls"] = int(words[2]) if len(words) > 2 else 0
+                elif line[:1].isdigit() or line[:1] in "+-*":
+                    # The line after `calls=` has the costs of what was called, which are not the function's own.
+                    if not is_call:
+                        self.own[function] += int(line.split()[1])
+                    is_call = False
+        self.totals["allocations"] = sum(self.calls[name] for name in ALLOCATIONS)
+        self.totals["references"] = sum(self.calls[name] for name in REFERENCES)
+
+
+class Difference:
+    """What a step costs, from two runs that differ in their number of steps only."""
+
+    def __init__(self, short, long, steps):
+        self.totals = {kind: (long.totals[kind] - short.totals[kind]) / steps for kind in KINDS}
+        self.functions = sorted(
+            (((long.own[name] - short.own[name]) / steps, (long.calls[name] - short.calls[name]) / steps, name)
+             for name in long.own), reverse=True)
+
+
+def callgrind(out, command, *options):
+    return [
+        "valgrind", "--tool=callgrind", "--collect-systime=yes", f"--callgrind-out-file={out}", *options, *map(str, command)]
+
+
+def count_rows(program, names, folder):
+    """All rows in one process. It calls bench_mark before and after each stretch, and callgrind writes its counts there, so
+    every second of its files is a stretch. Each row runs three times: the first time is to fill caches."""
+    lines = "".join(f"{name} {ROWS[name][0]}\n" * 2 + f"{name} {3 * ROWS[name][0]}\n" for name in names)
+    out = folder / "rows"
+    done = subprocess.run(
+        callgrind(out, [program], "--dump-before=bench_mark"), input=lines, capture_output=True, text=True, timeout=PATIENCE)
+    if done.returncode != 0:
+        raise CountingError(f"counted-rows ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-2000:]}")
+    found = {}
+    for index, name in enumerate(names):
+        units, steps = ROWS[name]
+        short, long = (Counts(f"{out}.{2 * (3 * index + stretch)}") for stretch in (2, 3))
+        found[name] = Difference(short, long, 2 * units * steps)
+    return found
+
+
+def count_server(program, messages, folder):
+    out = folder / program.name
+    runs = []
+    for count in (messages, 3 * messages):
+        echo(callgrind(out, [program, "--listen", "127.0.0.1:0"]), count)
+        runs.append(Counts(out))
+    return Difference(*runs, 2 * messages)
+
+
+def echo(command, messages):
+    """Sends messages of 64 bytes on four connections in turn, one at a time, and waits for each to come back."""
+    text = b"x" * 64
+    with tempfile.TemporaryFile("w+") as complaints:
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True)
+        peers = []
+        try:
+            port = None
+            for line in server.stdout:
+                port = re.search(r"127\.0\.0\.1:(\d+)", line)
+                if port:
+                    break
+            if not port:
+                complaints.seek(0)
+                raise CountingError(f"{command[-3]} does not listen: {complaints.read()[-2000:]}")
+            for _ in range(4):
+                peers.append(socket.create_connection(("127.0.0.1", int(port[1])), timeout=PATIENCE))
+                peers[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for index in range(messages):
+                peer = peers[index % len(peers)]
+                peer.sendall(text)
+                back = b""
+                while back != text:
+                    more = peer.recv(len(text) - len(back))
+                    if not more:
+                        raise CountingError(f"{command[-3]} ended a connection")
+                    back += more
+        finally:
+            for peer in peers:
+                peer.close()
+            server.send_signal(signal.SIGTERM)
+            try:
+                server.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+            server.stdout.close()
+    if server.returncode != 0:
+        raise CountingError(f"{command[-3]} ended with {server.returncode}")
+
+
+def count(build, names, folder):
+    stripped = {}
+    for program in ("counted-rows", *SERVERS):
+        # Older versions of valgrind do not understand the debug information.
+        stripped[program] = folder / "bin" / program
+        stripped[program].parent.mkdir(exist_ok=True)
+        subprocess.run(["strip", "--strip-debug", "-o", stripped[program], Path(build) / program], check=True)
+    found = {}
+    rows = [name for name in ROWS if name in names]
+    if rows:
+        found.update(count_rows(stripped["counted-rows"], rows, folder))
+    for name, messages in SERVERS.items():
+        if name in names:
+            found[name] = count_server(stripped[name], messages, folder)
+    return found
+
+
+# Limits
+
+
+def versions():
+    compiler = subprocess.run(["swift", "--version"], capture_output=True, text=True, timeout=PATIENCE).stdout
+    found = re.search(r"Swift version (\S+)", compiler)
+    return f"Swift {found[1] if found else '?'}, {' '.join(platform.libc_ver())}, {platform.machine()}"
+
+
+def read_limits():
+    """The versions with which the figures were reached, and the figures, by subject and kind."""
+    measured_with, limits = "", {}
+    for number, line in enumerate(LIMITS.read_text().splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        if line.startswith("with "):
+            measured_with = line[5:].strip()
+        elif line:
+            words = line.split()
+            if len(words) != 3 or words[0] not in ROWS | SERVERS or words[1] not in KINDS:
+                raise CountingError(f"{LIMITS.name}:{number}: not SUBJECT KIND FIGURE: {line}")
+            limits[words[0], words[1]] = float(words[2])
+    return measured_with, limits
+
+
+def judge(found, limits):
+    """Prints a line for each figure; returns those that failed and those that are lower than the file says."""
+    failed, lower = [], []
+    print(f"{'subject':<16} {'count, a step':<14} {'measured':>10} {'reached':>10} {'limit':>10}")
+    for name, difference in found.items():
+        for kind in KINDS:
+            measured, reached = difference.totals[kind], limits.get((name, kind))
+            if reached is None:
+                print(f"{name:<16} {kind:<14} {measured:>10.2f}")
+                continue
+            limit = reached * TOLERANCE + SLACK
+            verdict = ""
+            if measured > limit:
+                verdict = "  GROWN"
+                failed.append(
+                    f"error: {name} takes {measured:.2f} {kind} a step, the limit is {limit:.2f} (2 % above {reached:g}). "
+                    f"Where they go: .ci/counts.py --functions {name} BUILD-FOLDER, before and after the change")
+            elif measured < reached / TOLERANCE - SLACK:
+                verdict = "  lower"
+                shown = math.ceil(measured) if kind == "instructions" else f"{measured:.2f}"
+                lower.append(f"{name} {kind} {shown}")
+            print(f"{name:<16} {kind:<14} {measured:>10.2f} {reached:>10g} {limit:>10.2f}{verdict}")
+    return failed, lower
+
+
+def print_functions(name, difference):
+    print(f"\n{name}: instructions a step, calls a step, function (a tail call counts as a call of its caller's)")
+    for own, calls, function in difference.functions[:40]:
+        if own >= 0.5:
+            print(f"{own:>10.1f} {calls:>8.2f}  {demangled(function)[:200]}")
+
+
+def demangled(name):
+    if not name.startswith("$s") or not shutil.which("swift"):
+        return name
+    done = subprocess.run(["swift", "demangle", "--compact", "--simplified", name], capture_output=True, text=True)
+    return done.stdout.strip() or name
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="PATTERN", default="")
+    parser.add_argument("--functions", metavar="NAME", choices=[*ROWS, *SERVERS])
+    parser.add_argument("build", metavar="BUILD-FOLDER")
+    arguments = parser.parse_args()
+    pattern = arguments.only or (f"^{arguments.functions}$" if arguments.functions else "")
+    names = [name for name in ROWS | SERVERS if re.search(pattern, name)]
+    try:
+        measured_with, limits = read_limits()
+        with tempfile.TemporaryDirectory() as folder:
+            found = count(arguments.build, names, Path(folder))
+    except (CountingError, OSError, subprocess.SubprocessError, KeyError) as error:
+        sys.exit(f"error: the counts cannot be taken: {error!r}")
+    failed, lower = judge(found, limits)
+    if arguments.functions:
+        print_functions(arguments.functions, found[arguments.functions])
+    if lower:
+        print(f"lower than in .ci/counts.txt; if it is to stay so, put there:\n    " + "\n    ".join(lower))
+    if measured_with != versions():
+        print(f"not judged: the figures are of {measured_with}; here is {versions()}")
+        return
+    if failed:
+        sys.exit("\n".join(failed))
+
+
+if __name__ == "__main__":
+    main()
