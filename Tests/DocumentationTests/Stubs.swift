@@ -31,7 +31,7 @@ let mirror = "https://mirror.example.org"
 
 func fetch(_ url: String) -> Promise<Page> { request(url).map(Page.init) }
 
-// architecture.md
+// life-of-a-promise.md
 func read() -> Promise<[UInt8]> { .value([]) }
 func write(_ bytes: [UInt8]) -> Promise<Void> { .value }
 

@@ -105,8 +105,8 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
         case .errors(let policy):
             // Taken out while it is read: a cancellation might release the error meanwhile.
             guard mark == Upstream.rejected, replace(word, by: Upstream.taken) else { return false }
-            // Put back by an exchange: it publishes a reference, see "The life of a promise" in
-            // docs/explanation/architecture.md.
+            // Put back by an exchange: it publishes a reference, see
+            // docs/explanation/life-of-a-promise.md.
             defer { _ = upstream.exchange(word, ordering: .acquiringAndReleasing) }
             return policy.catches(PromiseCore.core(word).error)
         }

@@ -114,7 +114,7 @@ private final class Interruption: Sendable {
     private let address = Atomic<UInt>(0)
 
     func watch(_ core: PromiseCore) {
-        // An exchange and not a store: see "The life of a promise" in docs/explanation/architecture.md.
+        // An exchange and not a store: see docs/explanation/life-of-a-promise.md.
         _ = address.exchange(
             UInt(bitPattern: Unmanaged.passUnretained(core).toOpaque()), ordering: .acquiringAndReleasing)
     }

@@ -99,91 +99,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/reactor.md: Other threads
-extension Snippets {
-    static func reactor6() throws {
-        let remote = EventLoop.current.remote                  // Sendable
-        let posted = remote.submit { print("on the loop's thread") }
-        let answer = hang(remote.async(.promise) { 6 * 7 })
-        assert(posted && answer == 42)
-        let worker = try EventLoop.spawn(name: "worker")
-        let sum = hang(worker.async(.promise) { (1...10).reduce(0, +) })
-        assert(sum == 55)
-        worker.stop()
-        hang(worker.ended)
-        assert(worker.hasEnded && !worker.submit {})
-        _ = remote
-        _ = posted
-        _ = answer
-        _ = worker
-        _ = sum
-    }
-}
-
-// docs/guides/reactor.md: Thread pools
-extension Snippets {
-    static func reactor7() throws {
-        let total = Promise.value(1...1_000).map(on: .shared) { numbers in numbers.reduce(0, +) }
-        let product = ThreadPool.shared.async(.promise) { 6 * 7 }
-        let both = try hang(when(fulfilled: total, product))
-        assert(both == (500_500, 42))
-        _ = total
-        _ = product
-        _ = both
-    }
-}
-
-// docs/guides/reactor.md: Actors and tasks
-extension Snippets {
-    static func reactor8() throws {
-        actor Ledger {
-            private let home: EventLoop.Remote
-            private var total = 0
-            nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
-
-            init(on home: EventLoop.Remote) { self.home = home }
-
-            func add(_ amount: Int) -> Int {
-                total += amount
-                return total
-            }
-        }
-
-        let ledger = Ledger(on: EventLoop.current.remote)
-        let balance = try hang(Promise { await ledger.add(5) })   // counted by the loop
-        assert(balance == 5)
-        _ = ledger
-        _ = balance
-    }
-}
-
-// docs/guides/reactor.md: Files
-extension Snippets {
-    static func reactor9() throws {
-        let path = temporaryFolder + "/settings"
-        let written = writeFile("colour=blue\n", to: path, .atomically)
-        let bytes = try hang(written.then { readFile(path, limit: 1 << 20) })
-        assert(bytes == Array("colour=blue\n".utf8))
-        _ = path
-        _ = written
-        _ = bytes
-    }
-}
-
-// docs/guides/reactor.md: Children
-extension Snippets {
-    static func reactor10() throws {
-        let sorted = ChildProcess.run("sort", ["-r"], input: Array("a\nb\n".utf8))
-        let output = try hang(sorted)
-        assert(output.status.isSuccess && output.text == "b\na\n")
-        _ = sorted
-        _ = output
-    }
-}
-
 // docs/guides/reactor.md: Handles
 extension Snippets {
-    static func reactor11() throws {
+    static func reactor6() throws {
         let loop = EventLoop.current
         let handles: [any LoopHandle] = [loop.schedule(every: .seconds(1)) {}, loop.beforeWaiting {}, loop.hold()]
         assert(handles.allSatisfy { $0.isActive } && loop.isAlive)
@@ -197,7 +115,7 @@ extension Snippets {
 
 // docs/guides/reactor.md: What keeps it alive
 extension Snippets {
-    static func reactor12() throws {
+    static func reactor7() throws {
         let loop = EventLoop.current
         let statistics = loop.schedule(every: .seconds(60)) { print("a minute") }
         assert(loop.isAlive)
@@ -216,7 +134,7 @@ extension Snippets {
 
 // docs/guides/reactor.md: Hooks
 extension Snippets {
-    static func reactor13() throws {
+    static func reactor8() throws {
         let loop = EventLoop.current
         var batch: [String] = []
         var flushed: [[String]] = []
@@ -239,28 +157,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/reactor.md: Metrics
-extension Snippets {
-    static func reactor14() throws {
-        let loop = EventLoop.current
-        loop.measuresTurns = true                              // for timeWaiting and longestTurn
-        loop.schedule(after: .seconds(1)) { loop.enqueue {} }
-        try loop.run()
-        let metrics = loop.metrics
-        assert(metrics.timersFired == 1 && metrics.jobs >= 1 && metrics.timers == 0)
-        assert(metrics.timeWaiting == .seconds(1))
-        let page = metrics.prometheusText(labels: ["loop": "main"])
-        assert(page.contains("reactor_timers_fired_total{loop=\"main\"} 1"))
-        assert(metrics.measured == [.waits, .turns])           // no longest_handler_seconds
-        _ = loop
-        _ = metrics
-        _ = page
-    }
-}
-
 // docs/guides/reactor.md: Virtual time
 extension Snippets {
-    static func reactor15() throws {
+    static func reactor9() throws {
         withVirtualTime {
             let loop = EventLoop.current
             hang(after(.seconds(3600)))

@@ -1,0 +1,119 @@
+// Made by .ci/snippets.py from docs/guides/serving.md; do not edit.
+// swift-format-ignore-file
+import Glibc
+import Promises
+import Reactor
+
+// docs/guides/serving.md: Listening and serving
+extension Snippets {
+    static func serving1() throws {
+        let listener = try Listener.bind("127.0.0.1:0", backlog: 1024)
+        let served = listener.serve(maxConnections: 10_000, onError: { error, connection in logger.warning("\(connection): \(error)") }) {
+            connection in
+            connection.forEachChunk { connection.write($0) }
+        }
+        listener.close()
+        try hang(served)                                       // the last connection is done
+        _ = listener
+        _ = served
+    }
+}
+
+// docs/guides/serving.md: Draining
+extension Snippets {
+    static func serving2() throws {
+        func session(_ connection: Connection) -> Promise<Void> {
+            connection.forEachLine { line -> Promise<Void> in
+                let answer = after(.milliseconds(20)).then { connection.write("answer to \(line)\n") }
+                connection.deferDrain(until: answer).catch { error in print(error) }
+                return .value                                  // the next line need not wait
+            }
+        }
+    }
+}
+
+// docs/guides/serving.md: Draining
+extension Snippets {
+    static func serving3() throws {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
+        let client = try hang(connect(to: listener.localAddress))
+        try hang(client.write("x").then { client.read(exactly: 1) })
+        let result = hang(listener.drain(deadline: .seconds(10)))
+        try hang(served)
+        assert(result.idle == 1 && result.finished == 0 && result.aborted == 0)
+        client.close()
+        _ = listener
+        _ = served
+        _ = client
+        _ = result
+    }
+}
+
+// docs/guides/serving.md: Until told to stop
+extension Snippets {
+    static func serving4() throws {
+        let listener = try Listener.bind("127.0.0.1:7000")
+        let result = try listener.serveUntilStopped(drainTimeout: .seconds(10)) { connection in
+            connection.forEachChunk { connection.write($0) }
+        }
+        print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
+        _ = listener
+        _ = result
+    }
+}
+
+// docs/guides/serving.md: Until told to stop
+extension Snippets {
+    static func serving5() throws {
+        let pages = try Listener.bind("127.0.0.1:7000")
+        let figures = try Listener.bind("127.0.0.1:7001")
+        let served = pages.serve { connection in connection.forEachChunk { connection.write($0) } }
+        let reported = figures.serve { connection in connection.write("connections: \(pages.activeConnections)\n") }
+        try hang(Listener.drain([pages, figures], atFirstOf: [SIGTERM, SIGINT], deadline: .seconds(10)))
+        try hang(when(fulfilled: served, reported))
+        _ = pages
+        _ = figures
+        _ = served
+        _ = reported
+    }
+}
+
+// docs/guides/serving.md: Idle time-outs
+extension Snippets {
+    static func serving6() throws {
+        /// Ten seconds for each line, however it comes; when they are over `serve` closes the connection.
+        func converse(_ connection: Connection) -> Promise<Void> {
+            connection.readLine(limit: 1024).timeout(.seconds(10)).then { line -> Promise<Void> in
+                guard let line else { return .value }
+                return connection.write("\(line)\n").then { converse(connection) }
+            }
+        }
+    }
+}
+
+// docs/guides/serving.md: Idle time-outs
+extension Snippets {
+    static func serving7() throws {
+        func answer(_ connection: Connection) -> Promise<Void> {
+            connection.frameTimeouts = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))
+            return connection.forEachLine { line in connection.write("\(line)\n") }.recover { error -> Promise<Void> in
+                guard case StreamError.timedOut(let got) = error else { throw error }
+                return got == 0 ? .value : connection.write("408 too slow\n")
+            }
+        }
+    }
+}
+
+// docs/guides/serving.md: Service managers
+extension Snippets {
+    static func serving8() throws {
+        let listener = try Listener.inherited(named: "http") ?? Listener.bind("127.0.0.1:0")
+        try ServiceManager.notify(.ready, .status("listening on \(listener.localAddress)"))
+        if let interval = ServiceManager.watchdogInterval {
+            EventLoop.current.schedule(every: interval / 2) { _ = try? ServiceManager.notify(.watchdog) }.unref()
+        }
+        assert(listener.localAddress.port != 0)
+        _ = listener
+    }
+}

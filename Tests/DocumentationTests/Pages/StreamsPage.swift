@@ -1,0 +1,109 @@
+// Made by .ci/snippets.py from docs/guides/streams.md; do not edit.
+// swift-format-ignore-file
+import Promises
+import Reactor
+
+// docs/guides/streams.md: Reading
+extension Snippets {
+    static func streams1() throws {
+        let (here, there) = try Connection.pair()
+        there.write("3\nabcrest").cauterize()
+        let length = here.readLine(limit: 20).map { line in Int(line ?? "") ?? 0 }
+        let body = try hang(length.then { count in here.read(exactly: count) })
+        let rest = try hang(here.receive())
+        assert(body == Array("abc".utf8) && rest == Array("rest".utf8))
+        there.close()
+        assert(hang(here.read()) == .end)
+        here.close()
+        _ = here
+        _ = there
+        _ = length
+        _ = body
+        _ = rest
+    }
+}
+
+// docs/guides/streams.md: Writing
+extension Snippets {
+    static func streams2() throws {
+        let (here, there) = try Connection.pair()
+        here.writeWatermarks = (low: 1_000, high: 1_000_000)
+        let write = here.write([UInt8](repeating: 0, count: 3_000_000))
+        assert(!here.isWritable && here.queuedBytes >= 1_000_000)
+        let relief = here.writable()
+        let taken = there.read(exactly: 3_000_000)
+        hang(relief)
+        assert(here.isWritable && here.queuedBytes <= 1_000)
+        try hang(write)
+        let bytes = try hang(taken)
+        assert(bytes.count == 3_000_000)
+
+        let numbers = (1...3).map { number in Array("\(number)\n".utf8) }
+        try hang(there.writeAll(numbers))
+        let text = try hang(here.read(exactly: 6))
+        assert(text == Array("1\n2\n3\n".utf8))
+        here.abort()
+        there.abort()
+        _ = here
+        _ = there
+        _ = write
+        _ = relief
+        _ = taken
+        _ = bytes
+        _ = numbers
+        _ = text
+    }
+}
+
+// docs/guides/streams.md: Protocols: frames, pipelining, gathering
+extension Snippets {
+    static func streams3() throws {
+        /// A type of one byte, a length of one byte, and as many bytes.
+        struct RecordDecoder: FrameDecoder {
+            func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
+                bytes.withUnsafeBytes { bytes in
+                    if bytes.count < 2 { return .incomplete(missing: 2 - bytes.count) }
+                    let end = 2 + Int(bytes[1])
+                    if bytes.count < end { return .incomplete(missing: end - bytes.count) }
+                    return .frame((bytes[0], Array(bytes[2..<end])), consumed: end)
+                }
+            }
+        }
+
+        let (server, client) = try Connection.pair()
+        let served = server.forEachFrame(RecordDecoder()) { record in
+            server.write([record.type, UInt8(record.payload.count)])
+        }
+        let answers = client.read(exactly: 4)
+        try hang(client.write([7, 2, 0, 0, 8, 0]).then { client.shutdownWrite() })
+        let bytes = try hang(answers)
+        assert(bytes == [7, 2, 8, 0])
+        try hang(served)
+        _ = server
+        _ = client
+        _ = served
+        _ = answers
+        _ = bytes
+    }
+}
+
+// docs/guides/streams.md: Protocols: frames, pipelining, gathering
+extension Snippets {
+    static func streams4() throws {
+        let (server, client) = try Connection.pair()
+        let served = server.forEachLine { line -> Promise<Void> in
+            let written = server.write("\(line)!\n")
+            return line == "QUIT" ? written.done { throw StopReading() } : written
+        }
+        try hang(client.write("HELLO\nQUIT\nrest"))
+        try hang(served)
+        let rest = try hang(server.receive())
+        let answers = try hang(client.receive())
+        assert(rest == Array("rest".utf8) && answers == Array("HELLO!\nQUIT!\n".utf8))
+        _ = server
+        _ = client
+        _ = served
+        _ = rest
+        _ = answers
+    }
+}
