@@ -50,7 +50,7 @@ class Guest:
 
 
 def names(path):
-    """clients on both loops hear each other, under names that nobody else has"""
+    """clients on both loops get each other's lines, and each client has a name of its own"""
     with Server(path) as server, Guest(server, "ada") as ada, Guest(server) as bob, Guest(server) as eve:
         # Each loop has some of them.
         ada.expect(f"* {bob.name} has joined lobby", f"* {eve.name} has joined lobby")
@@ -77,7 +77,7 @@ def names(path):
 
 
 def rooms(path):
-    """what is said in a room is heard in that room"""
+    """a line is sent to the clients of its room only"""
     with Server(path) as server, Guest(server, "ada") as ada, Guest(server, "bob") as bob, Guest(server, "eve") as eve:
         ada.expect("* guest2 has joined lobby", "* guest2 is now bob", "* guest3 has joined lobby",
                    "* guest3 is now eve")
@@ -102,7 +102,7 @@ def rooms(path):
 
 
 def leaving(path):
-    """the others are told of a client that quits, ends, resets, or sends a line without an end; its name is free"""
+    """when a client quits, ends, resets or sends an endless line, its room is told and its name becomes free"""
     with Server(path) as server, Guest(server, "ada") as ada:
         for number, how in enumerate(("quit", "end", "reset", "endless"), 2):
             with Guest(server, "bob") as bob:
@@ -121,7 +121,7 @@ def leaving(path):
 
 
 def one_order(path):
-    """everybody hears what twenty clients say at the same time in one order"""
+    """all clients get the lines of twenty clients in one order"""
     with Server(path) as server:
         guests = [Guest(server) for _ in range(20)]
         for count in range(20):
@@ -139,7 +139,7 @@ def one_order(path):
 
 
 def slow_reader(path):
-    """a client that never reads is disconnected, and nobody waits for it"""
+    """a client that never reads is disconnected, and the others do not wait for it"""
     with Server(path, "--queue-limit", "65536") as server, Guest(server, "ada") as ada:
         slow = server.connect(receive_buffer=4096)
         ada.expect("* guest2 has joined lobby")
@@ -157,13 +157,13 @@ def slow_reader(path):
 
 
 def idle_timeout(path):
-    """a client to which nothing is said, and which says nothing, is disconnected"""
+    """a client that neither sends nor receives anything is disconnected"""
     with Server(path, "--idle-timeout", "0.2") as server, Guest(server) as guest:
         check(guest.rest() == ([], True), "the end")
 
 
 def drain(path):
-    """SIGTERM ends the clients in order, and then the process"""
+    """SIGTERM closes all connections in order, and then the process exits"""
     with Server(path) as server:
         guests = [Guest(server) for _ in range(6)]
         # Half a line: it may be completed.
@@ -180,7 +180,7 @@ def drain(path):
 
 
 def second_signal(path):
-    """a second signal resets the clients that remain"""
+    """a second signal resets the remaining connections"""
     with Server(path) as server, Guest(server) as busy, Guest(server) as idle:
         busy.client.send_apart(b"half a line")
         server.signal(signal.SIGINT)
@@ -191,7 +191,7 @@ def second_signal(path):
 
 
 def command_line(path):
-    """an address that is taken, and options that are none, end with a line on standard error"""
+    """a used address and unknown options each end with one line on standard error"""
     with Server(path) as server:
         for options, code in ((["--listen", f"127.0.0.1:{server.port}"], 71), (["--bogus", "x"], 64), (["--listen"], 64)):
             done = subprocess.run([path, *options], capture_output=True, text=True, timeout=PATIENCE)

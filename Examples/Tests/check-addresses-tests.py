@@ -25,7 +25,7 @@ def listening():
 
 @contextlib.contextmanager
 def closed():
-    """An address at which no socket listens, and which no other process can get meanwhile."""
+    """An address without a listener, reserved so that no other process can bind it during the test."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield "127.0.0.1:%d" % bound.getsockname()[1]
@@ -33,7 +33,7 @@ def closed():
 
 @contextlib.contextmanager
 def blackhole():
-    """The address of a listener whose backlog is full: the kernel drops what asks for a connection."""
+    """The address of a listener whose backlog is full: the kernel drops further SYN packets."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         def is_full():
             # Of a listener, tcpi_unacked and tcpi_sacked are what waits in the backlog, and its size: see tcp_get_info().
@@ -71,7 +71,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def running(*command, stderr=None):
-    """The program while it runs. It is killed at the end if it runs still."""
+    """The running program, which is killed at the end if it has not exited."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True) as process:
         try:
             yield process
@@ -99,7 +99,7 @@ def all_answer(path):
 
 
 def reasons(path):
-    """a closed port, a name that is none and a full backlog have their reasons in the order of the input, and the exit code is 1"""
+    """a closed port, an invalid name and a full backlog are reported with their reasons in the order of the input, and the exit code is 1"""
     with listening() as open_port, closed() as closed_port, blackhole() as silent:
         expect(finish(path, closed_port, open_port, "a+b:80"), 1, f"{closed_port}: Connection refused",
                OK.format(open_port), r"a\+b:80: .* is neither an IPv4 nor an IPv6 address.*")
@@ -123,7 +123,7 @@ def many(path):
 
 
 def retries(path):
-    """an address that begins to listen meanwhile is found by a further attempt"""
+    """a further attempt finds a server that has started after the first attempt"""
     with socket.socket() as late:
         late.bind(("127.0.0.1", 0))
         address = "127.0.0.1:%d" % late.getsockname()[1]
@@ -150,7 +150,7 @@ def progress(path):
 
 
 def interrupted(path):
-    """SIGINT ends the checks, what is known is printed, and the exit code is 130"""
+    """SIGINT stops the checks, the known results are printed, and the exit code is 130"""
     with listening() as one, closed() as two, blackhole() as silent, Terminal() as terminal:
         with running(path, *FOREVER, one, silent, two, silent, one, stderr=terminal.writer) as process:
             terminal.wait_for(b"3 of 5 checked, 1 failed")
@@ -163,7 +163,7 @@ def interrupted(path):
 
 
 def lost_output(path):
-    """a standard output that takes nothing ends the program with an error"""
+    """a standard output that fails ends the program with an error"""
     with listening() as one, open("/dev/full", "w") as full:
         done = subprocess.run([path, *FOREVER, one], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True,
                               timeout=PATIENCE)
@@ -171,7 +171,7 @@ def lost_output(path):
 
 
 def command_line(path):
-    """options and addresses that are none, and no address at all, end with 64 and a line on standard error"""
+    """unknown options, invalid addresses and no address at all exit with 64 and one line on standard error"""
     for arguments, lines in ((["--bogus", "1"], ""), (["--timeout"], ""), (["--timeout", "0", "a:1"], ""),
                              (["--retries", "-1", "a:1"], ""), (["--concurrently", "0", "a:1"], ""),
                              (["127.0.0.1"], ""), (["unix:/tmp/x:1"], ""), (["a:70000"], ""), ([], ""), ([], "\n \n"),

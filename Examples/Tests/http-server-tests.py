@@ -269,7 +269,7 @@ def connection_option(path):
 
 
 def split_anywhere(path):
-    """requests are answered wherever their bytes are split"""
+    """requests get the right answer at whatever byte they are split"""
     sent = b"\r\n" + GET + echo(b"hello") + chunked(b"3;x\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nA: b\r\n\r\n") + GET
     wanted = [(200, HELLO), (200, b"hello"), (200, b"abc0123456789abcdef"), (200, HELLO)]
     with Server(path) as server:
@@ -456,7 +456,7 @@ def slow(path):
 
 
 def gone(path):
-    """a client that goes while its answer is prepared costs nothing more"""
+    """a client that disconnects while its answer is prepared causes no further work"""
     with Server(path, "--slowness", "60") as server:
         before = open_sockets(server)
         for leave in (lambda client: client.socket.close(), lambda client: client.reset(), lambda client: client.end()):
@@ -517,7 +517,7 @@ def drain_timeout(path):
 
 
 def command_line(path):
-    """an address that is taken, and options that are none, end with a line on standard error"""
+    """a used address and unknown options each end with one line on standard error"""
     with Server(path) as server:
         for options, code in ((["--listen", f"127.0.0.1:{server.port}"], 71), (["--bogus", "x"], 64), (["--listen"], 64),
                               (["--max-body", "x"], 64), (["--head-timeout", "nan"], 64)):

@@ -166,7 +166,7 @@ def beside_redis(path):
 
 
 def split_anywhere(path):
-    """requests that are split at any byte are answered alike"""
+    """requests get the right answer at whatever byte they are split"""
     sent = command("SET", "key", "a\r\nb") + b"PING\r\n" + command("GET", "key") + command("INCR", "n")
     with Server(path) as server, server.connect() as other:
         for index in range(1, len(sent)):
@@ -215,7 +215,7 @@ def large(path):
 
 
 def half_close(path):
-    """a client that ends its side gets its answers; one that ends within a request gets none"""
+    """a client that ends its side gets its answers; one that ends within a request gets no answer to it"""
     with Server(path) as server:
         expect(server, command("PING") * 1000, b"+PONG\r\n" * 1000)
         for part in (b"", b"PI", b"*", b"*2\r\n", b"*2\r\n$3", b"*2\r\n$3\r\nGET\r\n", b"*1\r\n$4\r\nPING"):
@@ -264,7 +264,7 @@ def subscribers(path):
 
 
 def slow_subscriber(path):
-    """a subscriber that never reads is disconnected, while another one misses nothing"""
+    """a subscriber that never reads is disconnected, and another subscriber gets all messages"""
     with Server(path) as server, server.connect() as publisher, server.connect() as quick, \
             server.connect(receive_buffer=4096) as slow:
         begin = b"*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
@@ -318,7 +318,7 @@ def idle_timeout(path):
 
 
 def request_timeout(path):
-    """a request that does not end is given up, though its bytes keep coming"""
+    """a request that does not end is closed after its time-out, although bytes keep arriving"""
     with Server(path, "--request-timeout", "0.3") as server, server.connect() as client, server.connect() as other:
         client.send(b"*2\r\n$3\r\nGET\r\n$1000\r\n")
         client.socket.settimeout(0.02)
@@ -379,7 +379,7 @@ def second_signal(path):
 
 
 def command_line(path):
-    """an address that is taken, and options that are none, end with a line on standard error"""
+    """a used address and unknown options each end with one line on standard error"""
     with Server(path) as server:
         for options, code in ((["--listen", f"127.0.0.1:{server.port}"], 71), (["--bogus", "x"], 64), (["--listen"], 64)):
             done = subprocess.run([path, *options], capture_output=True, text=True, timeout=PATIENCE)

@@ -107,7 +107,7 @@ def ask(client, question=b"?"):
 # What passes.
 
 def passes(path):
-    """bytes pass both ways unchanged, and so do the ends of both sides"""
+    """bytes and ends of stream pass unchanged in both directions"""
     def count(connection):
         length = 0
         while data := connection.recv(1 << 16):
@@ -174,7 +174,7 @@ def resets(path):
 
 
 def backpressure(path):
-    """a backend, and a client, that do not read slow the other side down, and cost the proxy no memory"""
+    """a backend or a client that does not read slows the other side down, and the proxy's memory stays bounded"""
     def memory():
         status = open(f"/proc/{proxy.process.pid}/status").read()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1))
@@ -255,7 +255,7 @@ def balancing(path):
 
 
 def dead_backend(path):
-    """a backend that refuses costs no client anything, is down after three failures, and up after two checks"""
+    """a backend that refuses fails no client, is down after three failures, and up after two successful checks"""
     port = unused_port()
     options = ["--backend", f"127.0.0.1:{port}", "--check-interval", "0.05", "--balance", "round-robin"]
     with Backend(named(b"b")) as b, Server(path, *options, *b.option) as proxy:
@@ -275,7 +275,7 @@ def dead_backend(path):
 
 
 def all_dead(path):
-    """without any backend a client is reset, and served again as soon as one is back, checked or not"""
+    """without a backend clients are reset; they are served again as soon as one is back, checked or not"""
     port = unused_port()
     with Server(path, "--backend", f"127.0.0.1:{port}", *CALM) as proxy:
         for _ in range(5):
@@ -289,7 +289,7 @@ def all_dead(path):
 
 
 def unsent(path):
-    """a client that has sent nothing is passed on when its backend resets it or ends"""
+    """a client that has sent nothing is connected to the next backend when the first resets or ends"""
     def leave(connection):
         if leaving.accepted % 2:
             reset(connection)
@@ -305,7 +305,7 @@ def unsent(path):
 
 
 def clients_at_fault(path):
-    """clients that reset, are silent too long or are ended by the drain take no backend out"""
+    """clients that reset, stay silent or are ended by the drain do not count against a backend"""
     def wait(connection):
         try:
             connection.recv(1)
@@ -329,7 +329,7 @@ def clients_at_fault(path):
 
 
 def slow_connect(path):
-    """a backend that does not accept is given up after the time-out, and the bytes of the client go to the next"""
+    """a backend that does not accept is replaced after the time-out, and the next one gets the client's bytes"""
     with Backend(None, backlog=0) as hole, Backend(named(b"b")) as b:
         fillers = [socket.create_connection(("127.0.0.1", hole.port), PATIENCE) for _ in range(1)]
         options = ["--connect-timeout", "0.2", "--balance", "round-robin"]
@@ -361,7 +361,7 @@ def idle_timeout(path):
 
 
 def gone_while_connecting(path):
-    """a client that leaves while its backend is connected takes the connect along"""
+    """a client that leaves cancels the connect to its backend"""
     with Backend(None, backlog=0) as hole:
         filler = socket.create_connection(("127.0.0.1", hole.port), PATIENCE)
         with Server(path, *hole.option, "--connect-timeout", "20", *CALM) as proxy:
@@ -402,7 +402,7 @@ def drain(path):
 
 
 def drain_timeout(path):
-    """what is left at the drain's deadline is reset, and at a second signal at once"""
+    """remaining connections are reset at the drain's deadline, or at once by a second signal"""
     for options, signals in (["--drain-timeout", "0.2"], 1), (["--drain-timeout", "3600"], 2):
         with Backend(echo) as backend, Server(path, *backend.option, *options, *CALM) as proxy:
             with proxy.connect() as client:
@@ -462,7 +462,7 @@ class Load:
 
 
 def killed(path):
-    """a backend that is killed under load loses the requests that it had been sent, and no other"""
+    """when a backend is killed under load, only requests that were already sent to it are lost"""
     with Server(http_server(path)) as stays, Server(http_server(path)) as dies:
         backends = ["--backend", f"127.0.0.1:{dies.port}", "--backend", f"127.0.0.1:{stays.port}"]
         with Server(path, *backends, *CALM) as proxy:
@@ -482,7 +482,7 @@ def killed(path):
 
 
 def wrk(path):
-    """wrk through the proxy meets no error, and after a kill none but those of the connections to the dead backend"""
+    """wrk through the proxy sees no error, and after a kill only errors of connections to the dead backend"""
     wrk = program("wrk")
     if not wrk:
         return
