@@ -36,8 +36,9 @@
 /// ```
 ///
 /// The methods are called on the loop's thread, one at a time. They must not use the connection. If one does nevertheless, or
-/// turns the loop: a write waits until the method has returned, nothing is read meanwhile, and what the method has put out is
-/// dropped if the connection has been closed.
+/// turns the loop: a write waits until the method has returned, and nothing is read meanwhile. If the method closes the
+/// connection, the bytes that it delivers are dropped, and those that it sends leave before the end record; if it aborts the
+/// connection, both are dropped.
 ///
 /// **Errors.** An error that a method throws fails the connection: what the method has sent before, such as an alert, still
 /// leaves, and the end follows it. Waiting and later operations are rejected with that error, except those whose errors are

@@ -46,12 +46,13 @@ public struct FilterOutput {
     /// the peer sends behind it are ignored.
     public mutating func endInput() { endsInput = true }
 
-    /// Keeps the bytes of this `write`: they can only be sent after further input has been received, as during a TLS
+    /// Defers this `write`: its bytes can only be sent after further input has been received, as during a TLS
     /// renegotiation. The connection reads, even if none of its reads waits, and calls `write` again with these bytes after
     /// each `receive`; later writes wait behind them. Without effect in other methods.
     ///
-    /// Plain bytes that are delivered meanwhile are buffered. While there is 1 MiB of them, the connection reads only for its
-    /// own reads.
+    /// Plain bytes that are delivered meanwhile are buffered. The connection fails with `ENOBUFS` when there is more than
+    /// 1 MiB of them and no read waits, or more than 1 MiB of output that the peer does not take. If the peer ends its stream
+    /// before, deferred writes are rejected with `EPIPE`, and the connection continues.
     public mutating func waitForInput() { waitsForInput = true }
 
     /// Ends the work of the filter, and the handshake if that has not ended: the connection becomes one without a filter, and

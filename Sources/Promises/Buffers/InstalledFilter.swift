@@ -3,8 +3,8 @@ import Reactor
 
 /// The filter of a connection, with the state that the connection keeps for it.
 final class InstalledFilter {
-    /// A write that waits until the filter can be called with its bytes.
-    struct HeldWrite {
+    /// A write whose bytes the filter has not transformed yet: it needs input first, or is being called.
+    struct DeferredWrite {
         let bytes: [UInt8]
         let promise: WritePromise
     }
@@ -30,22 +30,21 @@ final class InstalledFilter {
     var inputHasEnded = false
     /// Whether the peer has ended its side of the descriptor, or the descriptor has failed.
     var sourceHasEnded = false
-    /// Whether the connection reads for the filter, though no read waits.
-    var readsForItself = false
 
-    /// Whether the end record is to be sent as soon as no write is held and the filter can be called.
+    /// Whether the end record is to be sent as soon as no write is deferred and the filter can be called.
     var isEndDue = false
     /// Whether the filter has been asked for its end record, or will not be.
     var hasSentEnd = false
 
-    /// Output that belongs to no write and that the kernel has not taken: its end in the bytes that are sent, and its length.
-    private var ownOutput = IndexedQueue<(end: Int, count: Int)>()
-    private var ownCount = 0
+    /// Output that belongs to no write and that the kernel has not taken: its end in the bytes that are sent, and its memory.
+    private var ownOutput = IndexedQueue<(end: Int, weight: Int)>()
+    private var ownWeight = 0
 
-    /// The writes that are held, from `firstHeld` on.
-    private var held: [HeldWrite?] = []
-    private var firstHeld = 0
-    private(set) var heldBytes = 0
+    /// The deferred writes, from `firstDeferred` on.
+    private var deferred: [DeferredWrite?] = []
+    private var firstDeferred = 0
+    /// The number of bytes of the deferred writes.
+    private(set) var deferredBytes = 0
 
     init(_ filter: any ConnectionFilter) { self.filter = filter }
 
@@ -59,65 +58,69 @@ final class InstalledFilter {
     }
 
     /// Whether the peer waits for something, or this side does, that no read shows.
-    var isBusy: Bool { isCalling || handshake != nil || holdsWrites || filter.isInsideRecord }
+    var isBusy: Bool { isCalling || handshake != nil || hasDeferredWrites || filter.isInsideRecord }
 
-    // MARK: Held writes
+    /// Whether the filter can do nothing before it has received more: during the handshake, and while writes are deferred.
+    var needsInput: Bool { !isReady || hasDeferredWrites }
 
-    var holdsWrites: Bool { firstHeld < held.count }
-    var heldWrites: Int { held.count - firstHeld }
-    var heldWeight: Int { heldBytes + heldWrites * WriteQueue.weightOfWrite }
-    func hold(_ write: HeldWrite) {
-        heldBytes += write.bytes.count
-        held.append(write)
+    // MARK: Deferred writes
+
+    var hasDeferredWrites: Bool { firstDeferred < deferred.count }
+    var deferredWriteCount: Int { deferred.count - firstDeferred }
+    var deferredWeight: Int { deferredBytes + deferredWriteCount * WriteQueue.weightOfWrite }
+    func deferWrite(_ write: DeferredWrite) {
+        deferredBytes += write.bytes.count
+        deferred.append(write)
     }
 
-    /// Holds a write that was made before those that are held.
-    func holdFirst(_ write: HeldWrite) {
-        heldBytes += write.bytes.count
-        if firstHeld == 0 { return held.insert(write, at: 0) }
-        firstHeld -= 1
-        held[firstHeld] = write
+    /// Defers a write that was made before the other deferred writes.
+    func deferFirst(_ write: DeferredWrite) {
+        deferredBytes += write.bytes.count
+        if firstDeferred == 0 { return deferred.insert(write, at: 0) }
+        firstDeferred -= 1
+        deferred[firstDeferred] = write
     }
 
-    func takeNextHeld() -> HeldWrite? {
-        guard holdsWrites, let next = held[firstHeld].take() else { return nil }
-        heldBytes -= next.bytes.count
-        firstHeld += 1
-        if firstHeld == held.count {
-            held = []
-            firstHeld = 0
+    func takeNextDeferred() -> DeferredWrite? {
+        guard hasDeferredWrites, let next = deferred[firstDeferred].take() else { return nil }
+        deferredBytes -= next.bytes.count
+        firstDeferred += 1
+        if firstDeferred == deferred.count {
+            deferred = []
+            firstDeferred = 0
         }
         return next
     }
 
-    func takeHeld() -> [HeldWrite] {
-        let taken = held.compactMap(\.self)
-        held = []
-        firstHeld = 0
-        heldBytes = 0
+    func takeDeferred() -> [DeferredWrite] {
+        let taken = deferred.compactMap(\.self)
+        deferred = []
+        firstDeferred = 0
+        deferredBytes = 0
         return taken
     }
 
-    func takeHeldPromises() -> [PromiseCore] { takeHeld().map(\.promise) }
+    func takeDeferredPromises() -> [PromiseCore] { takeDeferred().map(\.promise) }
 
-    /// Rejects the held writes of a connection that has been released: neither the kernel nor the loop retains a connection for
-    /// them while it must not read.
-    func rejectHeldWrites(_ failure: SystemError?) {
+    /// Rejects the deferred writes of a connection that has been released.
+    func rejectDeferredWrites(_ failure: SystemError?) {
         let error = failure ?? SystemError(.send, ECANCELED, detail: "the connection was closed")
-        for promise in takeHeldPromises() { promise.reject(error) }
+        for promise in takeDeferredPromises() { promise.reject(error) }
     }
 
     // MARK: Output of the filter's own
 
     /// Notes that the last `count` of the bytes that will have been sent at `end` belong to no write.
     func noteOwnOutput(_ count: Int, end: Int) {
-        ownOutput.append((end, count))
-        ownCount += count
+        // Many small outputs take more memory for their entries than for their bytes.
+        let weight = count + WriteQueue.weightOfWrite
+        ownOutput.append((end, weight))
+        ownWeight += weight
     }
 
-    /// The length of the output that belongs to no write and is not among the first `sent` bytes.
-    func unsentOwnOutput(after sent: Int) -> Int {
-        while !ownOutput.isEmpty, ownOutput[ownOutput.start].end <= sent { ownCount -= ownOutput.removeFirst().count }
-        return ownCount
+    /// The approximate memory of the output that belongs to no write and is not among the first `sent` bytes.
+    func weightOfOwnOutput(after sent: Int) -> Int {
+        while !ownOutput.isEmpty, ownOutput[ownOutput.start].end <= sent { ownWeight -= ownOutput.removeFirst().weight }
+        return ownWeight
     }
 }

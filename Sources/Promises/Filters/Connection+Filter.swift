@@ -33,7 +33,12 @@ extension Connection {
     ///
     /// Nothing is read from the kernel while no read waits, except during the handshake and while the filter needs input to
     /// write (`FilterOutput.waitForInput`). Nothing is read either while the kernel does not take 64 KiB of output that belongs
-    /// to no write, such as answers to pings: a peer that sends and never reads cannot fill the memory.
+    /// to no write, such as answers to pings: a peer that sends and never reads cannot fill the memory. Each output counts with
+    /// 192 bytes more, for its entry in the queue.
+    ///
+    /// A filter that needs input is read for nevertheless, since its peer may read only after it has sent that input. The
+    /// connection then fails with `ENOBUFS` instead of waiting forever: beyond 1 MiB of such output, and beyond 1 MiB of plain
+    /// bytes that no read waits for.
     ///
     /// Bytes that were received before and not consumed are the first input of the filter. Writes that were queued before
     /// leave unfiltered. A connection has one filter at a time. Two layers at once are one filter that calls the other; one
@@ -42,7 +47,7 @@ extension Connection {
     /// The promise is rejected with
     /// - the error that the filter throws, or `ConnectionFilterError.truncated` if the peer ends during the handshake;
     /// - `PromiseError.timedOut` after `timeout`;
-    /// - a `SystemError`: `EBUSY` if the connection has a filter, or if a read waits; `EBADF` if it is closed or has one direction
+    /// - a `SystemError`: `EBUSY` if the connection has a filter, or if a read waits; `ENOBUFS` beyond the limits above; `EBADF` if it is closed or has one direction
     ///   only; `EPIPE` if one of its directions has ended; `ECANCELED` if it is closed during the handshake; the error of
     ///   the connection.
     ///
@@ -135,30 +140,31 @@ extension Connection {
         }
     }
 
-    /// What the output of a call has made possible: held writes, the end record, the end of the filter, the read that waits.
-    /// Called last, at the end of each event.
+    /// What the output of a call has made possible: deferred writes, the end record, the end of the filter, the read that
+    /// waits. Called last, at the end of each event.
     func proceed(_ filter: InstalledFilter, mayCallBody: Bool = false) {
         if filter.isCalling { return }
-        sendHeldWrites(filter)
+        sendDeferredWrites(filter)
         if !filter.isReady && filter.inputHasEnded { failFilter(ConnectionFilterError.truncated) }
-        if filter.handshake != nil && !filter.isReady && bufferedByteCount > Self.largestUnreadInput {
-            failFilter(SystemError(readCall, ENOBUFS, detail: "input of the handshake"))
+        if filter.inputHasEnded {
+            endDeferredWrites(filter)
+        } else if let shortage = shortage(of: filter) {
+            failFilter(shortage)
         }
-        if filter.holdsWrites && filter.inputHasEnded { failFilter(ConnectionFilterError.truncated) }
-        if cold?.filter === filter {
-            if filter.isRemoved { removeFilter(filter) }
-            let reads = filter.holdsWrites && !filter.isRemoved && bufferedByteCount < Self.largestUnreadInput
-            if reads != filter.readsForItself {
-                filter.readsForItself = reads
-                updateWatchedEnds()
-            }
-        }
-        if filter.isEndDue && !filter.holdsWrites && lifecycle.hasDescriptor { sendDueEnd(filter) }
+        if cold?.filter === filter, filter.isRemoved { removeFilter(filter) }
+        if filter.isEndDue && !filter.hasDeferredWrites && lifecycle.hasDescriptor { sendDueEnd(filter) }
+        // A filter may have taken deferred writes without any output.
+        signalWritableIfNeeded()
         serveRead(filter, mayCallBody: mayCallBody)
     }
 
-    /// The number of plain bytes beyond which the connection does not read for the filter alone.
-    private static var largestUnreadInput: Int { 1 << 20 }
+    /// Rejects the writes for which the filter needs input that the peer will not send, since it has ended its stream.
+    private func endDeferredWrites(_ filter: InstalledFilter) {
+        guard filter.hasDeferredWrites, failure == nil, !filter.isRemoved else { return }
+        let error = SystemError(
+            writeCall, EPIPE, detail: "the peer has ended the stream, and the filter needs input to write")
+        for promise in filter.takeDeferredPromises() { promise.reject(error) }
+    }
 
     // MARK: Handshake
 
@@ -207,8 +213,9 @@ extension Connection {
         filter.isEndDue = false
         filter.hasSentEnd = true
         filter.timer?.cancel()
+        writer.isCongested = false
         let queued = writer.queue?.takePromises() ?? []
-        let promises = queued + filter.takeHeldPromises() + (cold.ending.map { [$0] } ?? [])
+        let promises = queued + filter.takeDeferredPromises() + (cold.ending.map { [$0] } ?? [])
         cold.ending = nil
         if lifecycle.isOpen {
             if writer.end() == .sendEnd { sendEnd() }
@@ -217,28 +224,28 @@ extension Connection {
         }
         for promise in promises { promise.reject(error) }
         if watchedEnds != 0 { settlePeerWatches(as: .failed(failure)) }
-        signalWritableIfNeeded()
+        // However long the queue is: the connection takes no more writes.
+        endCongestion()
     }
 
     // MARK: Removing
 
     /// The descriptor has been closed. Called last, since it may release an object of the user's.
     func release(_ filter: InstalledFilter) {
-        filter.rejectHeldWrites(failure)
+        filter.rejectDeferredWrites(failure)
         cold?.filter = nil
     }
 
     /// Makes this a connection without a filter.
     private func removeFilter(_ filter: InstalledFilter) {
         filter.timer?.cancel()
-        let held = filter.takeHeld()
-        if !held.isEmpty, writer.takesWrites {
+        let deferred = filter.takeDeferred()
+        if !deferred.isEmpty, writer.takesWrites {
             let queue = writer.queue ?? WriteQueue()
-            for write in held { queue.appendFinal(write.bytes, write.promise) }
+            for write in deferred { queue.appendFinal(write.bytes, write.promise) }
             writer.enqueue(queue)
         }
         if lifecycle.isOpen { traits = kind }
         cold?.filter = nil
-        updateWatchedEnds()
     }
 }

@@ -12,7 +12,7 @@ extension Connection {
         guard let filter = cold?.filter else { return readNow() }
         // The filter turns the loop.
         if filter.isCalling { return noteFutileReadiness(readCall) }
-        guard reader.isWaiting || filter.readsForItself else { return }
+        guard reader.isWaiting || readsForFilter else { return }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = loop.borrowScratch()
         let count = receiveDiverted(into: buffer)

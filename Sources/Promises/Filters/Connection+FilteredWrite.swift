@@ -17,22 +17,23 @@ extension Connection {
     @inline(never)
     func sendDiverted(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
         guard canWriteFiltered, let filter = cold?.filter else { return Promise(error: refusalOfDivertedWrite) }
-        let isFirst = !writer.isQueued && !filter.holdsWrites && !filter.isCalling
+        let isFirst = !writer.isQueued && !filter.hasDeferredWrites && !filter.isCalling
         if !isFirst && isFullFiltered { return refuseAsFull() }
         if isFirst && bytes.isEmpty { return .value }
         let core = WritePromise(Void.self, self)
-        if filter.isCalling || filter.holdsWrites {
-            filter.hold(InstalledFilter.HeldWrite(bytes: [UInt8](bytes), promise: core))
+        if filter.isCalling || filter.hasDeferredWrites {
+            filter.deferWrite(InstalledFilter.DeferredWrite(bytes: [UInt8](bytes), promise: core))
         } else if bytes.isEmpty {
             queueOutput([], filter, core)
         } else {
             let output = filter.call { try $0.write(bytes.bytes, &$1) }
-            let isHeld = holds(filter, output)
-            if isHeld { filter.holdFirst(InstalledFilter.HeldWrite(bytes: [UInt8](bytes), promise: core)) }
-            takeUp(output, filter, isHeld ? nil : core)
+            let isDeferred = defers(filter, output)
+            if isDeferred { filter.deferFirst(InstalledFilter.DeferredWrite(bytes: [UInt8](bytes), promise: core)) }
+            takeUp(output, filter, isDeferred ? nil : core)
             proceed(filter)
         }
-        if queuedBytes >= writeWatermarks.high || isFullFiltered { writer.isCongested = true }
+        // The filter may have failed, or the connection may have been closed, in the call.
+        if canWriteFiltered, queuedBytes >= writeWatermarks.high || isFullFiltered { writer.isCongested = true }
         updateInterest()
         return Promise(core)
     }
@@ -46,7 +47,7 @@ extension Connection {
     }
 
     private var isFullFiltered: Bool {
-        (writer.queue?.weight ?? 0) + (cold?.filter?.heldWeight ?? 0) >= writeQueueLimit
+        (writer.queue?.weight ?? 0) + (cold?.filter?.deferredWeight ?? 0) >= writeQueueLimit
     }
 
     /// Makes one system call for one piece: send(2), or write(2) if the descriptor is no socket.
@@ -55,15 +56,6 @@ extension Connection {
         if kind.contains(.socket) { return loop.kernel.send(fd, bytes, count) }
         return loop.kernel.write(fd, bytes, count)
     }
-
-    /// Whether the connection must not read, because the kernel does not take output that belongs to no write.
-    @inline(never)
-    var isFilterBlocked: Bool {
-        guard writer.isQueued, let filter = cold?.filter else { return false }
-        return filter.unsentOwnOutput(after: bytesSent) >= Self.largestOwnOutput
-    }
-
-    private static var largestOwnOutput: Int { 65_536 }
 
     // MARK: Output
 
@@ -95,9 +87,9 @@ extension Connection {
         }
     }
 
-    /// Calls the filter with the writes that are held, in their order, until it needs further input.
-    func sendHeldWrites(_ filter: InstalledFilter) {
-        while isCurrent(filter), failure == nil, !filter.isCalling, let next = filter.takeNextHeld() {
+    /// Calls the filter with the deferred writes, in their order, until it needs further input.
+    func sendDeferredWrites(_ filter: InstalledFilter) {
+        while isCurrent(filter), failure == nil, !filter.isCalling, let next = filter.takeNextDeferred() {
             if next.bytes.isEmpty {
                 queueOutput([], filter, next.promise)
                 continue
@@ -105,15 +97,15 @@ extension Connection {
             let output = filter.call { filter, output in
                 try next.bytes.withUnsafeBytes { try filter.write($0.bytes, &output) }
             }
-            let isHeld = holds(filter, output)
-            if isHeld { filter.holdFirst(next) }
-            takeUp(output, filter, isHeld ? nil : next.promise)
-            if isHeld { return }
+            let isDeferred = defers(filter, output)
+            if isDeferred { filter.deferFirst(next) }
+            takeUp(output, filter, isDeferred ? nil : next.promise)
+            if isDeferred { return }
         }
     }
 
-    /// Whether the filter keeps the write that it was called with. Not if the call has ended the connection.
-    private func holds(_ filter: InstalledFilter, _ output: FilterOutput) -> Bool {
+    /// Whether the filter needs input before the write that it was called with. False if the call has ended the connection.
+    private func defers(_ filter: InstalledFilter, _ output: FilterOutput) -> Bool {
         output.waitsForInput && output.error == nil && isCurrent(filter) && failure == nil
     }
 
@@ -132,7 +124,7 @@ extension Connection {
         guard traits.isDiverted, let filter = cold?.filter, !filter.hasSentEnd, filter.isReady, failure == nil else {
             return true
         }
-        if filter.isCalling || filter.holdsWrites {
+        if filter.isCalling || filter.hasDeferredWrites {
             filter.isEndDue = true
             return false
         }

@@ -160,9 +160,9 @@ extension Connection {
     func refuseAsFull() -> Promise<Void> {
         var (bytes, writes, weight) = writer.queue.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
         if let filter = cold?.filter {
-            bytes += filter.heldBytes
-            writes += filter.heldWrites
-            weight += filter.heldWeight
+            bytes += filter.deferredBytes
+            writes += filter.deferredWriteCount
+            weight += filter.deferredWeight
         }
         let detail =
             "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
@@ -237,8 +237,8 @@ extension Connection {
     func failWrites() {
         guard let failure else { return }
         cold?.gathered = []
-        let held = cold?.filter?.takeHeldPromises() ?? []
-        let promises = (writer.fail()?.promises ?? []) + held + (cold?.ending.map { [$0] } ?? [])
+        let deferred = cold?.filter?.takeDeferredPromises() ?? []
+        let promises = (writer.fail()?.promises ?? []) + deferred + (cold?.ending.map { [$0] } ?? [])
         cold?.ending = nil
         for promise in promises { promise.reject(reported(failure)) }
         if watchedEnds != 0 { settlePeerWatches(as: .failed(failure)) }

@@ -10,6 +10,9 @@ extension Connection {
     /// ready. If the loop was delayed past the connection's deadline, the connection fails no sooner than after another
     /// period as long as the delay, at most the time-out itself, so that delayed handlers can answer.
     ///
+    /// A connection whose filter has failed still sends what is queued. If that takes the peer longer than the time-out,
+    /// the queue is dropped.
+    ///
     /// Activity costs a reading of the clock, about 25 ns. The timer checks the last activity when it fires and is then
     /// set to the remaining time, so that it is moved once per period instead of once per message.
     public var idleTimeout: Duration? {
@@ -42,7 +45,10 @@ extension Connection {
     }
 
     private func idleTimerFired() {
-        guard lifecycle == .open, failure == nil, let cold, let timeout = cold.idleTimeout else { return }
+        // The queue of a filter that has failed still waits for the peer.
+        guard lifecycle == .open, failure == nil || writer.isQueued, let cold, let timeout = cold.idleTimeout else {
+            return
+        }
         let now = loop.now
         let deadline = lastActivity.advanced(by: timeout)
         guard deadline <= now else { return armIdleTimer(cold, timeout) }
@@ -58,9 +64,12 @@ extension Connection {
             lastActivity = now
             return armIdleTimer(cold, timeout)
         }
-        let error = SystemError(readCall, ETIMEDOUT, detail: "idle for \(timeout)")
-        noteFailure(error)
-        endRead(error)
+        if failure == nil {
+            let error = SystemError(readCall, ETIMEDOUT, detail: "idle for \(timeout)")
+            noteFailure(error)
+            endRead(error)
+        }
+        lifecycle.fail()
         failWrites()
         updateInterest()
     }
@@ -70,7 +79,7 @@ extension Connection {
     /// signal has interrupted it. True also when the kernel cannot tell, which only a lack of memory can cause.
     var isReadyInKernel: Bool {
         var events: Int32 = 0
-        if (reader.isWaiting || cold?.filter?.readsForItself == true) && !isFilterBlocked { events |= POLLIN }
+        if traits.isDiverted ? readsDiverted : reader.isWaiting { events |= POLLIN }
         if writer.isQueued { events |= POLLOUT }
         if events == 0 { return false }
         return loop.kernel.poll(fd, Int16(events)) != 0

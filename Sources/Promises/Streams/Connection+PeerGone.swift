@@ -79,8 +79,6 @@ extension Connection {
 
     func updateWatchedEnds() {
         var ends: Interest = cold?.parking == nil ? [] : .peerGone
-        // A filter that needs input reads even if no read waits.
-        if cold?.filter?.readsForItself == true { ends.insert(.reading) }
         for watch in cold?.peerWatches ?? [] {
             ends.formUnion(watch.ignoringHalfClose ? [.error, .hangUp] : .peerGone)
         }

@@ -53,13 +53,20 @@ extension Connection {
     }
 
     func updateCongestion() {
-        if !writer.isCongested && (queueLength >= writeWatermarks.high || isFull) { writer.isCongested = true }
+        if !writer.isCongested && (queueLength >= writeWatermarks.high || isFull) && failure == nil {
+            writer.isCongested = true
+        }
     }
 
     /// Fulfills `writable()` if there is room again. A flush calls this last, since a handler may write again.
     func signalWritableIfNeeded() {
         guard writer.isCongested, queuedBytes <= writeWatermarks.low else { return }
         if let queue = writer.queue, queue.weight > writeQueueLimit / 2 { return }
+        endCongestion()
+    }
+
+    /// Fulfills `writable()`.
+    func endCongestion() {
         writer.isCongested = false
         guard let core = cold?.writable else { return }
         cold?.writable = nil

@@ -78,7 +78,7 @@ public final class Connection: IOProducer {
             loop.closeDescriptor(fd)
             cold?.closing?.fulfill(())
             cold?.settleClosed(otherwise: loop.hasEnded ? .loopEnded : .closed)
-            cold?.filter?.rejectHeldWrites(cold?.failure)
+            cold?.filter?.rejectDeferredWrites(cold?.failure)
         }
     }
 
@@ -110,7 +110,7 @@ public final class Connection: IOProducer {
 
     /// Bytes of writes that the kernel has not taken yet. With a filter these are the bytes that the filter has made of
     /// them.
-    public var queuedBytes: Int { queueLength + (cold?.filter?.heldBytes ?? 0) }
+    public var queuedBytes: Int { queueLength + (cold?.filter?.deferredBytes ?? 0) }
 
     /// The bytes that wait for the kernel.
     var queueLength: Int { writer.isGathering ? cold?.gathered.count ?? 0 : writer.queue?.count ?? 0 }
@@ -186,12 +186,15 @@ extension Connection: ReadinessHandler {
     // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
+        if traits.isDiverted { return updateDivertedInterest() }
         var wanted = Interest(rawValue: UInt32(watchedEnds))
-        if reader.isWaiting || lifecycle == .lingering { wanted.insert(.reading) }
-        if writer.wantsRoom {
-            wanted.insert(.writing)
-            if traits.isDiverted && isFilterBlocked { wanted.remove(.reading) }
-        }
+        if reader.isWaiting { wanted.insert(.reading) }
+        if writer.wantsRoom { wanted.insert(.writing) }
+        setInterest(wanted)
+    }
+
+    @inline(__always)
+    func setInterest(_ wanted: Interest) {
         guard wanted != interest, lifecycle.hasDescriptor else { return }
         interest = wanted
         do throws(SystemError) {

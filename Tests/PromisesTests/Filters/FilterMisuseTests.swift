@@ -109,6 +109,31 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func whatACallThatEndsItsConnectionSendsLeavesIfItEndsItInOrder(inOrder: Bool)
+        throws
+    {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            filter.onStep = { step, output in
+                guard step == .write else { return }
+                if inOrder { connection.close() } else { connection.abort() }
+                output.deliver([1])
+            }
+            let write = connection.write("last")
+            #expect(inOrder ? write.isFulfilled : code(write) == ECANCELED)
+            #expect(connection.bufferedByteCount == 0, "what it delivers is dropped")
+            if inOrder {
+                let sent = RecordFilter.data(Array("last".utf8)) + RecordFilter.record(.end)
+                #expect(try peer.readToEnd() == sent)
+            } else {
+                #expect(peer.failureOfReading() == ECONNRESET)
+            }
+            filter.onStep = { _, _ in }
+            peer.close()
+        }
+    }
+
     @Test func aFilterThatWritesFromInsideHasItsWriteAfterTheCall() throws {
         try withNetwork { net in
             let filter = RecordFilter()

@@ -113,8 +113,7 @@ import Testing
             let code = try rejection(of: write)
             #expect(code == ECONNRESET || code == EPIPE)
             let last = try hang(connection.read(), timeout: patience)
-            guard case .failed(let error) = last else { return #expect(last == .end) }
-            #expect(error.code == code)
+            if case .failed(let error) = last { #expect(error.code == code) } else { Issue.record("\(last)") }
             connection.close()
         }
     }
@@ -143,12 +142,12 @@ import Testing
             let budget = net.limitSends(to: 0)
             let read = connection.receive()
             let pings = [[UInt8]](repeating: RecordFilter.record(.ping), count: 4000).flatMap(\.self)
-            for _ in 0..<100 where connection.queuedBytes < 65_536 {
+            for _ in 0..<8 {
                 try peer.send(pings)
                 for _ in 0..<3 { try net.loop.turn(.poll) }
             }
             let (queued, received) = (connection.queuedBytes, connection.bytesReceived)
-            #expect(queued >= 65_536 && queued <= 65_536 + 65_536)
+            #expect(queued >= 60_000 && queued < 8 * pings.count)
             try peer.send(pings)
             for _ in 0..<5 { try net.loop.turn(.poll) }
             #expect(connection.bytesReceived == received && connection.queuedBytes == queued)
