@@ -9,7 +9,7 @@ final class InstalledFilter {
         let promise: WritePromise
     }
 
-    private var filter: any ConnectionFilter
+    private(set) var filter: any ConnectionFilter
     /// Whether a method of the filter is running: it must not be called again meanwhile.
     private(set) var isCalling = false
 

@@ -60,6 +60,15 @@ extension Connection {
         Promise(startFilter(filter, timeout).core.traced(root: "filter", Promise<Connection>.self, file, line))
     }
 
+    /// The filter of this connection, from the call of `filter` until the connection is closed or the filter is removed; `nil`
+    /// without one. For what a filter knows beyond its bytes, such as the certificate of a TLS peer. Of a struct it is a
+    /// copy of the state between two calls.
+    public var installedFilter: (any ConnectionFilter)? {
+        loop.assertOwner()
+        guard let filter = cold?.filter, !filter.isRemoved, !filter.isCalling else { return nil }
+        return filter.filter
+    }
+
     private func startFilter(_ new: any ConnectionFilter, _ timeout: Duration?) -> Promise<Connection> {
         loop.assertOwner()
         sendGathered()

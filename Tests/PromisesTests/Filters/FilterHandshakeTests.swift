@@ -58,6 +58,27 @@ private let hello = RecordFilter.record(.hello, [0x5A])
         }
     }
 
+    @Test func theInstalledFilterCanBeAskedUntilTheConnectionIsClosed() throws {
+        struct Counting: ConnectionFilter {
+            var received = 0
+            mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) {
+                received += bytes.byteCount
+                output.deliver(bytes)
+            }
+            mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        }
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            #expect(connection.installedFilter == nil)
+            #expect(connection.filter(Counting()).isFulfilled)
+            try peer.send("four")
+            #expect(try hang(connection.read(exactly: 4), timeout: patience) == Array("four".utf8))
+            #expect((connection.installedFilter as? Counting)?.received == 4)
+            connection.abort()
+            #expect(connection.installedFilter == nil)
+        }
+    }
+
     @Test func aHandshakeThatNeverEndsIsTimedOut() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
