@@ -1,0 +1,78 @@
+// OpenSSL 3, and functions for those of its macros that Swift does not import.
+
+#ifndef SWIFT_REACTOR_COPENSSL_H
+#define SWIFT_REACTOR_COPENSSL_H
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#if OPENSSL_VERSION_NUMBER < 0x30000000L
+#error "OpenSSL 3 is needed"
+#endif
+
+// What every context has: no renegotiation, no compression, buffers only while they are used, and writes that may be
+// repeated with bytes at another address.
+static inline void copenssl_configure(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+}
+
+static inline void copenssl_prefer_own_ciphers(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
+}
+
+static inline void copenssl_disable_tickets(SSL_CTX *context) { SSL_CTX_set_options(context, SSL_OP_NO_TICKET); }
+
+static inline int copenssl_set_versions(SSL_CTX *context, int lowest, int highest) {
+    return SSL_CTX_set_min_proto_version(context, lowest) == 1 && SSL_CTX_set_max_proto_version(context, highest) == 1;
+}
+
+// A server has no cache of its own: tickets hold the sessions, and the client keeps them.
+static inline void copenssl_cache_no_sessions(SSL_CTX *context) {
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+}
+
+// A client's sessions are given to the callback and kept nowhere else.
+static inline void copenssl_report_sessions(SSL_CTX *context) {
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+}
+
+static inline int copenssl_set_server_name(SSL *ssl, const char *name) {
+    return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+
+// For tests of a peer that renegotiates.
+static inline void copenssl_allow_renegotiation(SSL *ssl) { SSL_clear_options(ssl, SSL_OP_NO_RENEGOTIATION); }
+static inline long copenssl_renegotiations(SSL *ssl) { return SSL_total_renegotiations(ssl); }
+
+static inline void copenssl_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
+static inline void copenssl_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
+
+static inline int copenssl_reason(unsigned long error) { return ERR_GET_REASON(error); }
+static inline int copenssl_library(unsigned long error) { return ERR_GET_LIB(error); }
+
+static inline STACK_OF(X509) *copenssl_new_chain(void) { return sk_X509_new_null(); }
+static inline int copenssl_push(STACK_OF(X509) *chain, X509 *certificate) { return sk_X509_push(chain, certificate); }
+static inline int copenssl_count(const STACK_OF(X509) *chain) { return sk_X509_num(chain); }
+static inline X509 *copenssl_at(const STACK_OF(X509) *chain, int index) { return sk_X509_value(chain, index); }
+// Releases the stack and not its certificates.
+static inline void copenssl_free_chain(STACK_OF(X509) *chain) { sk_X509_free(chain); }
+
+// As RFC 2253 writes a name, but with characters beyond ASCII as they are.
+static inline int copenssl_print_name(BIO *bio, const X509_NAME *name) {
+    return X509_NAME_print_ex(bio, name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
+}
+
+static inline int copenssl_count_names(const GENERAL_NAMES *names) { return sk_GENERAL_NAME_num(names); }
+// The text of a DNS name; NULL for another kind of name.
+static inline const ASN1_STRING *copenssl_dns_name(const GENERAL_NAMES *names, int index) {
+    const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
+    return name->type == GEN_DNS ? name->d.dNSName : NULL;
+}
+
+#endif

@@ -1,0 +1,58 @@
+import COpenSSL
+
+/// What OpenSSL reads from and writes to instead of a socket: the bytes that the filter has been lent, and an array that the
+/// filter sends. Nothing is kept between two calls of the filter, so an idle connection holds no buffer.
+final class ByteChannel {
+    /// Bytes that were received. Only set while the call runs that has been lent them.
+    var input = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// Bytes that OpenSSL wants to send.
+    var output: [UInt8] = []
+
+    /// The BIO of a channel. The channel must outlive it, which a filter sees to: it releases its `SSL`, and with it the BIO,
+    /// before its channel.
+    func makeBIO() -> OpaquePointer? {
+        guard let method = Self.method.pointer, let bio = BIO_new(method) else { return nil }
+        BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
+        BIO_set_init(bio, 1)
+        return bio
+    }
+
+    private static func of(_ bio: OpaquePointer) -> ByteChannel {
+        Unmanaged<ByteChannel>.fromOpaque(BIO_get_data(bio)).takeUnretainedValue()
+    }
+
+    private static let method = Method()
+
+    /// The functions of these BIOs, for the life of the process.
+    // @unchecked: made once, before it is used, and never changed.
+    private struct Method: @unchecked Sendable {
+        let pointer: OpaquePointer?
+
+        init() {
+            pointer = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "swift-reactor")
+            guard let pointer else { return }
+            BIO_meth_set_read(pointer) { bio, buffer, count in
+                guard let bio, let buffer, count > 0 else { return 0 }
+                copenssl_clear_retry(bio)
+                let channel = ByteChannel.of(bio)
+                let taken = min(Int(count), channel.input.count)
+                if taken == 0 {
+                    copenssl_retry_read(bio)
+                    return -1
+                }
+                let bytes = UnsafeRawBufferPointer(rebasing: channel.input[..<taken])
+                UnsafeMutableRawBufferPointer(start: buffer, count: taken).copyMemory(from: bytes)
+                channel.input = UnsafeRawBufferPointer(rebasing: channel.input[taken...])
+                return CInt(taken)
+            }
+            BIO_meth_set_write(pointer) { bio, bytes, count in
+                guard let bio, let bytes, count > 0 else { return 0 }
+                copenssl_clear_retry(bio)
+                ByteChannel.of(bio).output.append(
+                    contentsOf: UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+                return count
+            }
+            BIO_meth_set_ctrl(pointer) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import COpenSSL
+import Reactor
+
+// OpenSSL keeps a queue of errors for each thread. A call that fails appends to it, and SSL_get_error looks at it: so it
+// must be empty before each call whose failure matters.
+
+/// The errors that calls of OpenSSL have left on this thread.
+enum OpenSSLErrors {
+    /// Makes the queue empty.
+    static func clear() { ERR_clear_error() }
+
+    /// The first error of the queue, which is then empty.
+    static func takeFirst() -> UInt? {
+        let first = ERR_get_error()
+        ERR_clear_error()
+        return first == 0 ? nil : first
+    }
+
+    /// OpenSSL's words for an error.
+    static func text(_ error: UInt) -> String {
+        if let reason = ERR_reason_error_string(error) { return String(cString: reason) }
+        // Errors of system calls have no reason string.
+        var buffer = [CChar](repeating: 0, count: 256)
+        ERR_error_string_n(error, &buffer, buffer.count)
+        return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    /// The error for something in the configuration that OpenSSL has refused.
+    static func configuration(_ subject: String) -> TLSError {
+        let reason = takeFirst().map(text) ?? "refused"
+        return TLSError(.configuration, reason: "\(subject): \(reason)")
+    }
+}

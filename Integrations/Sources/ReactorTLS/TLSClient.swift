@@ -1,0 +1,125 @@
+import Promises
+import Reactor
+
+/// The client's side of TLS: settings that connections to any number of servers share, with the sessions that may be resumed.
+///
+/// Make one and keep it: reading the system's authorities takes milliseconds. It may be used on any thread.
+public final class TLSClient: Sendable {
+    let context: TLSContext
+    let sessions: SessionStore?
+
+    /// - Throws: a `TLSError` with the cause `configuration`.
+    public init(_ configuration: TLSConfiguration = TLSConfiguration()) throws(TLSError) {
+        context = try TLSContext(configuration, .client)
+        sessions = configuration.resumesSessions ? SessionStore() : nil
+    }
+
+    func filter(for connection: Connection, name: String?) throws(TLSError) -> TLSFilter {
+        if name == nil && context.configuration.serverVerification == .full {
+            throw TLSError(.configuration, reason: "the name of the server is needed to verify it")
+        }
+        return try TLSFilter(client: context, name: name, sessions: sessions, peer: connection.peerAddress)
+    }
+}
+
+extension Connection {
+    /// Begins TLS on this connection, as the client. The promise is fulfilled with this connection when the handshake has
+    /// ended; from then on it reads and writes plain bytes, which are encrypted on their way.
+    ///
+    /// For protocols that begin in plain text (STARTTLS). `connect(to:tls:)` does it for all others.
+    ///
+    /// The promise is rejected with
+    /// - `TLSError`;
+    /// - `ConnectionFilterError.truncated` if the peer ends during the handshake;
+    /// - `PromiseError.timedOut` after the configuration's `handshakeTimeout`;
+    /// - the errors of `Connection.filter`.
+    ///
+    /// Then close the connection. In TLS 1.3 a client has finished its handshake before the server has looked at the client's
+    /// certificate: a server that refuses it is an error of the first read.
+    /// - Parameters:
+    ///   - client: the settings.
+    ///   - serverName: the name, or the IP address as text, that the certificate of the server must have. `nil` only if the
+    ///     configuration does not verify it.
+    public func startTLS(
+        as client: TLSClient, serverName: String?, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Connection> {
+        do throws(TLSError) {
+            let filter = try client.filter(for: self, name: serverName)
+            return self.filter(filter, timeout: client.context.configuration.handshakeTimeout, file: file, line: line)
+        } catch {
+            return Promise(error: error, file, line)
+        }
+    }
+}
+
+/// Opens a connection to a name and port, or an address given as text, and begins TLS on it.
+///
+/// ```swift
+/// let client = try TLSClient()
+/// connect(to: "example.org:443", tls: client).then { connection in
+///     connection.write("GET / HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n")
+/// }
+/// ```
+///
+/// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
+/// - Parameters:
+///   - address: as for `connect(to:timeout:)`: `example.org:443`, `192.0.2.7:443`, `[2001:db8::7]:443`.
+///   - client: the settings.
+///   - serverName: the name, or the IP address as text, that the certificate must have; `nil` for that in `address`.
+///   - timeout: the limit until the connection is open; the handshake has one of its own.
+///   - source: the local address; `nil` lets the kernel choose.
+///   - options: socket options, set before the socket connects.
+///   - lookup: finds the addresses of a name.
+@available(*, noasync, message: "an async function has no loop of its own")
+public func connect(
+    to address: String, tls client: TLSClient, serverName: String? = nil, timeout: Duration? = nil,
+    from source: SocketAddress? = nil, options: [SocketSetting] = [],
+    lookup: any NameLookup = SystemNameLookup.shared, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<Connection> {
+    let connecting = connect(
+        to: address, timeout: timeout, from: source, options: options, lookup: lookup, file: file, line: line)
+    return secured(connecting, client, serverName ?? hostName(in: address), file, line)
+}
+
+/// Opens a connection to an address and begins TLS on it.
+///
+/// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
+/// - Parameters:
+///   - address: the address of the peer.
+///   - client: the settings.
+///   - serverName: the name, or the IP address as text, that the certificate must have; `nil` for the IP address.
+///   - timeout: the limit until the connection is open; the handshake has one of its own.
+///   - source: the local address; `nil` lets the kernel choose.
+///   - options: socket options, set before the socket connects.
+@available(*, noasync, message: "an async function has no loop of its own")
+public func connect(
+    to address: SocketAddress, tls client: TLSClient, serverName: String? = nil, timeout: Duration? = nil,
+    from source: SocketAddress? = nil, options: [SocketSetting] = [], file: StaticString = #fileID,
+    line: UInt = #line
+) -> Promise<Connection> {
+    let connecting = connect(to: address, timeout: timeout, from: source, options: options, file: file, line: line)
+    return secured(connecting, client, serverName ?? (address.isUnix ? nil : address.hostText), file, line)
+}
+
+private func secured(
+    _ connecting: Promise<Connection>, _ client: TLSClient, _ name: String?, _ file: StaticString, _ line: UInt
+) -> Promise<Connection> {
+    connecting.then(
+        { connection in
+            connection.startTLS(as: client, serverName: name, file: file, line: line)
+                .tapError { _ in connection.abortAfterFailedHandshake() }
+        }, file: file, line: line)
+}
+
+extension Connection {
+    /// Ends a connection that is of no use to anybody. The alert that the handshake has sent still leaves.
+    fileprivate func abortAfterFailedHandshake() { close(linger: .seconds(1)) }
+}
+
+/// The name or the IP address in `name:port`.
+private func hostName(in address: String) -> String? {
+    if address.hasPrefix("unix:") { return nil }
+    guard let colon = address.lastIndex(of: ":") else { return nil }
+    let host = address[..<colon]
+    return host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : String(host)
+}

@@ -1,0 +1,162 @@
+import COpenSSL
+import Glibc
+import Reactor
+
+/// An `SSL_CTX`: what all connections of a configuration share.
+// @unchecked: all fields are constants. The `SSL_CTX` is changed by the initializer only; afterwards OpenSSL counts its
+// references atomically, and connections of several threads may be made of it at once.
+final class TLSContext: @unchecked Sendable {
+    enum Role { case client, server }
+
+    let pointer: OpaquePointer
+    let configuration: TLSConfiguration
+    /// The application protocols as they are sent: each with its length before it. Allocated, since OpenSSL is given
+    /// pointers into it.
+    let protocols: UnsafeBufferPointer<UInt8>
+
+    init(_ configuration: TLSConfiguration, _ role: Role) throws(TLSError) {
+        let protocols = try Self.encode(configuration.applicationProtocols)
+        OpenSSLErrors.clear()
+        guard let pointer = SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method()) else {
+            throw OpenSSLErrors.configuration("a context")
+        }
+        self.pointer = pointer
+        self.configuration = configuration
+        self.protocols = protocols
+        // From here on a throw runs `deinit`.
+        try setParameters()
+        if let identity = configuration.identity { try use(identity) }
+        switch role {
+        case .client: try setUpClient()
+        case .server: try setUpServer()
+        }
+    }
+
+    deinit {
+        SSL_CTX_free(pointer)
+        protocols.deallocate()
+    }
+
+    // MARK: Both sides
+
+    private static func encode(_ protocols: [String]) throws(TLSError) -> UnsafeBufferPointer<UInt8> {
+        var bytes: [UInt8] = []
+        for name in protocols {
+            guard 1...255 ~= name.utf8.count else {
+                throw TLSError(.configuration, reason: "the application protocol '\(name)' has not 1 to 255 bytes")
+            }
+            bytes.append(UInt8(name.utf8.count))
+            bytes += name.utf8
+        }
+        let buffer = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
+        _ = buffer.initialize(from: bytes)
+        return UnsafeBufferPointer(buffer)
+    }
+
+    private func setParameters() throws(TLSError) {
+        copenssl_configure(pointer)
+        guard configuration.minimumVersion <= configuration.maximumVersion,
+            copenssl_set_versions(
+                pointer, configuration.minimumVersion.rawValue, configuration.maximumVersion.rawValue) == 1
+        else { throw TLSError(.configuration, reason: "no version from the minimum to the maximum") }
+        if let ciphers = configuration.ciphers, SSL_CTX_set_cipher_list(pointer, ciphers) != 1 {
+            throw OpenSSLErrors.configuration("ciphers '\(ciphers)'")
+        }
+        if let suites = configuration.cipherSuites, SSL_CTX_set_ciphersuites(pointer, suites) != 1 {
+            throw OpenSSLErrors.configuration("cipherSuites '\(suites)'")
+        }
+    }
+
+    private func use(_ identity: TLSIdentity) throws(TLSError) {
+        let result = identity.withChain {
+            SSL_CTX_use_cert_and_key(pointer, identity.certificate, identity.key, $0, 1)
+        }
+        if result != 1 { throw OpenSSLErrors.configuration("the identity") }
+    }
+
+    private func trustRoots() throws(TLSError) {
+        let roots: [OpaquePointer]
+        switch configuration.trustRoots {
+        case .system:
+            if SSL_CTX_set_default_verify_paths(pointer) != 1 {
+                throw OpenSSLErrors.configuration("the authorities of the system")
+            }
+            return
+        case .file(let path): roots = try PEM.certificates(in: try PEM.read(file: path), path)
+        case .pem(let bytes): roots = try PEM.certificates(in: bytes, "the trust roots")
+        }
+        defer { for root in roots { X509_free(root) } }
+        for root in roots {
+            // Servers name these authorities when they ask a client for its certificate.
+            guard X509_STORE_add_cert(SSL_CTX_get_cert_store(pointer), root) == 1,
+                SSL_CTX_add_client_CA(pointer, root) == 1
+            else { throw OpenSSLErrors.configuration("the trust roots") }
+        }
+    }
+
+    // MARK: Client
+
+    private func setUpClient() throws(TLSError) {
+        if configuration.serverVerification != .none {
+            try trustRoots()
+            SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
+        }
+        if !protocols.isEmpty {
+            // The one function of OpenSSL that returns 0 when it succeeds.
+            guard SSL_CTX_set_alpn_protos(pointer, protocols.baseAddress, CUnsignedInt(protocols.count)) == 0 else {
+                throw OpenSSLErrors.configuration("the application protocols")
+            }
+        }
+        guard configuration.resumesSessions else { return }
+        copenssl_report_sessions(pointer)
+        SSL_CTX_sess_set_new_cb(pointer) { ssl, session in
+            guard let ssl, let session else { return 0 }
+            return TLSFilter.of(ssl).takeSession(session) ? 1 : 0
+        }
+    }
+
+    // MARK: Server
+
+    private func setUpServer() throws(TLSError) {
+        guard configuration.identity != nil || configuration.identityForName != nil else {
+            throw TLSError(.configuration, reason: "a server needs an identity")
+        }
+        copenssl_prefer_own_ciphers(pointer)
+        copenssl_cache_no_sessions(pointer)
+        if !configuration.resumesSessions {
+            copenssl_disable_tickets(pointer)
+            SSL_CTX_set_num_tickets(pointer, 0)
+        }
+        // Sessions with client certificates are resumed only where this is set.
+        let name: [UInt8] = Array("swift-reactor".utf8)
+        SSL_CTX_set_session_id_context(pointer, name, CUnsignedInt(name.count))
+        if configuration.clientCertificates != .notRequested {
+            try trustRoots()
+            let isRequired = configuration.clientCertificates == .required
+            SSL_CTX_set_verify(
+                pointer, SSL_VERIFY_PEER | (isRequired ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nil)
+        }
+        if !protocols.isEmpty {
+            SSL_CTX_set_alpn_select_cb(
+                pointer,
+                { ssl, name, count, offered, offeredCount, _ in
+                    guard let ssl, let name, let count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+                    let own = TLSFilter.of(ssl).context.protocols
+                    // The function is declared for names that may be changed, which it does not do.
+                    return name.withMemoryRebound(to: UnsafeMutablePointer<UInt8>?.self, capacity: 1) { name in
+                        let result = SSL_select_next_proto(
+                            name, count, own.baseAddress, CUnsignedInt(own.count), offered, offeredCount)
+                        return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL
+                    }
+                }, nil)
+        }
+        if configuration.identityForName != nil {
+            SSL_CTX_set_cert_cb(
+                pointer,
+                { ssl, _ in
+                    guard let ssl else { return 0 }
+                    return TLSFilter.of(ssl).chooseIdentity() ? 1 : 0
+                }, nil)
+        }
+    }
+}

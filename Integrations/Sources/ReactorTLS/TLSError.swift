@@ -1,0 +1,73 @@
+import Reactor
+
+/// Why a handshake failed, a stream was broken, or a configuration cannot be used.
+///
+/// A peer that ends without a handshake's end or without its end record is not among them: that is
+/// `ConnectionFilterError.truncated`. A handshake that takes too long is `PromiseError.timedOut`.
+public struct TLSError: Error, Hashable, Sendable {
+    /// What is wrong.
+    public enum Cause: Hashable, Sendable {
+        /// A file, certificate, key, cipher or name of the configuration cannot be used.
+        case configuration
+        /// The certificate of the peer was refused here.
+        case certificate(CertificateFault)
+        /// The peer refused and said so, by an alert with this number (RFC 8446, 6): 42 to 49 are about the certificate of
+        /// this side, 70 about the version, 40 about the parameters, 120 about the protocols.
+        case alert(UInt8)
+        /// The peer does not speak TLS, has broken the protocol, or has nothing in common with this side. The value is
+        /// OpenSSL's number for the reason (`SSL_R_…`).
+        case handshakeOrRecord(reason: Int)
+    }
+
+    /// What is wrong.
+    public let cause: Cause
+    /// OpenSSL's words for it.
+    public let reason: String
+    /// The address of the peer, if there is one.
+    public let peer: SocketAddress?
+
+    /// An error, for tests of code that handles it.
+    public init(_ cause: Cause, reason: String, peer: SocketAddress? = nil) {
+        self.cause = cause
+        self.reason = reason
+        self.peer = peer
+    }
+}
+
+extension TLSError: CustomStringConvertible {
+    /// A sentence for people: `TLS with 192.0.2.7:443: certificate has expired`.
+    public var description: String {
+        let subject = cause == .configuration ? "TLS configuration" : "TLS\(peer.map { " with \($0)" } ?? "")"
+        return "\(subject): \(reason)"
+    }
+}
+
+/// Why the certificate of a peer was refused.
+public enum CertificateFault: Hashable, Sendable {
+    /// It is not for the name or address that was connected to.
+    case wrongName
+    /// It, or one of its chain, is no longer valid.
+    case expired
+    /// It, or one of its chain, is not valid yet.
+    case notYetValid
+    /// It is signed by itself and not trusted.
+    case selfSigned
+    /// Its chain ends at an authority that is not trusted, or lacks an intermediate certificate.
+    case unknownAuthority
+    /// The peer sent none, and one is required.
+    case missing
+    /// Another error of the verification, with OpenSSL's number (`X509_V_ERR_…`).
+    case other(Int)
+
+    init(verifyResult code: Int) {
+        self =
+            switch code {
+            case 62, 64: .wrongName  // HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH
+            case 10: .expired  // CERT_HAS_EXPIRED
+            case 9: .notYetValid  // CERT_NOT_YET_VALID
+            case 18: .selfSigned  // DEPTH_ZERO_SELF_SIGNED_CERT
+            case 2, 19, 20, 21: .unknownAuthority  // an issuer that is missing, or a root that is not trusted
+            default: .other(code)
+            }
+    }
+}

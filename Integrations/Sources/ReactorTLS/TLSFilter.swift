@@ -1,0 +1,223 @@
+import COpenSSL
+import Glibc
+import Promises
+import Reactor
+
+/// TLS as a filter of a connection: an `SSL` that reads and writes memory.
+///
+/// It belongs to the thread of its connection, as everything of a connection does.
+final class TLSFilter: ConnectionFilter {
+    let context: TLSContext
+    let peer: SocketAddress?
+    private let channel = ByteChannel()
+    let ssl: OpaquePointer
+    /// Where a client's sessions are kept, and under what name.
+    private let sessions: (store: SessionStore, name: String)?
+    private var isReady = false
+
+    /// A server's side.
+    convenience init(server context: TLSContext, peer: SocketAddress?) throws(TLSError) {
+        try self.init(context, peer, nil)
+        SSL_set_accept_state(ssl)
+    }
+
+    /// A client's side.
+    /// - Parameter name: the name or the IP address that the certificate of the server must have; sent as SNI if it is a name.
+    convenience init(
+        client context: TLSContext, name: String?, sessions: SessionStore?, peer: SocketAddress?
+    ) throws(TLSError) {
+        try self.init(context, peer, sessions.flatMap { store in name.map { (store, $0) } })
+        SSL_set_connect_state(ssl)
+        if let name { try setServerName(name) }
+        if let name, let session = sessions?.take(for: name) {
+            // A session that does not suit is not resumed, which is no error.
+            SSL_set_session(ssl, session.pointer)
+            OpenSSLErrors.clear()
+        }
+    }
+
+    private init(
+        _ context: TLSContext, _ peer: SocketAddress?, _ sessions: (SessionStore, String)?
+    ) throws(TLSError) {
+        OpenSSLErrors.clear()
+        guard let ssl = SSL_new(context.pointer) else { throw OpenSSLErrors.configuration("a connection") }
+        self.context = context
+        self.peer = peer
+        self.sessions = sessions
+        self.ssl = ssl
+        guard let bio = channel.makeBIO() else { throw OpenSSLErrors.configuration("a connection") }
+        // The `SSL` owns the BIO, for both directions.
+        SSL_set_bio(ssl, bio, bio)
+        // Unretained: OpenSSL uses it in callbacks only, which run during calls of this filter.
+        SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    deinit { SSL_free(ssl) }
+
+    /// The filter that has made a call of OpenSSL, in which a callback runs.
+    static func of(_ ssl: OpaquePointer) -> TLSFilter {
+        Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0)).takeUnretainedValue()
+    }
+
+    private func setServerName(_ name: String) throws(TLSError) {
+        let isAddress = isIPAddress(name)
+        if !isAddress && copenssl_set_server_name(ssl, name) != 1 {
+            throw OpenSSLErrors.configuration("the server name '\(name)'")
+        }
+        guard context.configuration.serverVerification == .full else { return }
+        let parameters = SSL_get0_param(ssl)
+        X509_VERIFY_PARAM_set_hostflags(parameters, CUnsignedInt(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+        let result =
+            isAddress
+            ? X509_VERIFY_PARAM_set1_ip_asc(parameters, name)
+            : X509_VERIFY_PARAM_set1_host(parameters, name, name.utf8.count)
+        if result != 1 { throw OpenSSLErrors.configuration("the server name '\(name)'") }
+    }
+
+    // MARK: Calls of the connection
+
+    func begin(_ output: inout FilterOutput) throws { try advanceHandshake(&output) }
+
+    func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
+        try bytes.withUnsafeBytes { bytes in
+            channel.input = bytes
+            // Empty unless the stream has ended or failed: OpenSSL keeps the beginning of a record itself.
+            defer { channel.input = UnsafeRawBufferPointer(start: nil, count: 0) }
+            if !isReady { try advanceHandshake(&output) }
+            if isReady { try readRecords(&output) }
+        }
+    }
+
+    func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws {
+        try bytes.withUnsafeBytes { bytes in
+            if bytes.isEmpty { return }
+            // A record of 16 KiB takes 22 bytes more in TLS 1.3, and up to 85 in TLS 1.2.
+            channel.output.reserveCapacity(bytes.count + bytes.count / 128 + 128)
+            OpenSSLErrors.clear()
+            var count = 0
+            let result = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)
+            send(&output)
+            if result == 1 { return }
+            if SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ { return output.waitForInput() }
+            throw takeError()
+        }
+    }
+
+    func end(_ output: inout FilterOutput) {
+        OpenSSLErrors.clear()
+        SSL_shutdown(ssl)
+        OpenSSLErrors.clear()
+        send(&output)
+    }
+
+    var isInsideRecord: Bool { SSL_has_pending(ssl) == 1 }
+
+    // MARK: Calls of OpenSSL
+
+    private func advanceHandshake(_ output: inout FilterOutput) throws {
+        OpenSSLErrors.clear()
+        let result = SSL_do_handshake(ssl)
+        // Before the error is thrown: an alert tells the peer what is wrong.
+        send(&output)
+        if result == 1 {
+            isReady = true
+            return output.becomeReady()
+        }
+        if SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ { throw takeError() }
+    }
+
+    private func readRecords(_ output: inout FilterOutput) throws {
+        // As long as the plain text of a record.
+        try withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { buffer in
+            while true {
+                OpenSSLErrors.clear()
+                var count = 0
+                let result = SSL_read_ex(ssl, buffer.baseAddress, buffer.count, &count)
+                if result == 1 {
+                    output.deliver(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
+                    continue
+                }
+                // An answer to a change of keys, or an alert.
+                send(&output)
+                switch SSL_get_error(ssl, result) {
+                case SSL_ERROR_WANT_READ: return
+                case SSL_ERROR_ZERO_RETURN: return output.endInput()
+                default: throw takeError()
+                }
+            }
+        }
+    }
+
+    /// Sends what OpenSSL has written.
+    private func send(_ output: inout FilterOutput) {
+        if channel.output.isEmpty { return }
+        output.send(channel.output)
+        channel.output = []
+    }
+
+    // MARK: Callbacks of OpenSSL
+
+    /// - Returns: whether it retains the session, as OpenSSL asks.
+    func takeSession(_ session: OpaquePointer) -> Bool {
+        guard let sessions else { return false }
+        sessions.store.keep(ResumableSession(session), for: sessions.name)
+        return true
+    }
+
+    /// Uses the identity of the name that the client has asked for.
+    /// - Returns: whether there is one.
+    func chooseIdentity() -> Bool {
+        guard let find = context.configuration.identityForName else { return true }
+        var identity: TLSIdentity?
+        if let name = requestedName {
+            do { identity = try find(name) } catch {
+                identityError = error
+                return false
+            }
+        }
+        guard let identity else { return context.configuration.identity != nil }
+        return identity.withChain { SSL_use_cert_and_key(ssl, identity.certificate, identity.key, $0, 1) } == 1
+    }
+
+    /// What `identityForName` has thrown.
+    private var identityError: (any Error)?
+
+    /// The name that the client has asked for, in lower case.
+    var requestedName: String? {
+        SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0).lowercased() }
+    }
+
+    // MARK: Errors
+
+    /// The error with which the last call of OpenSSL has failed.
+    private func takeError() -> any Error {
+        guard let error = OpenSSLErrors.takeFirst() else {
+            return TLSError(.handshakeOrRecord(reason: 0), reason: "OpenSSL gives no reason", peer: peer)
+        }
+        if let thrown = identityError { return thrown }
+        let reason = Int(copenssl_reason(error))
+        guard copenssl_library(error) == ERR_LIB_SSL else {
+            return TLSError(.handshakeOrRecord(reason: reason), reason: OpenSSLErrors.text(error), peer: peer)
+        }
+        let refusal = SSL_get_verify_result(ssl)
+        switch reason {
+        case Int(SSL_R_CERTIFICATE_VERIFY_FAILED) where refusal != X509_V_OK:
+            return TLSError(
+                .certificate(CertificateFault(verifyResult: refusal)),
+                reason: String(cString: X509_verify_cert_error_string(refusal)), peer: peer)
+        case Int(SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE):
+            return TLSError(.certificate(.missing), reason: OpenSSLErrors.text(error), peer: peer)
+        // Errors from 1000 on are alerts that were received.
+        case 1000...1255:
+            return TLSError(.alert(UInt8(reason - 1000)), reason: OpenSSLErrors.text(error), peer: peer)
+        default:
+            return TLSError(.handshakeOrRecord(reason: reason), reason: OpenSSLErrors.text(error), peer: peer)
+        }
+    }
+}
+
+/// Whether a certificate has to show `text` as an address instead of a name.
+private func isIPAddress(_ text: String) -> Bool {
+    var address = in6_addr()
+    return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
+}

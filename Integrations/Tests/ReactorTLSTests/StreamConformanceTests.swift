@@ -1,0 +1,1 @@
+../../../Tests/PromisesTests/Streams/StreamConformanceTests.swift

@@ -1,0 +1,148 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorTLS
+import Testing
+
+/// How long a test waits for what must arrive. Only a test that fails waits that long.
+let patience: Duration = .seconds(60)
+
+/// Gives `body` a loop of its own, which may not turn more often than `limit`.
+func withNetwork(
+    clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
+    _ body: (Network) throws -> Void
+) throws {
+    // Made before the loop: it runs processes on a loop of its own.
+    _ = Certificates.shared
+    try EventLoop.withLoop(clock: clock) { loop in
+        try body(Network(loop: loop))
+        #expect(loop.metrics.turns <= limit, "the loop spins", sourceLocation: place)
+    }
+}
+
+/// What a test of streams works with.
+struct Network {
+    let loop: EventLoop
+
+    /// Lets everything happen that is to happen within `time`: a check for what must not.
+    func settle(_ time: Duration = .milliseconds(20)) { hang(after(time)) }
+
+    /// How many turns the loop makes for `body`.
+    func turns(_ body: () throws -> Void) rethrows -> Int {
+        let before = loop.metrics.turns
+        try body()
+        return loop.metrics.turns - before
+    }
+
+    /// Both ends of a TCP connection on this loop.
+    func pair() throws -> (client: Connection, server: Connection) {
+        let listener = try Listener.bind("127.0.0.1:0")
+        let client = try hang(connect(to: listener.localAddress), timeout: patience)
+        let server = try hang(listener.accept(), timeout: patience)
+        listener.close()
+        return (client, server)
+    }
+
+    /// Both ends of a TLS connection on this loop.
+    func tls(
+        _ change: (inout TLSConfiguration) -> Void = { _ in }
+    ) throws -> (client: Connection, server: Connection) {
+        try tls(try TLSClient(clientConfiguration(change)), try TLSServer(serverConfiguration(change)))
+    }
+
+    func tls(_ client: TLSClient, _ server: TLSServer) throws -> (client: Connection, server: Connection) {
+        let (near, far) = try pair()
+        let ready = [
+            near.startTLS(as: client, serverName: Certificates.serverName).asVoid(), far.startTLS(as: server).asVoid(),
+        ]
+        try hang(when(fulfilled: ready), timeout: patience)
+        return (near, far)
+    }
+
+    /// Both ends of a connection through a relay, whose handshakes have begun.
+    func relayed(
+        _ client: TLSConfiguration = clientConfiguration(), _ server: TLSConfiguration = serverConfiguration()
+    ) throws -> Relayed {
+        let (near, far) = (try Connection.pair(), try Connection.pair())
+        let relay = Relay(nearClient: near.1, nearServer: far.0)
+        return Relayed(
+            client: near.0, server: far.1,
+            clientReady: near.0.startTLS(as: try TLSClient(client), serverName: Certificates.serverName),
+            serverReady: far.1.startTLS(as: try TLSServer(server)), relay: relay)
+    }
+
+    /// Ends a connection, whose client keeps its session, and resumes it.
+    func resume(_ one: Connection, _ other: Connection) throws -> (client: Connection, server: Connection) {
+        one.abort()
+        other.abort()
+        let client = try TLSClient(clientConfiguration())
+        let server = try TLSServer(serverConfiguration())
+        let (near, far) = try tls(client, server)
+        // The tickets of TLS 1.3 arrive behind the handshake.
+        try hang(far.write("x"), timeout: patience)
+        #expect(try hang(near.receive(), timeout: patience) == [0x78])
+        near.shutdownWrite().cauterize()
+        #expect(try hang(far.read(), timeout: patience) == .end)
+        hang(far.close())
+        near.close()
+        let resumed = try tls(client, server)
+        #expect(resumed.client.hasResumedTLSSession && resumed.server.hasResumedTLSSession)
+        return resumed
+    }
+}
+
+/// The settings of a client that trusts the test authority.
+func clientConfiguration(_ change: (inout TLSConfiguration) -> Void = { _ in }) -> TLSConfiguration {
+    var configuration = TLSConfiguration()
+    configuration.trustRoots = .pem(Certificates.shared.authority)
+    change(&configuration)
+    return configuration
+}
+
+/// The settings of a server whose certificate the test authority has signed.
+func serverConfiguration(_ change: (inout TLSConfiguration) -> Void = { _ in }) -> TLSConfiguration {
+    var configuration = TLSConfiguration(identity: Certificates.shared.server)
+    change(&configuration)
+    return configuration
+}
+
+/// Bytes that show where they belong: the period is a prime near 64 KiB, so that no chunk fits another's place.
+func pattern(_ count: Int, from start: Int = 0) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    var offset = start % period.count
+    while bytes.count < count {
+        let next = period[offset...].prefix(count - bytes.count)
+        bytes += next
+        offset = (offset + next.count) % period.count
+    }
+    return bytes
+}
+
+private let period: [UInt8] = (0..<65521).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+
+/// Everything until the peer ends.
+func readToEnd(_ connection: Connection) -> Promise<[UInt8]> {
+    var all: [UInt8] = []
+    return connection.forEachChunk { chunk in chunk.withUnsafeBytes { all += $0 } }.map { all }
+}
+
+/// The code of the `SystemError` with which a promise was rejected.
+func code<T>(_ promise: Promise<T>) -> CInt? { (promise.error as? SystemError)?.code }
+
+/// That code, once the promise has been rejected.
+func rejection<T>(of promise: Promise<T>) throws -> CInt? {
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in }, timeout: patience)
+    return code(promise)
+}
+
+func failed(_ code: CInt) -> ReadOutcome { .failed(SystemError(.receive, code)) }
+
+/// The error with which a promise is rejected.
+func error<T>(of promise: Promise<T>) throws -> (any Error)? {
+    try hang(promise.asVoid().recover(policy: .allErrors) { _ in }, timeout: patience)
+    return promise.error
+}
+
+/// The cause of the `TLSError` with which a promise is rejected.
+func cause<T>(of promise: Promise<T>) throws -> TLSError.Cause? { (try error(of: promise) as? TLSError)?.cause }

@@ -1,0 +1,37 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorTLS
+import Testing
+
+// What the stream conformance suite of the library asks for, with streams over TLS. That suite is a link to the library's file.
+
+/// Streams over TLS, seen from each of their ends.
+enum StreamKind: CaseIterable {
+    case client, server, clientOf12, serverOf12, resumed
+
+    var isFiltered: Bool { true }
+    var knowsResets: Bool { true }
+
+    func with(turns: Int = 4000, _ body: (StreamEnd, StreamEnd, Network) throws -> Void) throws {
+        try withNetwork(turns: turns) { net in
+            var (client, server) = try net.tls { configuration in
+                if self == .clientOf12 || self == .serverOf12 { configuration.maximumVersion = .tls12 }
+            }
+            if self == .resumed { (client, server) = try net.resume(client, server) }
+            let isServer = self == .server || self == .serverOf12
+            try body(StreamEnd(isServer ? server : client), StreamEnd(isServer ? client : server), net)
+        }
+    }
+}
+
+/// One end of a stream.
+struct StreamEnd {
+    let input: Connection
+    var output: Connection { input }
+
+    init(_ connection: Connection) { input = connection }
+
+    func close() -> Guarantee<Void> { input.close() }
+    func abort() { input.abort() }
+}
