@@ -16,10 +16,11 @@ Where a block goes follows from what is in it:
 A comment in the line before the block, which readers do not see, says otherwise:
 
     <!-- snippet: goes on -->             in the function of the block before it
+    <!-- snippet: file -->                at file level
     <!-- snippet: not run: WHY -->        only compiled
     <!-- snippet: not compiled: WHY -->   left out
 
-Imports are moved to the head of the file. Names that blocks use and do not declare are in Stubs.swift.
+Imports are moved to the head of the file, except those of the tutorial's own modules. Names that blocks use and do not declare are in Stubs.swift.
 """
 import re
 import sys
@@ -28,6 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("Tests/DocumentationTests/Pages")
 MANIFESTS = Path("Tests/Fixtures/Manifests")
+# The modules of the tutorial's package; their code is in the pages too.
+OWN_MODULES = {"TutorialServer"}
 HEAD = "// Made by .ci/snippets.py from {}; do not edit.\n// swift-format-ignore-file\n"
 
 
@@ -48,6 +51,8 @@ class Block:
     def kind(self):
         if self.note.startswith("not compiled:"):
             return "left out"
+        if self.note == "file":
+            return "file"
         if self.note == "goes on":
             return "continuation"
         if self.text.startswith("// swift-tools-version"):
@@ -75,7 +80,7 @@ def blocks_of(path):
             sys.exit(f"error: {page}:{number}: a Swift block begins with ```swift at the start of a line")
         elif match := re.fullmatch(r"<!-- snippet: (.*) -->", line):
             note = match[1]
-            if not re.fullmatch(r"goes on|not (run|compiled): .+", note):
+            if not re.fullmatch(r"goes on|file|not (run|compiled): .+", note):
                 sys.exit(f"error: {page}:{number}: what is 'snippet: {note}'?")
         else:
             if note:
@@ -115,7 +120,7 @@ def written(page, blocks, running, files):
             text = "\n".join([block.lines[0], *head, *block.imports, *block.lines[1:]]) + "\n"
             files[MANIFESTS / f"{camel}{number}.swift"] = text
             continue
-        imports.update(block.imports)
+        imports.update(line for line in block.imports if line.split()[-1] not in OWN_MODULES)
         parts.append((place, [block], f"{camel}{number}"))
     if not parts:
         return

@@ -5,7 +5,7 @@ import Glibc
 /// Decodes lines of UTF-8 that end with `\n` or `\r\n`. The frames are strings without these bytes.
 ///
 /// Throws `StreamError.limitExceeded` if a line has more than `limit` bytes, and `StreamError.notUTF8`.
-public struct LineDecoder: FrameDecoder {
+public struct LineDecoder: FrameDecoder, Sendable {
     /// The greatest length of a line, in bytes.
     public let limit: Int
     // The number of leading bytes that are known to contain no newline.
@@ -49,7 +49,7 @@ public struct LineDecoder: FrameDecoder {
 ///
 /// Throws `StreamError.limitExceeded` if more than `limit` bytes precede it. This decoder never finds an empty
 /// delimiter, and throws at the limit; `read(until:)` refuses one with `EINVAL`.
-public struct DelimiterDecoder: FrameDecoder {
+public struct DelimiterDecoder: FrameDecoder, Sendable {
     /// The bytes that end a frame.
     public let delimiter: [UInt8]
     /// The greatest number of bytes before the delimiter.
@@ -120,7 +120,7 @@ public struct DelimiterDecoder: FrameDecoder {
 /// ```
 ///
 /// Throws `StreamError.limitExceeded` if a length is above `limit`, before the payload takes any memory.
-public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>: FrameDecoder {
+public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>: FrameDecoder, Sendable {
     /// The greatest length of a payload, in bytes.
     public let limit: Int
 

@@ -74,5 +74,6 @@ extension Snippet {
         Snippet("docs/guides/waiting.md: Testing (waiting9)", asserts: 1, Snippets.waiting9),
         Snippet("docs/reference/ending.md: When the peer has gone (ending1)", asserts: 1, Snippets.ending1),
         Snippet("docs/reference/metrics.md: Metrics (metrics1)", asserts: 4, Snippets.metrics1),
+        Snippet("docs/start/first-promises.md: Step 1: promises and hang (firstPromises2)", asserts: 4, Snippets.firstPromises2),
     ]
 }
