@@ -7,7 +7,8 @@ import Promises
 func echo(_ connection: Connection) -> Promise<Void> {
     connection.read().then { outcome -> Promise<Void> in
         switch outcome {
-        case .bytes(let bytes): connection.write(bytes).then { echo(connection) }
+        // With `_ in`, since the compiler wraps a closure without it in another one, which costs an allocation.
+        case .bytes(let bytes): connection.write(bytes).then { _ in echo(connection) }
         case .end: .value
         case .failed(let error): Promise(error: error)
         }

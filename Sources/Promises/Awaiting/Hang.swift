@@ -113,6 +113,7 @@ extension PromiseCore {
         defer { timer?.cancel() }
         if loop._withUnsafeGuaranteedRef({ $0.isInsideHandler }) && isHeldUpByThisStack { reportDeadlock(what, caller) }
         var watch = HangWatch()
+        var isFirstTurn = true
         while true {
             if let settled { return settled }
             let isStuck = watch.isWatching && !loop._withUnsafeGuaranteedRef { $0.canWakeItself }
@@ -123,11 +124,15 @@ extension PromiseCore {
             }
             if let timer, !timer.isActive { throw PromiseError.timedOut }
             if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.shouldStop }) { throw PromiseError.loopEnded }
-            if isStuck {
-                try loop._withUnsafeGuaranteedRef { try $0.turn(forRealAtMost: watch.remaining) }
+            if isStuck || isFirstTurn {
+                if !isStuck { watch.restart() }
+                try loop._withUnsafeGuaranteedRef {
+                    if isStuck { try $0.turn(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
+                }
+                isFirstTurn = isStuck
             } else {
                 watch.restart()
-                try loop._withUnsafeGuaranteedRef { try $0.turn(.wait) }
+                try loop._withUnsafeGuaranteedRef { try $0.turnAgain(.wait) }
             }
         }
     }

@@ -12,6 +12,49 @@ extension PromiseCore {
     /// are freed as it goes.
     @usableFromInline
     func follow(_ inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
+        if linkAtOnce(inner) { return Unmanaged.passUnretained(self).release() }
+        followSlow(inner, by: code)
+    }
+
+    /// The usual case of `follow`: `inner` is a promise of this thread that has just been made, waits for something
+    /// else, and that nothing has been attached to. The core's root is pending, and of this thread too.
+    /// - Returns: false if `inner` is not such a promise, and then nothing has changed.
+    @inline(__always)
+    private func linkAtOnce(_ inner: PromiseCore) -> Bool {
+        let own = state.load(ordering: .acquiring)
+        // Without a mark: it is neither claimed nor busy, and has no waiters.
+        let here = EventLoop.addressOfThisThread
+        guard !Tracing.isOn, inner.state.load(ordering: .acquiring) == State.pending,
+            inner.loop == here, !inner.isAdopting, !inner.role.contains(.externallySettled)
+        else { return false }
+        let kind = own & (State.kindMask | State.isClaimed)
+        if kind == State.pending { return inner !== self && loop == here && inner.link(toRoot: self) }
+        guard kind == State.link else { return false }
+        return Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: own & State.pointerMask)!)
+            ._withUnsafeGuaranteedRef { root in
+                let seen = root.state.load(ordering: .acquiring)
+                return seen & State.kindMask == State.pending && inner !== root && root.loop == here
+                    && inner.link(toRoot: root)
+            }
+    }
+
+    /// Makes this core, which was pending without a waiter, a link to `root`.
+    @inline(__always)
+    private func link(toRoot root: PromiseCore) -> Bool {
+        let link = UInt(bitPattern: Unmanaged.passRetained(root).toOpaque()) | State.link
+        guard exchange(State.pending, link) else {
+            Unmanaged.passUnretained(root).release()
+            return false
+        }
+        // The root now waits for the promise that this core waited for.
+        let word = upstream.load(ordering: .relaxed)
+        let isAdopted = word & Upstream.mark == Upstream.adopted
+        root.upstream.store(isAdopted ? word : address | Upstream.adopted, ordering: .relaxed)
+        return true
+    }
+
+    @inline(never)
+    private func followSlow(_ inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
         if Tracing.isOn { recordAdoption(of: inner) }
         let here = EventLoop.addressOfThisThread
         let root = unmanagedRoot

@@ -19,8 +19,29 @@ extension PromiseCore {
         }
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         let seen = state.load(ordering: .acquiring)
-        if seen & State.kindMask == State.pending && push(waiter, node, seen).done { return }
+        if seen & State.kindMask == State.pending {
+            if push(waiter, node, seen).done { return }
+        } else if seen & (State.kindMask | State.isSettling) == State.fulfilled && waiter.isQueuedByItsLoop {
+            return attachToFulfilled(waiter, node)
+        }
         attachSlow(waiter, node)
+    }
+
+    /// Whether the node, once its source has settled, is queued on its loop, which is this thread's, and is a handler.
+    @inline(__always)
+    private var isQueuedByItsLoop: Bool { loop != nil && role.isDisjoint(with: .unusual) }
+
+    /// A handler of this thread is attached to a core that is already fulfilled, such as most writes.
+    @inline(never)
+    private func attachToFulfilled(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
+        retain()
+        waiter.upstream.store(address | Upstream.fulfilled, ordering: .relaxed)
+        // Checked by the caller: the waiter has a loop, which is this thread's.
+        Unmanaged<EventLoop>.fromOpaque(waiter.loop.unsafelyUnwrapped)._withUnsafeGuaranteedRef {
+            // Other threads may have posted outcomes that were settled before: this node must not overtake them.
+            $0.takeMail()
+            $0.enqueueOwned(node)
+        }
     }
 
     /// Tries once to make `waiter` the newest in a list whose state was `seen`.

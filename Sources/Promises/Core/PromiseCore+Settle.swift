@@ -99,6 +99,14 @@ extension PromiseCore {
         settleRetaining(State.fulfilled | Self.flags(Value.self))
     }
 
+    /// Fulfills a core to which the caller holds the producer's reference, and passes that reference on: a lone waiter
+    /// receives it as its source, so that nothing is retained.
+    @inline(__always)
+    consuming func fulfillConsuming<Value>(_ value: consuming Value) {
+        store(value)
+        Unmanaged.passRetained(self)._withUnsafeGuaranteedRef { $0.settle(State.fulfilled | Self.flags(Value.self)) }
+    }
+
     @usableFromInline
     func reject(_ error: any Error) { reject(error, from: creationSite) }
 

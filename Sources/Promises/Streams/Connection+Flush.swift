@@ -125,7 +125,7 @@ extension Connection {
     /// Makes one system call: send(2), or write(2) if the descriptor is no socket.
     @inline(__always)
     func transmit(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
-        if traits.contains(.socket) { return loop.kernel.send(fd, bytes, count) }
+        if traits.contains(.socket) { return loop.send(fd, bytes, count) }
         return transmitDiverted(bytes, count)
     }
 

@@ -86,7 +86,7 @@ extension Connection {
     @inline(__always)
     func receive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
         let count = min(limit, buffer.count)
-        if traits.contains(.socket) { return loop.kernel.receive(fd, buffer.baseAddress!, count) }
+        if traits.contains(.socket) { return loop.receive(fd, buffer.baseAddress!, count) }
         return loop.kernel.read(fd, buffer.baseAddress!, count)
     }
 
@@ -154,7 +154,7 @@ extension Connection {
             noteEnd(count)
             outcome = failure.map(ReadOutcome.failed) ?? .end
         }
-        promise.fulfill(outcome)
+        promise.fulfillConsuming(outcome)
         if count < 0 { failWrites() }
     }
 

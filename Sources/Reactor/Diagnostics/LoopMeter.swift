@@ -10,11 +10,17 @@ struct LoopMeter {
     /// See `EventLoop.measuresHandlers`. `update` after a change.
     var measuresHandlers = false
     var counters = LoopMetrics()
+    /// The reading of the clock at the end of the last measured turn, in nanoseconds, if the next turn follows at once;
+    /// `unknown` otherwise. The next turn's wait begins then.
+    var endOfTurn = Self.unknown
     var handlers = HandlerProfiler()
     /// The number of waiters that were visited on this thread to cancel, withdraw and sweep, and of links that were
     /// visited to list what is pending. For tests: an operation that is done thousands of times must not visit
     /// thousands of nodes each time.
     var nodesVisited = 0
+
+    /// No moment.
+    static var unknown: Int64 { .min }
 
     /// Called after a change of `measuresHandlers` or of the threshold.
     mutating func update() {

@@ -63,6 +63,16 @@ extension EventLoop {
 
     package func giveBack(_ borrowed: UnsafeMutableRawBufferPointer) { scratchBuffer.giveBack(borrowed) }
 
+    /// One recv(2) of a stream. Code of other modules would retain `kernel` for the call; here it is known to outlive it.
+    package func receive(_ fd: CInt, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        kernel.receive(fd, buffer, count)
+    }
+
+    /// One send(2) of a stream; see `receive`.
+    package func send(_ fd: CInt, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+        kernel.send(fd, buffer, count)
+    }
+
     /// A number that differs from one turn to the next.
     package var turnNumber: Int { meter.counters.turns }
 }

@@ -65,6 +65,8 @@ extension EventLoop {
         // If the eventfd cannot be opened, libdispatch has none, so no job has arrived.
         guard let queue = try? mainActorQueue(), read(queue, &count, 8) == 8 else { return false }
         runMainQueue()
+        // The next turn does not follow the last one at once.
+        meter.endOfTurn = LoopMeter.unknown
         return true
     }
 

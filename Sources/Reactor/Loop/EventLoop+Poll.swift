@@ -24,19 +24,19 @@ extension EventLoop {
     public var isReady: Bool { queues.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
     /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
+    /// - Returns: the reading of the clock after the wait, or `LoopMeter.unknown` if the clock was not read then.
     @inline(__always)
-    func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
+    func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Int64 {
         let isFastPath = !meter.measuresTurns && !meter.measuresHandlers && hooks.isEmpty && !clock.isVirtual
-        if isFastPath {
-            _ = try pollKernel(mayBlock: mayBlock, limit)
-        } else {
-            try pollSlowPath(mayBlock: mayBlock, limit)
-        }
+        if !isFastPath { return try pollSlowPath(mayBlock: mayBlock, limit) }
+        _ = try pollKernel(mayBlock: mayBlock, limit)
+        return LoopMeter.unknown
     }
 
     @inline(never)
-    private func pollSlowPath(mayBlock: Bool, _ limit: Int64) throws(SystemError) {
-        let began = mayBlock && (meter.measuresTurns || meter.measuresHandlers) ? now.nanoseconds : nil
+    private func pollSlowPath(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Int64 {
+        let isMeasured = mayBlock && (meter.measuresTurns || meter.measuresHandlers)
+        let began = isMeasured ? meter.endOfTurn == LoopMeter.unknown ? now.nanoseconds : meter.endOfTurn : 0
         let hasWaited: Bool
         if case .virtual(let virtual) = clock {
             hasWaited = try pollVirtually(virtual, mayBlock: mayBlock, limit)
@@ -45,12 +45,21 @@ extension EventLoop {
                 mayBlock && !hooks.before.isEmpty && !isDue(nextMoment(limit)) && shared.waker.mailbox.isEmpty
             hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
         }
-        if hasWaited, let began { meter.counters.nanosecondsWaiting += now.nanoseconds - began }
-        if hasWaited && !hooks.after.isEmpty { callHooksAfterWaiting() }
+        guard hasWaited else { return LoopMeter.unknown }
+        let ended = isMeasured ? now.nanoseconds : LoopMeter.unknown
+        if isMeasured { meter.counters.nanosecondsWaiting += ended - began }
+        if hooks.after.isEmpty { return ended }
+        callHooksAfterWaiting()
+        return LoopMeter.unknown
     }
 
-    func noteTurn(since began: Int64) {
-        meter.counters.nanosecondsOfLongestTurn = max(meter.counters.nanosecondsOfLongestTurn, now.nanoseconds - began)
+    /// Notes the length of a turn, or of a part of one, that began at `began` and ends now.
+    /// - Returns: the reading of the clock.
+    @discardableResult
+    func noteTurn(since began: Int64) -> Int64 {
+        let ended = now.nanoseconds
+        meter.counters.nanosecondsOfLongestTurn = max(meter.counters.nanosecondsOfLongestTurn, ended - began)
+        return ended
     }
 
     /// Returns whether it has waited.

@@ -85,8 +85,9 @@ public final class EventLoop {
     ///   stack remains, or less than a quarter of it if that is less (`ELOOP`).
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
+        meter.endOfTurn = LoopMeter.unknown
         while !lifecycle.stopRequested && !lifecycle.isStopping && (isAlive || runLateMainActorJobs()) {
-            try turn(isAlive ? .wait : .poll)
+            try turnAgain(isAlive ? .wait : .poll)
         }
         lifecycle.stopRequested = false
     }
@@ -123,6 +124,13 @@ public final class EventLoop {
     /// - Throws: `SystemError` as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {
+        meter.endOfTurn = LoopMeter.unknown
+        try turnAgain(wait)
+    }
+
+    /// A turn that follows another one at once: its wait begins when that one ended, so it reads the clock once less if
+    /// turns are measured.
+    package func turnAgain(_ wait: Wait) throws(SystemError) {
         try checkWhetherItCanTurn()
         try turnUnchecked(wait)
     }
@@ -156,6 +164,7 @@ public final class EventLoop {
         let early = isMeasured && !queues.ready.isEmpty ? now.nanoseconds : nil
         let worked = drain() || hasWorked
         if let early { noteTurn(since: early) }
+        var polled = LoopMeter.unknown
         if poller.hasUndelivered {
             // A nested turn first delivers the events that the outer turn has fetched. Events that have arrived since
             // then are polled before any timer fires.
@@ -168,9 +177,9 @@ public final class EventLoop {
             case .poll: mayBlock = false
             case .upTo(let duration): limit = deadline(after: duration).nanoseconds
             }
-            try poll(mayBlock: mayBlock, limit)
+            polled = try poll(mayBlock: mayBlock, limit)
         }
-        let began = isMeasured ? now.nanoseconds : nil
+        let began = !isMeasured || polled != LoopMeter.unknown ? polled : now.nanoseconds
         // Determined before the events are delivered: a timer that becomes due meanwhile waits until the kernel has
         // been polled once more. Input that has arrived by then may cancel the timer.
         let due = timers.heap.isEmpty ? nil : timers.due(at: now.nanoseconds)
@@ -179,7 +188,7 @@ public final class EventLoop {
         if let due { try fire(due, afterEvents: hasEvents) }
         takeMail()
         _ = drain()
-        if let began { noteTurn(since: began) }
+        if isMeasured { meter.endOfTurn = noteTurn(since: began) }
         if waker.isEmbedded && !queues.hasJobs { try prepareForEmbedding() }
     }
 

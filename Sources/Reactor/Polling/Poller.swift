@@ -192,10 +192,12 @@ package struct Poller: ~Copyable {
         return result == -Int(EEXIST) ? kernel.epollControl(descriptor, EPOLL_CTL_MOD, fd, event) : result
     }
 
+    // Unchecked additions: no count exceeds the number of slots.
+    @inline(__always)
     private mutating func count(_ index: Int, _ step: Int) {
         guard slots[index].wanted != 0 else { return }
-        waiting += step
-        if slots[index].isReferenced { referenced += step }
+        waiting &+= step
+        if slots[index].isReferenced { referenced &+= step }
     }
 
     /// Polls the kernel, and waits for at most this number of milliseconds; a negative number means forever. There must
@@ -234,7 +236,8 @@ package struct Poller: ~Copyable {
             let event = events![undelivered.lowerBound]
             undelivered = undelivered.dropFirst()
             let data = event.data.u64
-            if let source = Source(rawValue: data) { return .loop(source) }
+            // Compared with one value first, since nearly all events are those of handlers.
+            if data >= Source.mailbox.rawValue, let source = Source(rawValue: data) { return .loop(source) }
             let fd = Int(data & 0xFFFF_FFFF)
             guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
                 guard isStray(data) else { continue }
