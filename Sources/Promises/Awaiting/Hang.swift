@@ -117,7 +117,7 @@ extension PromiseCore {
         while true {
             if let settled { return settled }
             let isStuck = watch.isWatching && !loop._withUnsafeGuaranteedRef { $0.canWakeItself }
-            // With a time limit, the report is made when the limit expires and this call's own timer is gone.
+            // With a time limit, the report is made when the limit expires and this call's own timer has fired.
             if isStuck && watch.isOver(isTimedOut: timer != nil) {
                 reportStuck(what, caller)
                 continue

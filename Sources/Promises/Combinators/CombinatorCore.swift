@@ -28,7 +28,7 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Counts a source that has settled, or that never will.
     final func inputDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
         guard outstanding.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, isOpen else { return }
-        // No node is left that could run on the loop's thread, so this may be any thread.
+        // No node that could run on the loop's thread is left, so this may be any thread.
         producerDidEnd(error())
         releaseInputs()
     }

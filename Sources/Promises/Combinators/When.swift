@@ -15,7 +15,7 @@
 public func when<Each: Sequence>(
     fulfilled thenables: Each, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<[Each.Element.T]> where Each.Element: Thenable {
-    // Of an array this is the array itself.
+    // For an array, this is the array itself.
     let thenables = Array(thenables)
     guard !thenables.isEmpty else { return .value([]) }
     return Promise(FanInCore.values(of: thenables).traced(root: "when", Promise<[Each.Element.T]>.self, file, line))

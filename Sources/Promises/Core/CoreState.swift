@@ -65,7 +65,7 @@ enum State {
 ///
 /// A `DispatchedNode` has no thread of its own: any thread may make each of these changes, by CAS.
 ///
-/// While the mark is `waiting`, the address is not owned, but it is valid all the same: the producer of a pending core
+/// While the mark is `waiting`, the address is not owned, but it is valid nevertheless: the producer of a pending core
 /// holds that core, and notifies every waiter, with a reference, before it releases the core. A cancellation climbs by
 /// this word.
 @usableFromInline

@@ -190,7 +190,7 @@ extension Connection {
         updateInterest()
     }
 
-    /// The promise of a read was cancelled: if it is that of the handshake, the stream cannot go on.
+    /// The promise of a read was cancelled: if it is that of the handshake, the stream cannot continue.
     func cancelHandshake(_ promise: PromiseCore) {
         guard let filter = cold?.filter, filter.handshake === promise else { return }
         filter.handshake = nil
@@ -204,7 +204,7 @@ extension Connection {
     /// The error with which operations are rejected, if the connection has failed.
     var reportedFailure: (any Error)? { cold?.filterError ?? failure }
 
-    /// The error with which a promise is rejected whose read or write has failed with `error`.
+    /// The error that rejects the promise of a read or write that has failed with `error`.
     func reported(_ error: SystemError) -> any Error {
         guard let cold, let filterError = cold.filterError, error == cold.failure else { return error }
         return filterError

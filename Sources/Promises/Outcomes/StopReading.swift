@@ -9,7 +9,7 @@
 /// ```
 ///
 /// To write before the end, throw it behind the write: `connection.write("bye\n").done { throw StopReading() }`. Frames
-/// that have arrived behind the last one are left to the next read, so that another protocol can go on from there:
+/// that have arrived behind the last one are left to the next read, so that another protocol can continue there:
 ///
 /// ```swift
 /// connection.forEachLine { line in if line.isEmpty { throw StopReading() } }

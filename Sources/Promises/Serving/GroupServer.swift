@@ -5,7 +5,7 @@ import Synchronization
 protocol GroupListener: ConnectionKeeper {
     /// All loops of the group have ended.
     func groupDidEnd()
-    /// The listener's own loop has ended, and connections on other loops go on.
+    /// The listener's own loop has ended, and connections on other loops continue.
     func listenerLoopDidEnd()
 }
 

@@ -13,8 +13,8 @@ extension Connection {
     /// While the promise that the body of `forEachFrame`, `forEachLine` or `forEachChunk` has returned is pending, the
     /// connection is busy without it. A handler that reads a request in several steps without such a loop needs it:
     /// between the steps, of a header and a body for instance, nothing is buffered, and the connection looks as if it
-    /// waited for the next request. Whether a read continues a request only the handler knows; a protocol without
-    /// answers looks the same.
+    /// waited for the next request. Whether a read continues a request only the handler knows; in a protocol
+    /// without answers, each read looks like that.
     ///
     /// ```swift
     /// connection.readLine().then { line -> Promise<Void> in

@@ -41,7 +41,7 @@ extension EventLoop.Remote {
         address == Unmanaged.passUnretained(loop).toOpaque()
     }
 
-    /// A piece of external work waits for a result of this loop, so the loop's virtual clock may go on. Call it once
+    /// A piece of external work waits for a result of this loop, so the loop's virtual clock may advance. Call it once
     /// the wait can be ended by the result, and not before: the result may come at any time, and the clock must then
     /// stand still. Any thread.
     package func beginWaitingForLoop() { if loop.shared.work.externalWork.beginWaiting() { wake() } }

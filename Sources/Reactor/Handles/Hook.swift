@@ -58,7 +58,7 @@ extension EventLoop {
     func callHooksBeforeWaiting() -> Bool {
         let wasAlive = isAlive
         // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
-        // is called directly, waits all the same, with hooks or without.
+        // is called directly, waits in any case, with hooks or without.
         let wasStopped = lifecycle.stopRequested
         callHooks(hooks.before)
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which

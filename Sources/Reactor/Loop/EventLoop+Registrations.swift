@@ -90,7 +90,7 @@ extension EventLoop {
     /// Whether the descriptor that was registered as `fd` has since been closed.
     func isStale(_ fd: CInt) -> Bool { !isForked && poller.isStale(fd, kernel) }
 
-    /// Ends the reports of a registration that is not in the poller's table. The kernel would go on reporting it, so
+    /// Ends the reports of a registration that is not in the poller's table. The kernel would continue to report it, so
     /// that the loop would never wait again.
     @inline(never)
     func endStray() {

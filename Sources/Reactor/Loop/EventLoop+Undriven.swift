@@ -2,19 +2,19 @@ import CLinux
 import Glibc
 import Synchronization
 
-// Detects handlers that never run because no one drives the loop of their thread: they were attached in a synchronous
+// Detects handlers that never run because no code drives the loop of their thread: they were attached in a synchronous
 // function that an async one has called, on a thread of Swift's pool; on a thread of Dispatch's; or on a thread that
 // ends. Whether a thread drives its loop becomes clear only afterwards. Work that begins there is therefore noted, and
 // forgotten when the loop is driven. Work that has ended before a report is not part of the report.
 //
 // On the thread concerned this costs a call in each operator outside a turn, and a slower turn; it costs other threads
 // nothing. A thread of the program's own stops paying when it drives its loop for the first time: from then on it is
-// assumed to go on driving it. A thread of Swift's pool or of a `ThreadPool` continues to pay: it runs code of
+// assumed to continue driving it. A thread of Swift's pool or of a `ThreadPool` continues to pay: it runs code of
 // different origins, one after the other.
 
 extension EventLoop {
     /// Prepares for the case that this thread, which has just got its loop, never drives it. Once the main thread has
-    /// driven its loop, it is assumed to go on.
+    /// driven its loop, it is assumed to continue.
     func expectToBeDriven(isMain: Bool) {
         let undrivenDetector = UndrivenLoopDetector(isMain: isMain, isOfPool: PoolThread.isCurrent)
         self.undrivenDetector = undrivenDetector

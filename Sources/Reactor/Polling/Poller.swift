@@ -10,7 +10,7 @@ import Glibc
 ///   kernel reports it anyway; only then is the registration narrowed or removed. A connection that reads, writes, and
 ///   reads again within one turn, as every echo does, therefore costs no `epoll_ctl` at all.
 /// - *No interest, no registration.* When an event without interest arrives, the registration is removed, since even an
-///   empty mask goes on reporting EPOLLHUP and EPOLLERR and would make the loop spin.
+///   empty mask still reports EPOLLHUP and EPOLLERR and would make the loop spin.
 /// - *An event carries the generation of its registration.* If a descriptor was closed and its number reused within the
 ///   same batch, the new descriptor never receives the event of the old one.
 ///
@@ -53,7 +53,7 @@ package struct Poller: ~Copyable {
     var deferred: Set<CInt> = []
     /// Events that belonged to no registration, each seen once so far.
     var strays: Set<UInt64> = []
-    /// The number of a registration that the kernel goes on reporting although it is not in the table; −1 if there is
+    /// The number of a registration that the kernel continues to report although it is not in the table; −1 if there is
     /// none. Set when `next` returns `.loop(.mailbox)`, so that events of handlers need not check it.
     var provenStray: CInt = -1
     /// Whether the kernel may have more events than the last `wait` has fetched.
