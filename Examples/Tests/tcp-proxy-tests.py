@@ -5,6 +5,7 @@ With the http-server beside it as backend, and with wrk where it is installed.
 """
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -179,28 +180,24 @@ def backpressure(path):
         status = open(f"/proc/{proxy.process.pid}/status").read()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1))
 
-    def fill(connection):
-        """Sends until nothing is taken for a while, and returns how much was."""
-        connection.setblocking(False)
-        sent = 0
-        while True:
-            try:
-                sent += connection.send(b"x" * 65_536)
-            except BlockingIOError:
-                deadline = time.monotonic() + 1
-                while time.monotonic() < deadline:
-                    try:
-                        sent += connection.send(b"x" * 65_536)
-                        break
-                    except BlockingIOError:
-                        time.sleep(0.01)
-                else:
-                    connection.settimeout(PATIENCE)
-                    return sent
+    def fill(*connections):
+        """Sends to all until none takes anything for a while, and returns how much each took."""
+        sent = dict.fromkeys(connections, 0)
+        for connection in connections:
+            connection.setblocking(False)
+        while ready := select.select([], connections, [], 0.3)[1]:
+            for connection in ready:
+                try:
+                    sent[connection] += connection.send(b"x" * 65_536)
+                except BlockingIOError:
+                    pass
+        for connection in connections:
+            connection.settimeout(PATIENCE)
+        return list(sent.values())
 
     def late(connection):
         if connection.recv(1) == b"f":
-            filled.append(fill(connection))
+            filled.extend(fill(connection))
             filling.set()
             connection.shutdown(socket.SHUT_WR)
             return
@@ -214,7 +211,7 @@ def backpressure(path):
     with Backend(late, receive_buffer=8192) as backend, Server(path, *backend.option, *CALM) as proxy:
         clients = [proxy.connect() for _ in range(8)]
         before = memory()
-        sent = [fill(client.socket) for client in clients]
+        sent = fill(*[client.socket for client in clients])
         growth = memory() - before
         check(growth < 8 * 1024, f"eight clients have sent {sum(sent)} bytes; the proxy has grown by {growth} KiB")
         reading.set()
@@ -344,20 +341,26 @@ def slow_connect(path):
 def idle_timeout(path):
     """a connection that is silent is ended, and one that speaks in one direction is not"""
     def ticks(connection):
-        if connection.recv(1) == b"t":
-            for _ in range(8):
-                connection.sendall(b".")
-                time.sleep(0.5)
-        else:
+        kind = connection.recv(1)
+        if kind != b"t":
             connection.recv(1)
+            return
+        while not stopping.wait(0.05):
+            connection.sendall(b".")
+        connection.sendall(b"!")
 
-    with Backend(ticks) as backend, Server(path, *backend.option, "--idle-timeout", "3", *CALM) as proxy:
-        with proxy.connect() as silent, proxy.connect() as client, proxy.connect() as mute:
-            silent.send(b"s")
+    stopping = threading.Event()
+    with Backend(ticks) as backend, Server(path, *backend.option, "--idle-timeout", "1.2", *CALM) as proxy:
+        # The client that receives is the first to send its last byte.
+        with proxy.connect() as client, proxy.connect() as silent, proxy.connect() as mute:
             client.send(b"t")
-            check(client.read_to_end() == (b"." * 8, True), "four seconds of ticks")
+            check(client.read(1) == b".", "the first tick")
+            silent.send(b"s")
             silent.read_to_end()
             mute.read_to_end()
+            stopping.set()
+            ticked, is_ended = client.read_to_end()
+            check(ticked.endswith(b".!") and is_ended, "the ticks outlast the others")
 
 
 def gone_while_connecting(path):
