@@ -218,4 +218,16 @@ static inline _Bool clinux_set_while_async_main_waits(void (*body)(void)) {
     return 1;
 }
 
+// The flags of a job of Swift's runtime. The runtime declares the function for tasks, which are jobs; it reads a field that
+// every job has at the same place, as the compiler knows too ("swift.job").
+__attribute__((swiftcall)) size_t swift_task_getJobFlags(void *job) __attribute__((weak));
+
+// Whether a job processes a default actor: the kinds 192 to 194 of the runtime's enum JobKind (DefaultActorInline,
+// DefaultActorSeparate, DefaultActorOverride), of which Swift 6.3 uses the second. False if this runtime has no such function.
+static inline _Bool clinux_processes_default_actor(void *job) {
+    if (!swift_task_getJobFlags) return 0;
+    size_t kind = swift_task_getJobFlags(job) & 0xff;
+    return kind >= 192 && kind <= 194;
+}
+
 #endif

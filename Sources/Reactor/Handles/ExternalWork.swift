@@ -20,15 +20,20 @@ extension EventLoop.Remote {
     /// Any thread: counts the end of external work, whose result has been posted to the loop if it concerns the loop:
     /// settle first, then call this. A waiting loop is woken, to see that there is nothing left. May be called after
     /// the loop has ended.
-    package func endExternalWork() { if loop.shared.work.externalWork.end() { wake() } }
+    package func endExternalWork() { loop.endExternalWork() }
+}
+
+extension EventLoop {
+    /// Any thread: as `Remote.endExternalWork`.
+    func endExternalWork() { if shared.work.externalWork.end() { wakeForExternalWork() } }
 
     /// Makes the loop look again at what it waits for. Any thread, and also after the loop has ended.
-    private func wake() {
-        guard clinux_get_current_loop() != Unmanaged.passUnretained(loop).toOpaque() else { return }
+    fileprivate func wakeForExternalWork() {
+        guard clinux_get_current_loop() != Unmanaged.passUnretained(self).toOpaque() else { return }
         // One at a time: it may be that no thread ever drives this loop.
-        guard !loop.shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        let job = Unmanaged<Job>.passRetained(WakeJob(loop))
-        if !loop.post(job) { job.release() }
+        guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        let job = Unmanaged<Job>.passRetained(WakeJob(self))
+        if !post(job) { job.release() }
     }
 }
 
@@ -44,7 +49,9 @@ extension EventLoop.Remote {
     /// A piece of external work waits for a result of this loop, so the loop's virtual clock may advance. Call it once
     /// the wait can be ended by the result, and not before: the result may come at any time, and the clock must then
     /// stand still. Any thread.
-    package func beginWaitingForLoop() { if loop.shared.work.externalWork.beginWaiting() { wake() } }
+    package func beginWaitingForLoop() {
+        if loop.shared.work.externalWork.beginWaiting() { loop.wakeForExternalWork() }
+    }
 
     /// The wait has ended, and the work continues: called on the thread that ends the wait, before the work can
     /// continue. If this comes before `beginWaitingForLoop`, the work counts as busy twice until then. Any thread.

@@ -17,7 +17,8 @@ extension EventLoop {
     /// the compiler noticing, so use it for `Sendable` values only.
     ///
     /// `stop()` cancels the task; the call still returns only when `body` does. A virtual clock advances while `body`
-    /// waits for other threads, except for threads whose work this loop counts as external.
+    /// waits for other threads, except for threads whose work this loop counts as external, such as those on which an
+    /// actor without an executor of its own runs for `body`.
     ///
     /// - Throws:
     ///   - The error that `body` throws.

@@ -7,11 +7,14 @@
 /// when the loop ends. Such jobs run after the end is complete, one after another, on a thread that serves all ended
 /// loops; the first job of each loop is reported.
 ///
+/// An actor without an executor of its own is not run here when a task that prefers the loop calls it: see
+/// `DefaultActorJob`.
+///
 /// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, in a nested `run()`
 /// for instance, lets other jobs run before it returns, including jobs of the same actor.
 extension EventLoop.Remote: SerialExecutor, TaskExecutor {
     /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
-    public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), .task(self)) }
+    public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), ofTask: .task(self)) }
 
     /// The executor for actors that live on the loop. Called by Swift.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { actors.asUnownedSerialExecutor() }

@@ -14,5 +14,5 @@ package final class ThreadBoundExecutor: TaskExecutor {
     }
 
     /// Called by Swift, on any thread.
-    package func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), .boundTask(self)) }
+    package func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), ofTask: .boundTask(self)) }
 }

@@ -35,7 +35,7 @@ final class SwiftJob: Job {
 
     override func run() { Self.run(job, purpose, loop.lifecycle.remote) }
 
-    private static func run(_ job: UnownedJob, _ purpose: Purpose, _ remote: EventLoop.Remote?) {
+    static func run(_ job: UnownedJob, _ purpose: Purpose, _ remote: EventLoop.Remote?) {
         switch (purpose, remote) {
         case (.actor(let actors), let remote?):
             job.runSynchronously(

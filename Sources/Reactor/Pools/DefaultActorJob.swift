@@ -1,0 +1,56 @@
+import CLinux
+
+extension EventLoop {
+    /// As `enqueue(_:_:)`, for a job that was enqueued because a task prefers this loop. A job that processes a default actor
+    /// runs elsewhere: see `DefaultActorJob`.
+    func enqueue(_ job: UnownedJob, ofTask purpose: SwiftJob.Purpose) {
+        if DefaultActorJob.isNeeded(for: job) { return DefaultActorJob(job, purpose, self).enqueue() }
+        enqueue(job, purpose)
+    }
+}
+
+/// A job of Swift's that processes a default actor, which is one without an executor of its own.
+///
+/// When a task calls an idle default actor, Swift enqueues such a job on the executor that the task prefers. The job runs
+/// what waits for the actor, also calls of other tasks. On a loop's thread that would be wrong twice: a handler that the
+/// actor's code attaches would belong to the loop, and run there while the actor runs elsewhere, although the compiler
+/// takes it for isolated to the actor; and a loop that stands still or has ended would hold up all callers of the actor.
+/// The job therefore runs on a few threads of the library's own, which drive no loop. (A synchronous test blocks a thread
+/// of Swift's pool, see `Promise.init(async:)`.)
+///
+/// The loop counts the job as external work: it stays alive, and a virtual clock stands still, until the actor has been
+/// processed and the task has been enqueued on the loop again.
+final class DefaultActorJob: Job {
+    private static let workers = ThreadPoolWorkers("actors", ThreadPool.defaultThreads, .max)
+
+    private let job: UnownedJob
+    private let purpose: SwiftJob.Purpose
+    private let loop: EventLoop
+
+    static func isNeeded(for job: UnownedJob) -> Bool {
+        // Sound because `UnownedJob` is a frozen structure of one pointer. The job cannot end before it has run.
+        clinux_processes_default_actor(unsafeBitCast(job, to: UnsafeMutableRawPointer.self))
+    }
+
+    init(_ job: UnownedJob, _ purpose: SwiftJob.Purpose, _ loop: EventLoop) {
+        self.job = job
+        self.purpose = purpose
+        self.loop = loop
+        super.init()
+    }
+
+    /// Any thread.
+    func enqueue() {
+        loop.shared.work.externalWork.begin()
+        do { try Self.workers.take(self) } catch {
+            // No thread can be started, or this is a forked child, which has none of the threads.
+            globalConcurrentExecutor.enqueue(job)
+            loop.endExternalWork()
+        }
+    }
+
+    override func run() {
+        SwiftJob.run(job, purpose, nil)
+        loop.endExternalWork()
+    }
+}

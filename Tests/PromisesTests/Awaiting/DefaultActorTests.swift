@@ -1,0 +1,95 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+/// An actor without an executor of its own.
+private actor Stranger {
+    private(set) var visits = 0
+
+    /// Whether a handler that this method attached would belong to `home`.
+    func attachesHandlers(to home: EventLoop.Remote) -> Bool {
+        visits += 1
+        return EventLoop.current.remote == home
+    }
+
+    func visit() { visits += 1 }
+
+    /// Gives another thread ample opportunity to do something meanwhile.
+    func visitAtLength() {
+        for _ in 0..<1000 { sched_yield() }
+        visits += 1
+    }
+}
+
+/// Actors without an executor of their own, which Swift runs where the calling task prefers to run.
+@Suite(.ownThread) struct DefaultActorTests {
+    enum Caller: CaseIterable { case asyncHandler, body, task }
+
+    /// What is attached there would be isolated to the actor, and be called while the actor runs elsewhere.
+    @Test(arguments: Caller.allCases) func noneRunsOnTheLoopOfItsCaller(caller: Caller) throws {
+        try withNetwork { network in
+            let stranger = Stranger()
+            let home = network.loop.remote
+            let places = Shared<[String]>([])
+            @Sendable func call() async {
+                for _ in 0..<3 {
+                    let attaches = await stranger.attachesHandlers(to: home)
+                    let isBack = isCurrent(home)
+                    places.change { $0.append("\(attaches) \(isBack)") }
+                }
+            }
+            switch caller {
+            case .asyncHandler:
+                let listener = try network.listen()
+                let served = listener.serve { _ in
+                    await call()
+                    listener.close()
+                }
+                let client = try Peer(to: listener.localAddress)
+                client.end()
+                try hang(served, timeout: patience)
+                client.close()
+            case .body:
+                try network.loop.run { await call() }
+            case .task:
+                let hold = network.loop.hold()
+                Task(executorPreference: home) {
+                    await call()
+                    hold.cancel()
+                }
+                try network.loop.run()
+            }
+            #expect(places.value == Array(repeating: "false true", count: 3))
+        }
+    }
+
+    @Test func aLoopThatStandsStillHoldsUpNone() throws {
+        try withGroup(1) { _, group in
+            let (stranger, home) = (Stranger(), group[0])
+            let (called, release) = (Gate(), Gate())
+            defer { release.open() }
+            home.submit {
+                Task.immediateDetached(executorPreference: home) { await stranger.visit() }
+                called.open()
+                release.wait()
+            }
+            called.wait()
+            let visits = try hang(Promise { await stranger.visits }, timeout: patience)
+            #expect(visits <= 1)
+        }
+    }
+
+    @Test func aLoopWithAVirtualClockWaitsForThem() throws {
+        try inLoop { loop in
+            let stranger = Stranger()
+            var hasFired = false
+            after(.seconds(3600)).done { hasFired = true }
+            try loop.run { for _ in 0..<10 { await stranger.visitAtLength() } }
+            #expect(!hasFired)
+        }
+    }
+}
+
+private func isCurrent(_ home: EventLoop.Remote) -> Bool { EventLoop.current.remote == home }
