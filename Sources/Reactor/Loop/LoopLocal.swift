@@ -16,9 +16,11 @@ import Synchronization
 /// let requests = group.collect(counters) { $0.requests }
 /// ```
 ///
-/// The value is released on its loop's thread: when the loop ends, or after the last reference to this object is
-/// released, whichever is first. A `deinit` there may therefore pass on what must outlive the loop. On a loop that is
-/// ending, the value can still be asked for; one that is made only then is not kept.
+/// The loop releases the value on its own thread: when it ends, or after the last reference to this object is released,
+/// whichever is first. A `deinit` there may therefore pass on what must outlive the loop. An async handler that has not
+/// finished when its loop ends keeps the value that it was given, and releases it where it continues; see
+/// `Listener.serve(on:state:)`. On a loop that is ending, the value can still be asked for; one that is made only then is
+/// not kept.
 public final class LoopLocal<Value>: Sendable {
     private let number = LoopLocalNumbers.next()
     private let make: @Sendable () -> Value

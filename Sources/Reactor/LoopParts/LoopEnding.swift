@@ -6,8 +6,10 @@
 struct LoopEnding {
     private var bodies: [Int: () -> Void] = [:]
     private var last = 0
-    /// The values of each `LoopLocal` on this loop, by its number.
+    /// The values of each `LoopLocal` on this loop, by its number. Unfinished async handlers may retain one further.
     private var locals: [Int: LoopLocalValue] = [:]
+    /// The numbers of the values that the end has yet to release, ascending.
+    private var unreleased: [Int] = []
     /// Whether the end has begun to release the values, and keeps none that is made afterwards.
     private(set) var releasesLocals = false
     /// Whether the end must name an heir even if no handler waits: tasks may be bound to the thread, see
@@ -33,8 +35,15 @@ struct LoopEnding {
 
     /// The last number first, since a later value may have been made of an earlier one. No further value is kept.
     mutating func takeLastLocal() -> LoopLocalValue? {
-        releasesLocals = true
-        return locals.keys.max().flatMap { locals.removeValue(forKey: $0) }
+        if !releasesLocals {
+            releasesLocals = true
+            unreleased = locals.keys.sorted()
+        }
+        while let number = unreleased.popLast() {
+            // The end of another value may have released it.
+            if let value = locals.removeValue(forKey: number) { return value }
+        }
+        return nil
     }
 }
 
