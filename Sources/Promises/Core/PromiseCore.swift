@@ -292,7 +292,8 @@ class PromiseCore: Job, @unchecked Sendable {
         let carrier = PromiseCore(state: State.pending, loop: nil, code: code)
         carrier.movePayload(from: self)
         if mark != Upstream.waiting { Self.release(upstream: word) }
-        eventLoop._withUnsafeGuaranteedRef { $0.releaseOnOwnThread(carrier) }
+        let owned = Unmanaged<AnyObject>.passRetained(consume carrier)
+        eventLoop._withUnsafeGuaranteedRef { $0.releaseOnOwnThread(owned) }
     }
 
     /// A handler that waited on that loop will not run.

@@ -9,6 +9,7 @@ extension EventLoop {
     func close() {
         lifecycle.hasEnded = true
         if waker.isParked { unpark() }
+        nameThreadForEndedLoopsIfNeeded()
         shared.waker.mailbox.close(into: &queues.ready)
         runEndings()
         let undrivenPlaces = undrivenPlaces

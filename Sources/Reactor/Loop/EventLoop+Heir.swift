@@ -28,11 +28,23 @@ extension EventLoop {
         return outer
     }
 
-    /// Any thread whose job this loop refused because it had ended: whether the loop's thread is another one, which
-    /// lives on and releases the objects that belong to it.
+    /// Before a loop without an heir ends, with its thread: tasks that are bound to the thread continue on the thread for
+    /// ended loops, which therefore also releases what handlers captured.
+    func nameThreadForEndedLoopsIfNeeded() {
+        guard ending.needsHeir || lifecycle.isHeir, shared.work.heir.load() == nil else { return }
+        shared.work.isContinuedElsewhere.store(true, ordering: .relaxed)
+    }
+
+    /// Any thread whose job this loop refused because it had ended: whether another thread continues what uses the
+    /// objects that belong to the loop's thread, and is to release them. That is the loop's thread, if it lives on, or
+    /// the thread for ended loops.
     package var isInheritedElsewhere: Bool {
+        // The loop has decided this before it closed the mailbox; see `Mailbox.post`.
+        if shared.work.isContinuedElsewhere.load(ordering: .relaxed) {
+            // Once the thread has ended, a new one may have its identifier.
+            return !isOwnedByThisThread || shared.lifecycle.isOver.isOpen
+        }
         if isOwnedByThisThread { return false }
-        // The loop has named its heir before it closed the mailbox; see `Mailbox.post`.
         return shared.work.heir.load() != nil
     }
 
@@ -44,26 +56,34 @@ extension EventLoop {
     }
 
     /// Any thread: releases `object` on this loop's thread, by the first surrounding loop that has not ended. If there
-    /// is none, releases it on the calling thread.
-    package func releaseOnOwnThread(_ object: consuming AnyObject) {
+    /// is none, releases it on the thread for ended loops if tasks of this thread continue there, and on the calling
+    /// thread otherwise.
+    /// - Parameter object: must be the only reference to the object; this takes it over.
+    package func releaseOnOwnThread(_ object: Unmanaged<AnyObject>) {
         let job = Unmanaged<Job>.passRetained(ReleaseJob(object))
-        var next = shared.work.heir.load()
-        while let heir = next {
+        var last = self
+        while let heir = last.shared.work.heir.load() {
             if heir.loop.post(job) { return }
-            next = heir.loop.shared.work.heir.load()
+            last = heir.loop
         }
-        job.release()
+        guard last.shared.work.isContinuedElsewhere.load(ordering: .relaxed) else { return job.release() }
+        last.runOnThreadForEndedLoops(job)
     }
 }
 
 /// Releases an object when it runs, or when its loop ends.
 private final class ReleaseJob: Job {
-    private let object: AnyObject
+    // Owned. Unmanaged, so that no thread through which it passes releases a reference of its own last.
+    private var object: Unmanaged<AnyObject>?
 
-    init(_ object: AnyObject) {
+    init(_ object: Unmanaged<AnyObject>) {
         self.object = object
         super.init()
     }
+
+    deinit { object?.release() }
+
+    override func run() { object.take()?.release() }
 
     override var isReportedUndelivered: Bool { false }
 }

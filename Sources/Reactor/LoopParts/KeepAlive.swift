@@ -56,6 +56,9 @@ struct KeepAlive<Handle: AnyObject> {
         let outstandingHandlers = Atomic<Int>(0)
         /// The surrounding loop, which releases the captures of handlers that never run: see `EventLoop.nameHeir`.
         let heir = AtomicLazyReference<Handle>()
+        /// Whether the thread for ended loops does so, because the loop has ended with its thread and tasks that were
+        /// bound to that thread continue there: see `EventLoop.nameThreadForEndedLoopsIfNeeded`.
+        let isContinuedElsewhere = Atomic(false)
 
         /// Whether other threads work for this loop.
         var awaitsExternalWork: Bool { externalWork.isUnderWay }
