@@ -19,8 +19,9 @@ extension Listener {
     /// lives on this loop; a handler of the main actor needs a loop of the main thread.
     ///
     /// The task is cancelled when the connection is aborted, at the deadline of a drain for instance, or when the loop
-    /// ends. The connection counts as active until the task has ended. When the peer has gone, or the connection was
-    /// closed, reads and writes throw. The loop stays alive until the task has ended.
+    /// ends; not by a close, however that ends. The connection counts as active until the task or the loop has ended.
+    /// When the peer has gone, or the connection was closed, reads and writes throw. The loop stays alive until the task
+    /// has ended.
     /// - Parameters:
     ///   - maxConnections: as for the form with promises.
     ///   - maxLingering: as for the form with promises.

@@ -3,15 +3,18 @@ import Reactor
 /// The task of an async handler, as the promise that the task settles when it ends.
 ///
 /// A cancellation of this promise cancels the task. The promise stays pending until the task ends, unlike other
-/// promises: the connection counts as active until its handler has finished, also a handler that cleans up.
-// @unchecked: as PromiseCore. `task`, `isCancelled` and what `start` stores are accessed on the loop's thread, or, once
-// the loop has ended, by the task.
+/// promises: the connection counts as active until its handler has finished, also a handler that cleans up. Only the end
+/// of the loop rejects the promise before: what the handler then waits for may never happen, such as a timer of the loop.
+// @unchecked: as PromiseCore. `task`, `isCancelled`, `isClosing` and what `start` stores are accessed on the loop's
+// thread, or, once the loop has ended, by the task.
 final class HandlerTask: PromiseCore, @unchecked Sendable {
     private let site: CallSite
     private let home: EventLoop
     // A retain cycle until the task ends and releases what it captured.
     private var task: Task<Void, Never>?
     private var isCancelled = false
+    /// Whether an orderly close of the connection has begun. How that ends does not concern the handler.
+    private var isClosing = false
     /// Until the task has ended, the loop stays alive.
     private var hold: EventLoop.Hold?
     private var ending: Int?
@@ -32,7 +35,12 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
         _ handler: @escaping (Connection) async throws -> Void
     ) {
         hold = home.hold(at: site)
-        ending = home.whenEnding { connection.loopWillEnd() }
+        ending = home.whenEnding { [self] in
+            connection.loopWillEnd()
+            // The connection may have ended before.
+            _ = cancelProducer()
+            if claim() { reject(PromiseError.loopEnded) }
+        }
         connection.ensuredColdState.handler = self
         let resolver = Resolver<Void>(self)
         // Sound because the task's executor is bound to this thread: `handler`, what it has captured and the connection
@@ -55,14 +63,19 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
         if isCancelled { task.cancel() }
     }
 
+    /// `close` has been called: the handler may have done that, and continues.
+    func connectionWillClose() { isClosing = true }
+
     /// The connection has been released.
     func connectionDidEnd(_ end: ConnectionEnd) {
         switch end {
-        // In order: the handler may have done that, and continues.
         case .closed, .detached: break
-        case .aborted, .failed, .loopEnded: _ = cancelProducer()
+        case .aborted, .failed, .loopEnded: if !isClosing { _ = cancelProducer() }
         }
     }
+
+    /// `abort` has been called, perhaps during a close.
+    func connectionWasAborted() { _ = cancelProducer() }
 
     /// The promise is left to the task, which settles it.
     override func cancelProducer() -> Bool {

@@ -113,7 +113,7 @@ extension Connection {
         loop.assertOwner()
         if lifecycle.hasDescriptor && loop.kernel.isForked {
             // Sending, ending and discarding input are up to the parent: this process closes its copy.
-            abort()
+            dropAndReset()
             return .value
         }
         sendGathered()
@@ -126,6 +126,7 @@ extension Connection {
         }
         let core = PromiseCore(root: Void.self)
         cold.closing = core
+        cold.handler?.connectionWillClose()
         cancelTimers()
         cancelRead()
         // An inline handler of that read may have aborted the connection.
@@ -167,7 +168,7 @@ extension Connection {
         cold.discarded += max(count, 0)
         if count < 0 { recordEnd(.failed(SystemError(readCall, CInt(-count)))) }
         if count <= 0 { return release() }
-        if cold.discarded > Self.closeDiscardLimit { return abort() }
+        if cold.discarded > Self.closeDiscardLimit { return dropAndReset() }
         updateInterest()
     }
 
@@ -177,6 +178,13 @@ extension Connection {
     /// reset, the peer's reads end instead. Waiting operations fail with `ECANCELED`.
     public func abort() {
         loop.assertOwner()
+        let handler = lifecycle.hasDescriptor ? cold?.handler : nil
+        dropAndReset()
+        handler?.connectionWasAborted()
+    }
+
+    /// As `abort()`, which a program calls; a close that reaches a limit calls this, and cancels no async handler.
+    func dropAndReset() {
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed
             return

@@ -29,7 +29,7 @@ extension Connection {
 
     private func endCloseNow() {
         if lifecycle == .flushing { flush() }
-        if lifecycle == .lingering { release() } else { abort() }
+        if lifecycle == .lingering { release() } else { dropAndReset() }
     }
 
     private func scheduleCloseCheck(_ cold: ColdState) {
@@ -50,7 +50,7 @@ extension Connection {
         let isLate = cold.closeDeadline.map { $0 <= loop.now } ?? false
         let minimum = kind.contains(.socket) ? Self.closeProgressMinimum : 1
         if isLate || closeProgress - cold.closeProgress < minimum {
-            abort()
+            dropAndReset()
         } else {
             scheduleCloseCheck(cold)
             updateInterest()

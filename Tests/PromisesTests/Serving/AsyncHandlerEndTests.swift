@@ -119,6 +119,34 @@ private actor Log {
         }
     }
 
+    @Test(arguments: ["reset", "limit", "abort"]) func afterItsOwnCloseOnlyAnAbortCancelsOne(how: String) throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            var begun = false
+            var ends: [String] = []
+            let served = listener.serve { connection in
+                let closed = firstly { connection.closed }
+                let written = connection.write(how == "limit" ? Array(repeating: 1, count: 32 << 20) : [])
+                if how == "limit" { connection.close(linger: .zero) } else { connection.close() }
+                if how == "abort" { connection.abort() }
+                begun = true
+                let end = await closed.value
+                await Task.yield()
+                ends.append("\(end)")
+                ends.append("\(Task.isCancelled)")
+                _ = try? await written.value
+                listener.close()
+            }
+            let client = try Peer(to: listener.localAddress)
+            try network.loop.run(until: { begun })
+            if how == "reset" { client.reset() }
+            try hang(served, timeout: patience)
+            if how != "reset" { client.close() }
+            #expect(ends.first?.hasPrefix(how == "reset" ? "failed" : "aborted") == true, "\(ends)")
+            #expect(ends.last == (how == "abort" ? "true" : "false"))
+        }
+    }
+
     /// The thread goes on, and may use what the handler uses.
     @Test func whenALoopOfWithLoopEndsTheyGoOnOnItsThread() throws {
         var ends: [String] = []
@@ -145,7 +173,10 @@ private actor Log {
             // On another thread the handler could run now.
             for _ in 0..<100 { sched_yield() }
             #expect(ends == [])
+            // The tasks reach the loop from another thread.
+            let hold = outer.hold()
             try outer.run(until: { ends.count == 2 })
+            hold.cancel()
             #expect(ends.first?.hasPrefix("true true") == true && ends.last == "nothing is written", "\(ends)")
             client.close()
         }

@@ -1,0 +1,94 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+/// What becomes of async handlers, and of what they use, when their loop ends.
+@Suite(.ownThread) struct AsyncHandlersAtLoopEndTests {
+    /// They have nothing on the loop by which they would notice.
+    @Test(arguments: ["close", "detach"]) func theEndOfALoopCancelsThoseWithoutAConnection(how: String) throws {
+        var ends: [String] = []
+        try inLoop { outer in
+            try EventLoop.withLoop { loop in
+                let listener = try Listener.bind("127.0.0.1:0")
+                var begun = false
+                listener.serve { connection in
+                    let closed = firstly { connection.closed }
+                    if how == "close" { connection.close() } else { _ = Glibc.close(try connection.detach()) }
+                    _ = await closed.value
+                    begun = true
+                    do { _ = try await firstly { endless() }.value } catch { ends.append("\(type(of: error))") }
+                    ends.append("\(Task.isCancelled)")
+                }.ignoringErrors()
+                let client = try Peer(to: listener.localAddress)
+                client.close()
+                try loop.run(until: { begun })
+            }
+            // The tasks reach the loop from another thread.
+            let hold = outer.hold()
+            try outer.run(until: { ends.count == 2 })
+            hold.cancel()
+            #expect(ends == ["CancellationError", "true"])
+        }
+    }
+
+    /// The handlers of such a loop go on, on a thread of their own, and may use what it has captured.
+    @Test func whatALoopOfAGroupLeavesBehindIsReleasedWhereItsHandlersGoOn() throws {
+        let tally = Tally(keepsEnders: true)
+        try withGroup(1) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let (promise, resolver) = Promise<Void>.pending()
+            let served = listener.serve(on: group) { connection in
+                leaveHandler(on: promise, tally.token())
+                try await connection.write("x").value
+                _ = try await firstly { endless() }.value
+            }
+            let client = try Peer(to: listener.localAddress)
+            let begun = elsewhere { try client.receive(exactly: 1) }
+            #expect(try hang(begun, timeout: patience).count == 1)
+            group.stop()
+            group.join()
+            #expect(tally.alive == 1)
+            resolver.fulfill()
+            while tally.alive > 0 { sched_yield() }
+            #expect(!tally.enders.contains(pthread_self()))
+            #expect(try rejection(of: served) == ECANCELED)
+            client.close()
+        }
+    }
+
+    @Test func serveWaitsForNoneOfALoopThatHasEnded() throws {
+        try withGroup(2) { _, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let (gate, open) = Guarantee<Void>.pending()
+            let ends = Shared<[String]>([])
+            let served = listener.serve(on: group, balancing: .roundRobin) { connection in
+                do {
+                    try await connection.write("x").value
+                    for try await _ in connection.chunks {}
+                } catch {
+                    await gate.value
+                    ends.change { $0.append("\(Task.isCancelled)") }
+                }
+            }
+            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+            for client in clients {
+                let begun = elsewhere { try client.receive(exactly: 1) }
+                #expect(try hang(begun, timeout: patience).count == 1)
+            }
+            group[0].stop()
+            group[0].join()
+            listener.close()
+            for client in clients { client.close() }
+            try hang(served, timeout: patience)
+            #expect(listener.activeConnections == 0)
+            #expect(ends.value == [])
+            open(())
+            while ends.value == [] { sched_yield() }
+            #expect(ends.value == ["true"])
+        }
+    }
+}
+
+private func leaveHandler(on promise: Promise<Void>, _ token: Tally.Token) { promise.done { token.use() }.cauterize() }
