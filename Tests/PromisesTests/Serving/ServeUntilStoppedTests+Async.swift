@@ -1,0 +1,59 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// Async handlers.
+extension ServeUntilStoppedTests {
+    @Test func asyncHandlersAreDrainedAndThenCancelled() throws {
+        try withSignals { net in
+            let listener = try net.listen()
+            var ends: [String] = []
+            let served = listener.serve(untilStoppedBy: Self.signals, drainTimeout: .seconds(3600)) { connection in
+                let kind = try await connection.receive(upTo: 1).value
+                do {
+                    switch kind.first {
+                    case UInt8(ascii: "i"): _ = try await connection.receive().value
+                    case UInt8(ascii: "b"):
+                        await firstly { after(.milliseconds(100)) }.value
+                        try await connection.write("done").value
+                    default: _ = try await firstly { endless() }.value
+                    }
+                    ends.append("done")
+                } catch {
+                    ends.append(Task.isCancelled ? "cancelled" : "closed")
+                }
+            }
+            let clients = try net.connectClients("ibs", to: listener)
+            raise(SIGCONT)
+            try expectEnd(of: clients[0])
+            clients[1].end()
+            hang(after(.seconds(1)))
+            #expect(try clients[1].readToEnd() == Array("done".utf8))
+            #expect(served.isPending && listener.activeConnections == 1)
+            raise(SIGPWR)
+            #expect(try counts(hang(served)) == [1, 1, 1])
+            #expect(clients[2].failureOfReading() == ECONNRESET)
+            #expect(ends == ["closed", "done", "cancelled"])
+            #expect(!net.loop.isAlive)
+        }
+    }
+
+    @Test func theDeadlineCancelsAsyncHandlers() throws {
+        try withSignals { net in
+            let listener = try net.listen()
+            var isCancelled = false
+            let served = listener.serve(untilStoppedBy: Self.signals, drainTimeout: .milliseconds(300)) { connection in
+                _ = try await connection.receive(upTo: 1).value
+                _ = try? await firstly { endless() }.value
+                isCancelled = Task.isCancelled
+            }
+            let clients = try net.connectClients("s", to: listener)
+            let begin = net.loop.now
+            raise(SIGCONT)
+            #expect(try counts(hang(served)) == [0, 0, 1])
+            #expect(begin.duration(to: net.loop.now) == .milliseconds(300))
+            #expect(isCancelled && clients[0].failureOfReading() == ECONNRESET)
+        }
+    }
+}
