@@ -37,6 +37,13 @@ struct Source<Value> {
     @inlinable @inline(__always)
     var value: Value { reference._withUnsafeGuaranteedRef { $0.value(as: Value.self) } }
 
+    /// The value, moved out of the source if this node has the only reference to it, and copied otherwise. So an array
+    /// that a handler receives is not shared with the promise. Only if fulfilled, and only as the last use of the source.
+    @inlinable @inline(__always)
+    func takeValue() -> Value {
+        _isPOD(Value.self) ? value : reference._withUnsafeGuaranteedRef { $0.takeOrCopy(Value.self) }
+    }
+
     /// Only if rejected.
     @inlinable @inline(__always)
     var error: any Error { reference._withUnsafeGuaranteedRef { $0.error } }

@@ -163,6 +163,27 @@ class PromiseCore: Job, @unchecked Sendable {
     @inlinable @inline(__always)
     final func value<Value>(as type: Value.Type) -> Value { stored(type).pointee }
 
+    /// The value of a fulfilled promise: moved out if the caller's reference is the only one, since then no other party
+    /// can ever read it; otherwise a copy.
+    @inlinable @inline(__always)
+    final func takeOrCopy<Value>(_ type: Value.Type) -> Value {
+        guard isReferencedOnce else { return value(as: Value.self) }
+        // Nothing is left for the deinit to destroy.
+        state.store(State.fulfilled | State.isTrivial, ordering: .relaxed)
+        return take(Value.self)
+    }
+
+    /// Whether the caller's reference is the only one. The check orders the reads of parties that have released theirs
+    /// before what the caller does next, as for the buffer of an array.
+    @inlinable @inline(__always)
+    final var isReferencedOnce: Bool {
+        // The reference is taken over and given back, so that the check counts no other.
+        var core = Unmanaged.passUnretained(self).takeRetainedValue()
+        let isOnly = isKnownUniquelyReferenced(&core)
+        _ = Unmanaged.passRetained(core)
+        return isOnly
+    }
+
     /// Not generic: a generic parameter would open the existential and store the error inside the box.
     @usableFromInline
     final func storeError(_ error: any Error, _ origin: CallSite?) {

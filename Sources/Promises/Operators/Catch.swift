@@ -16,7 +16,8 @@ extension Catchable {
     @inlinable @inline(__always)
     @discardableResult
     public func `catch`(
-        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) -> Void, file: StaticString = #fileID,
+        policy: CatchPolicy = conf.catchPolicy, _ body: consuming @escaping (any Error) -> Void,
+        file: StaticString = #fileID,
         line: UInt = #line
     ) -> Finalizer {
         let source = asPromise().core
@@ -48,7 +49,7 @@ struct Catch<T>: Operation {
     @usableFromInline let body: (any Error) -> Void
 
     @inlinable
-    init(_ policy: CatchPolicy, _ body: @escaping (any Error) -> Void) {
+    init(_ policy: CatchPolicy, _ body: consuming @escaping (any Error) -> Void) {
         self.policy = policy
         self.body = body
     }

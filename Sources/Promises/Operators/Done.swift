@@ -43,7 +43,7 @@ struct Done<T>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
-            try body(source.value)
+            try body(source.takeValue())
             core.finish(())
         } catch {
             core.finish(throwing: error)

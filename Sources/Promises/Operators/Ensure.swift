@@ -25,7 +25,7 @@ extension Catchable {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensureThen(
-        _ body: @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
+        _ body: consuming @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
         let source = asPromise().core
         let child = source.derive(EnsureThen<T>(body), role: .runsWhenCancelled)
@@ -39,7 +39,7 @@ struct EnsureThen<T>: Operation {
     @usableFromInline typealias Output = T
     @usableFromInline let body: () -> Guarantee<Void>
 
-    @inlinable init(_ body: @escaping () -> Guarantee<Void>) { self.body = body }
+    @inlinable init(_ body: consuming @escaping () -> Guarantee<Void>) { self.body = body }
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {

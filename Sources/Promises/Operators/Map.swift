@@ -64,6 +64,6 @@ struct Map<T, U>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        do { core.finish(try body(source.value)) } catch { core.finish(throwing: error) }
+        do { core.finish(try body(source.takeValue())) } catch { core.finish(throwing: error) }
     }
 }

@@ -14,7 +14,7 @@ extension Thenable {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func then<Next: Thenable>(
-        _ body: @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
+        _ body: consuming @escaping (T) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Next.T> {
         let source = asPromise().core
         return Promise(source.derive(Then(body)).traced("then", after: source, Promise<Next.T>.self, file, line))
@@ -29,7 +29,7 @@ extension Guarantee {
     @inlinable @inline(__always)
     @discardableResult
     public func then<Next>(
-        _ body: @escaping (T) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
+        _ body: consuming @escaping (T) -> Guarantee<Next>, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<Next> {
         Guarantee<Next>(core.derive(GuaranteeThen(body)).traced("then", after: core, Guarantee<Next>.self, file, line))
     }
@@ -41,13 +41,13 @@ struct Then<T, Next: Thenable>: Operation {
     @usableFromInline typealias Output = Next.T
     @usableFromInline let body: (T) throws -> Next
 
-    @inlinable init(_ body: @escaping (T) throws -> Next) { self.body = body }
+    @inlinable init(_ body: consuming @escaping (T) throws -> Next) { self.body = body }
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
         do {
-            core.finish(following: try body(source.value).asPromise().core, as: Next.T.self)
+            core.finish(following: try body(source.takeValue()).asPromise().core, as: Next.T.self)
         } catch { core.finish(throwing: error) }
     }
 }
@@ -58,11 +58,11 @@ struct GuaranteeThen<T, Next>: Operation {
     @usableFromInline typealias Output = Next
     @usableFromInline let body: (T) -> Guarantee<Next>
 
-    @inlinable init(_ body: @escaping (T) -> Guarantee<Next>) { self.body = body }
+    @inlinable init(_ body: consuming @escaping (T) -> Guarantee<Next>) { self.body = body }
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        core.finish(followingGuarantee: body(source.value).core, as: Next.self)
+        core.finish(followingGuarantee: body(source.takeValue()).core, as: Next.self)
     }
 }

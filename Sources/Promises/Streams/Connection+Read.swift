@@ -45,11 +45,13 @@ extension Connection {
         if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
         if hasInput { return .value(.bytes(takeInput(min(limit, 65536)))) }
         if reader.hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
+        // The result first: the core then passes to the reader without another reference.
         let core = IOPromise(ReadOutcome.self, self)
-        reader.wait(core, for: .bytes(limit: UInt32(min(limit, 65536))))
+        let result = Guarantee<ReadOutcome>(core)
+        reader.wait(consume core, for: .bytes(limit: UInt32(min(limit, 65536))))
         sendGathered()
         updateInterest()
-        return Guarantee(core)
+        return result
     }
 
     @inline(__always)

@@ -81,7 +81,7 @@ struct ConnectionReader {
 
     /// Makes `promise` wait for input. No other promise may be waiting, and the stream must not have ended.
     @inline(__always)
-    mutating func wait(_ promise: PromiseCore, for demand: Demand) {
+    mutating func wait(_ promise: consuming PromiseCore, for demand: Demand) {
         state = .waiting(for: demand)
         self.promise = promise
     }

@@ -147,14 +147,20 @@ public final class EventLoop {
             lifecycle.depth -= 1
             clinux_set_current_loop(outer)
         }
-        let isFastPath = !meter.isTiming && !meter.measuresTurns && !queues.inline.isRunning && undrivenDetector == nil
-        if isFastPath { try turn(wait, hasWorked: false, isMeasured: false) } else { try turnSlowPath(wait) }
+        let isFastPath = !meter.isTiming && !queues.inline.isRunning && undrivenDetector == nil
+        if !isFastPath { return try turnSlowPath(wait) }
+        if meter.measuresTurns { try turnMeasured(wait) } else { try turn(wait, hasWorked: false, isMeasured: false) }
+    }
+
+    @inline(never)
+    private func turnMeasured(_ wait: Wait) throws(SystemError) {
+        try turn(wait, hasWorked: false, isMeasured: true)
     }
 
     // Rare code is in functions of its own, here and in the callees of a turn. A thread that wakes up finds none of the
     // code in the processor's cache and waits for each line of it, even for code that it jumps over.
 
-    /// Inlined into the two variants of a turn, so that the usual variant need not check `isMeasured`.
+    /// Inlined into the variants of a turn, so that the usual variant need not check `isMeasured`.
     @inline(__always)
     private func turn(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns += 1
@@ -192,8 +198,8 @@ public final class EventLoop {
         if waker.isEmbedded && !queues.hasJobs { try prepareForEmbedding() }
     }
 
-    /// A turn that is measured, or that runs inside a measured handler or an inline job, or on a thread that may never
-    /// drive its loop.
+    /// A turn whose handlers are measured, or that runs inside a measured handler or an inline job, or on a thread that
+    /// may never drive its loop.
     @inline(never)
     private func turnSlowPath(_ wait: Wait) throws(SystemError) {
         let wasNoting = lifecycle.depth == 1 && beginDriving()
