@@ -21,7 +21,7 @@ HABITS = {
         r"\b(?:of|to|for|by|that|and|if|than|but) who\b(?! (?:are|want)\b)",
         r"[,;:] who (?:settles|closes|hangs|reads|writes|looks|wakes|asks|waits|may)\b",
         r"(?:^|[.:;] )Who \w+(?:s|es)\b(?!.*\?)",
-        r"\bwhoever\b",
+        r"\b[Ww]hoever\b",
     ),
     "people": (
         "no waiter, no process, another thread: software is no person",
@@ -29,7 +29,8 @@ HABITS = {
     ),
     "extraposed": (
         "put the clause next to its noun",
-        r"\b(?:a|an|the|no|each|every) [a-z]+ (?:is|has|was|were|comes?|goes|are|have) (?:been )?[a-z]+(?:ed|en|ne|ft|nt|st|id|lt|un|ut|ld|wn|de|ts|es|ns)? "
+        r"\b(?:a|an|the|no|each|every) [a-z]+ (?:is|has|was|were|comes?|goes|are|have) (?:been )?"
+        r"[a-z]+(?:ed|en|ne|ft|nt|st|id|lt|un|ut|ld|wn|de|ts|es|ns)? "
         r"(?:that|which|whose|of which) (?!is not\b)",
     ),
     "so": (
@@ -55,7 +56,9 @@ HABITS = {
         r"\blet(?:s|ting)? go\b", r"\b(?:is|are|was|were|be|been|gets?) told\b(?! to\b)", r"\bby hand\b",
         r"\b(?:is|are) gone\b", r"\banswers? (?:true|false|whether|how many|with an? error)\b",
         r"\bbrings?\b(?! about)", r"\bhears? of\b", r"\btells? (?:it|them|him|you) (?:of|why|that|once)\b",
-        r"\bhas it that\b", r"\bfor want of\b", r"\bgo(?:es)? (?:on|its way)\b(?! (?:a |the |with the ))",
+        r"\bhas it that\b",
+        r"\b(?:bytes|data|input|what|it|they|answers?|lines?|errors?|signals?|requests?|more) (?:has |have )?(?:comes?|came)\b",
+        r"\bwith(?:out)? a word\b", r"\bfor want of\b", r"\bgo(?:es)? (?:on|its way)\b(?! (?:a |the |with the ))",
         r"\bwith it goes\b",
     ),
     "idiom": (
@@ -64,7 +67,8 @@ HABITS = {
         r"\bso much\b(?! (?:as|that))",
         r"[,;(] be (?:it|that) (?:the|a|an|one|only|of)\b", r"\band be it\b", r"\bwithout further ado\b",
         r"\bdear(?:er|est)?\b",
-        r"\bhad better\b", r"\bas it stands\b", r"\bwhich is to say\b",
+        r"\bhad better\b", r"\band (?:its|their) kin\b", r"\bpassed over\b", r"\bbe had\b", r"\bas it stands\b",
+        r"\bwhich is to say\b",
     ),
 }
 
@@ -91,13 +95,15 @@ def findings(paths):
         name = str(path.relative_to(ROOT))
         for number, line in prose_of(path) if path.suffix == ".md" else comments_of(path):
             for habit, (_, *patterns) in HABITS.items():
-                if any(re.search(pattern, line, 0 if habit in ("who", "fragment", "so") else re.IGNORECASE) for pattern in patterns):
+                flags = 0 if habit in ("who", "fragment", "so") else re.IGNORECASE
+                if any(re.search(pattern, line, flags) for pattern in patterns):
                     yield habit, name, number, line
 
 
 def all_paths():
     output = subprocess.check_output(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "Sources", "docs", "*.md"], cwd=ROOT, text=True)
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "Sources", "docs", "*.md"],
+        cwd=ROOT, text=True)
     for name in sorted(set(output.splitlines())):
         inside = name.startswith(("Sources/", "docs/")) or name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
         if inside and name.endswith((".md", ".swift", ".h")) and (ROOT / name).is_file():
@@ -123,7 +129,7 @@ def main():
             print(f"error: {count} lines with the habit '{habit}', at most {limit} are allowed: {HABITS[habit][0]}")
             code = 1
         elif count < limit and "--write" not in arguments:
-            print(f"error: only {count} lines with the habit '{habit}' are left, the maximum is {limit}: .ci/prose.py --write")
+            print(f"error: only {count} lines with the habit '{habit}' are left, of {limit}: run .ci/prose.py --write")
             code = 1
     if "--write" in arguments and code == 0:
         LIMITS.write_text("".join(f"{habit} {count}\n" for habit, count in counts.items()))

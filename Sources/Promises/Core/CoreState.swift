@@ -14,7 +14,7 @@
 /// | `rejected` | `isHandled` | 0 | A handler has received the error, or none needs to | no thread |
 /// | `rejected` | `isSettling`, perhaps `isHandled` | newest late waiter, or 0 | As for `fulfilled` | the settling thread; any thread pushes, or marks as handled |
 /// | `link` | | root, owned | A handler returned this promise, which is now an alias of the root; its own producer settles the root | a producer that settles: marks it as claimed |
-/// | `link` | `isClaimed` | root, owned | As above, and the outcome of its own producer is ignored, since it comes too late | no thread |
+/// | `link` | `isClaimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
 /// | `link` | | `PromiseCore.never` | Abandoned under `AbandonPolicy.log`: pending forever | no thread |
 ///
 /// So bit 4 is `isClaimed` (pending, link), `isTrivial` (fulfilled) or `isHandled` (rejected). Bit 8 is `isBusy`

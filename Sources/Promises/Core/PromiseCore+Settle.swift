@@ -182,7 +182,7 @@ extension PromiseCore {
             if seen & State.kindMask == State.link {
                 // Linked meanwhile: the root is to be settled instead. There may be a million links on the way.
                 let root = self.root
-                // A combinator has further sources, which must find that they come too late.
+                // A combinator has further sources, which must find that they are too late.
                 state.bitwiseOr(State.isClaimed, ordering: .relaxed)
                 root.movePayload(from: self)
                 root.retain()

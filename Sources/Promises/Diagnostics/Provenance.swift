@@ -1,6 +1,6 @@
 import Reactor
 
-/// The known facts about a reported promise: its name, and where it comes from.
+/// The known facts about a reported promise: its name, and the line that made it.
 public struct Provenance: Hashable, Sendable {
     /// The name of the promise, if it has one; see `Promise.named`.
     public let name: String?

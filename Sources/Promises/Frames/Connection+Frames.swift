@@ -22,7 +22,7 @@ extension Connection {
     /// has come.
     ///
     /// Rejected as `read(exactly:)`, and with
-    /// - `StreamError.limitExceeded` if more than `limit` bytes come before the delimiter;
+    /// - `StreamError.limitExceeded` if more than `limit` bytes precede the delimiter;
     /// - a `SystemError` with `EINVAL` if the delimiter is empty or `limit` is below one.
     ///
     /// The bytes of a rejected read are kept for a read of another form.

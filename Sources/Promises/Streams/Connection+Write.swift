@@ -97,7 +97,7 @@ public func pipe(
     from source: Connection, to sink: Connection, endingSink: Bool = false, file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<Int> {
-    // The answers come from another peer, so an idle read does not mean that the connection is idle: see `isIdle`.
+    // Another peer sends the answers, so an idle read does not mean that the connection is idle: see `isIdle`.
     source.reader.readsAhead = true
     sink.reader.readsAhead = true
     var count = 0

@@ -187,7 +187,7 @@ extension EventLoop {
 
     /// Opens the timerfd, with the first wait and before there is a timer. A server that has run out of descriptors
     /// would otherwise open it with the first descriptor that becomes free again, which a waiting client needs. Returns
-    /// false if no descriptor can be had.
+    /// false if no descriptor can be opened.
     private func openTimer() throws(SystemError) -> Bool {
         if timers.descriptor >= 0 { return true }
         do throws(SystemError) {

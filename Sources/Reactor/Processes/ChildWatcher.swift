@@ -111,7 +111,7 @@ package final class Child: ReadinessHandler {
 
     // MARK: The watch
 
-    /// Returns false if no pidfd can be had.
+    /// Returns false if no pidfd can be opened.
     fileprivate func watchByPidfd() -> Bool {
         let fd = loop.kernel.pidfdOpen(process)
         guard fd >= 0 else { return false }
@@ -188,7 +188,7 @@ private final class ChildWatch {
         if result >= 0 {
             placeholder = CInt(result)
         } else {
-            // The kernel is old or forbids the call, or no descriptor can be had.
+            // The kernel is old or forbids the call, or no descriptor can be opened.
             try watchSignal()
         }
     }
