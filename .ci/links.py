@@ -18,9 +18,12 @@ MAXIMUM_LINES = 400
 
 def tracked():
     """The files of the repository, with new ones that are not committed yet."""
-    output = subprocess.check_output(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True)
-    return sorted(path for path in set(output.splitlines()) if (ROOT / path).is_file())
+    command = ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+    names = listed.stdout.splitlines()
+    if listed.returncode != 0:  # an archive without a repository
+        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if ".build" not in str(path)]
+    return sorted(name for name in set(names) if (ROOT / name).is_file())
 
 
 def prose_of(path):

@@ -7,7 +7,6 @@ too, so that the maximum falls: `--write` writes the counts of today there, and 
 every line that has a habit, of all files or of those that are named.
 """
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -101,13 +100,10 @@ def findings(paths):
 
 
 def all_paths():
-    output = subprocess.check_output(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "Sources", "docs", "*.md"],
-        cwd=ROOT, text=True)
-    for name in sorted(set(output.splitlines())):
-        inside = name.startswith(("Sources/", "docs/")) or name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
-        if inside and name.endswith((".md", ".swift", ".h")) and (ROOT / name).is_file():
-            yield ROOT / name
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    for folder in ("Sources", "docs"):
+        pages += (ROOT / folder).rglob("*")
+    return sorted(path for path in pages if path.suffix in (".md", ".swift", ".h"))
 
 
 def main():
