@@ -27,6 +27,9 @@ extension Listener {
     ///   - maxLingering: as for the form with promises.
     ///   - onError: is called with the error that a handler has thrown, and its connection; not for a cancellation, nor
     ///     for a connection that `drain` has ended. Without it errors are not reported.
+    ///   - handler: handles one connection; called on the loop of the listener.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as the form with promises. Also rejected at once with `DispatchError.badInput` if `handler` belongs
     ///   to an actor that does not live on this loop.
     public func serve(
@@ -63,6 +66,9 @@ extension Listener {
     ///   - maxLingering: as for `serve`.
     ///   - onError: as for `serve` with an async handler; called on the connection's loop.
     ///   - handler: called on the connection's loop.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
     ///   actor, such as the main actor.
     public func serve(

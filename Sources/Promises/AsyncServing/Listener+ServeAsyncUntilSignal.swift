@@ -22,6 +22,8 @@ extension Listener {
     ///   - onSignal: as for the form with promises.
     ///   - onError: as for `serve` with an async handler.
     ///   - handler: as for `serve` with an async handler.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as the form with promises, and as `serve` with an async handler.
     public func serve(
         untilStoppedBy signals: [CInt], drainTimeout: Duration, maxConnections: Int = .max, maxLingering: Int? = nil,
@@ -47,6 +49,9 @@ extension Listener {
     ///   - onSignal: as for `serve(untilStoppedBy:)`; called on the listener's loop.
     ///   - onError: as for `serve(on:)` with an async handler.
     ///   - handler: as for `serve(on:)` with an async handler.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as the form with promises, and as `serve(on:)` with an async handler.
     public func serve(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, untilStoppedBy signals: [CInt],

@@ -22,6 +22,9 @@ extension Listener {
     ///   - onError: is called with the error of a handler, its connection and the value, on the connection's loop; see
     ///     `serve`.
     ///   - handler: called on the connection's loop.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as `serve(on:)`.
     public func serve<State, Done: Thenable & SendableMetatype>(
         on group: LoopGroup, state: LoopLocal<State>, balancing: LoopGroup.Balancing = .leastConnections,
@@ -55,6 +58,9 @@ extension Listener {
     ///   - maxLingering: as for `serve`.
     ///   - onError: as for the form with promises; see `serve` with an async handler.
     ///   - handler: called on the connection's loop.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as `serve(on:)` with an async handler.
     public func serve<State: SendableMetatype>(
         on group: LoopGroup, state: LoopLocal<State>, balancing: LoopGroup.Balancing = .leastConnections,
@@ -89,6 +95,9 @@ extension Listener {
     ///   - onSignal: as for `serve(untilStoppedBy:)`; called on the listener's loop.
     ///   - onError: as for `serve(on:state:)`.
     ///   - handler: as for `serve(on:state:)`.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as `serve(on:untilStoppedBy:)`.
     public func serve<State, Done: Thenable & SendableMetatype>(
         on group: LoopGroup, state: LoopLocal<State>, balancing: LoopGroup.Balancing = .leastConnections,
@@ -115,6 +124,9 @@ extension Listener {
     ///   - onSignal: as for `serve(untilStoppedBy:)`; called on the listener's loop.
     ///   - onError: as for `serve(on:state:)`.
     ///   - handler: as for `serve(on:state:)` with an async handler.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as `serve(on:untilStoppedBy:)` with an async handler.
     public func serve<State: SendableMetatype>(
         on group: LoopGroup, state: LoopLocal<State>, balancing: LoopGroup.Balancing = .leastConnections,

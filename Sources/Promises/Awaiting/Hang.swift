@@ -21,6 +21,8 @@ import Reactor
 /// - Parameters:
 ///   - promise: the promise to wait for.
 ///   - timeout: how long to wait, by the loop's clock; `nil` for no limit.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
 /// - Returns: the value of the promise.
 /// - Throws:
 ///   - the error of the promise;

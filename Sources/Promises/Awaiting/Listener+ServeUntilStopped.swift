@@ -13,6 +13,14 @@ extension Listener {
     /// ```
     ///
     /// - Parameter signals: the signals that stop the server.
+    /// - Parameter drainTimeout: how long the drain may take before the remaining connections are aborted.
+    /// - Parameter maxConnections: how many connections are served at a time; as for `serve`.
+    /// - Parameter maxLingering: how many closed connections may still wait for their peer to read; as for `serve`.
+    /// - Parameter onSignal: is called with each signal; as for `serve(untilStoppedBy:)`.
+    /// - Parameter onError: is called with the error of a handler, and its connection; see `serve`.
+    /// - Parameter handler: handles one connection; called on the loop of the listener.
+    /// - Parameter file: the file that reports name; the caller's by default.
+    /// - Parameter line: the line that reports name.
     /// - Returns: as `serve(untilStoppedBy:)`, which describes the other parameters.
     /// - Throws: as that one rejects, and as `hang`.
     @available(*, noasync, message: "an async function must not block its thread; await serve(untilStoppedBy:)")
@@ -37,6 +45,14 @@ extension Listener {
     /// ```
     ///
     /// - Parameter signals: the signals that stop the server.
+    /// - Parameter drainTimeout: how long the drain may take before the remaining connections are aborted.
+    /// - Parameter maxConnections: how many connections are served at a time; as for `serve`.
+    /// - Parameter maxLingering: how many closed connections may still wait for their peer to read; as for `serve`.
+    /// - Parameter onSignal: is called with each signal; as for `serve(untilStoppedBy:)`.
+    /// - Parameter onError: is called with the error of a handler, and its connection; see `serve`.
+    /// - Parameter handler: handles one connection; called on the loop of the listener.
+    /// - Parameter file: the file that reports name; the caller's by default.
+    /// - Parameter line: the line that reports name.
     /// - Returns: as `serve(untilStoppedBy:)` with an async handler, which describes the other parameters.
     /// - Throws: as that one rejects, and as `hang`.
     @available(*, noasync, message: "an async function must not block its thread; await serve(untilStoppedBy:)")

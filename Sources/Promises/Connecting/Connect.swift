@@ -23,6 +23,8 @@ import Reactor
 ///   - timeout: the limit for the whole operation; `nil` for none.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to address: SocketAddress, timeout: Duration? = nil, from source: SocketAddress? = nil,
@@ -79,6 +81,8 @@ public func connect(
 ///   - source: the local address; `nil` lets the kernel choose. Addresses of another family then fail.
 ///   - options: socket options, set before the socket connects.
 ///   - lookup: finds the addresses of a name.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to address: String, timeout: Duration? = nil, from source: SocketAddress? = nil, options: [SocketSetting] = [],

@@ -11,6 +11,8 @@ extension Catchable {
     /// - Parameters:
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: the handler. It runs as a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -22,6 +22,7 @@ extension Listener {
     ///     process's umask decides.
     ///   - options: options of the listening socket. Its connections inherit most of them; `noDelay` is set on each
     ///     connection anyway.
+    ///   - address: where to listen; port 0 lets the kernel choose one.
     /// - Throws: `SystemError` with call and address:
     ///   - `EADDRINUSE`;
     ///   - `EACCES` for a privileged port;

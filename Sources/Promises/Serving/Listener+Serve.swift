@@ -45,6 +45,9 @@ extension Listener {
     ///     default is `maxConnections`, but at least 64 and at most 1,024.
     ///   - onError: is called with the error of a handler and its connection; not for a cancellation, nor for a
     ///     connection that `drain` has ended. Without it errors are not reported.
+    ///   - handler: handles one connection; called on the loop of the listener.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection has ended, and
     ///   rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`.
     ///   Rejected at once with

@@ -24,6 +24,9 @@ extension Listener {
     ///   - maxLingering: as for `serve`.
     ///   - onError: as for `serve`; called on the connection's loop.
     ///   - handler: called on the connection's loop.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     public func serve<Done: Thenable & SendableMetatype>(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, maxConnections: Int = .max,

@@ -28,6 +28,8 @@ extension Listener {
     ///     end otherwise at the second signal, such as with an exit code, does so here.
     ///   - onError: as for `serve`.
     ///   - handler: as for `serve`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: a promise of what became of the connections that were open at the first signal. It is fulfilled when
     ///   the last of them has ended, at the latest at the deadline or the second signal; with zeros if the listener was
     ///   closed without a drain and its connections have ended. Rejected as `serve`, and with a `SystemError` of
@@ -66,6 +68,9 @@ extension Listener {
     ///   - onSignal: as for `serve(untilStoppedBy:)`; called on the listener's loop.
     ///   - onError: as for `serve(on:)`.
     ///   - handler: as for `serve(on:)`.
+    ///   - group: the loops that run the handlers.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: as `serve(untilStoppedBy:)` and `serve(on:)`.
     public func serve<Done: Thenable & SendableMetatype>(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, untilStoppedBy signals: [CInt],

@@ -22,6 +22,8 @@ extension Connection {
     ///   since most clients end their side by closing their socket. Pass `true` for clients that send their request,
     ///   end their side and then read the answer: the watch is then fulfilled by a reset, or when both sides have
     ///   ended.
+    /// - Parameter file: the file that reports name; the caller's by default.
+    /// - Parameter line: the line that reports name.
     @inlinable @inline(__always)
     public func peerGone(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line

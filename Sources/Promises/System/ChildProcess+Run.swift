@@ -37,6 +37,11 @@ extension ChildProcess {
     ///   - limit: the maximum number of bytes of each stream; 16 MiB by default.
     ///   - timeout: the limit for the whole run; `nil` for none.
     ///   - ownGroup: see `spawn(_:)`.
+    ///   - environment: the environment of the program; that of this process by default.
+    ///   - workingDirectory: the folder in which the program starts; this process's by default.
+    ///   - arguments: the arguments, without the name of the program.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func run(
         _ name: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String]? = nil,

@@ -40,6 +40,8 @@ public enum FileWriting: Sendable {
 ///   - path: the file.
 ///   - limit: the maximum number of bytes; 64 MiB by default.
 ///   - pool: the threads that read.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
 public func readFile(
     _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
     line: UInt = #line
@@ -64,6 +66,8 @@ package func readFile(
 ///   - mode: the permissions of a new file, before the process's umask is applied.
 ///   - manner: how an existing file is treated.
 ///   - pool: the threads that write.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
 public func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line

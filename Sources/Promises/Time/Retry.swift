@@ -20,6 +20,8 @@ import Reactor
 ///     result instead.
 ///   - body: the work. Its argument is the number of the attempt, from 1. An error that it throws counts as a failed
 ///     attempt.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable>(
     maxAttempts: Int, delay schedule: RetrySchedule = .none,

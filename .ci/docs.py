@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Builds the reference of Reactor and Promises as a site: docs.py [--write] [--serve PORT]
+
+Extracts the symbol graphs of the modules, has DocC convert the catalogues Sources/*/*.docc, any warning
+of which is an error, and merges both into .build-docs/site. DOCS_BASE_PATH is the path below which the site is hosted.
+
+Below a heading of `## Topics`, a page of a catalogue has comments, each a pattern of symbols:
+
+    ### Several promises
+
+    <!-- when(* -->
+
+`--write` puts the links that match above them, with the suffixes by which DocC tells overloads apart, and writes the
+articles of the tutorial, docs/start, into the catalogue of Promises. Without it the script fails if that would change a
+file, if no pattern matches a symbol of a module, or of a type with a page, or if a pattern matches none.
+
+`--serve` serves the site afterwards, for a browser: DocC's pages load their text by requests, which browsers refuse for
+files.
+"""
+import fnmatch
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / ".build-docs"
+MODULES = ["Reactor", "Promises"]
+TUTORIAL = ["first-promises", "first-server", "first-protocol"]
+# DocC lists these by itself.
+AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships"}
+
+
+class Fault(Exception):
+    pass
+
+
+def run(*command, **options):
+    return subprocess.run(command, cwd=ROOT, check=True, text=True, **options)
+
+
+def extract():
+    """The symbol graphs of the modules, without what types inherit, such as 200 methods of Collection for LoopGroup.
+
+    The modules are compiled without code, which takes a tenth of the time of a build."""
+    triple = json.loads(run("swift", "-print-target-info", stdout=subprocess.PIPE).stdout)["target"]["unversionedTriple"]
+    modules = BUILD / "modules"
+    modules.mkdir(parents=True, exist_ok=True)
+    c_module = modules / "CLinux.modulemap"
+    c_module.write_text(f'module CLinux {{ umbrella "{ROOT}/Sources/CLinux/include" export * }}\n')
+    common = ["-I", modules, "-Xcc", f"-fmodule-map-file={c_module}", "-target", triple]
+    for module in MODULES:
+        run("swiftc", "-emit-module", "-o", modules / f"{module}.swiftmodule", "-module-name", module, "-parse-as-library",
+            "-package-name", "swift_reactor", "-swift-version", "6", "-whole-module-optimization", *common,
+            *sorted((ROOT / "Sources" / module).rglob("*.swift")))
+        graphs = BUILD / "symbol-graphs" / module
+        shutil.rmtree(graphs, ignore_errors=True)
+        graphs.mkdir(parents=True)
+        run("swift-symbolgraph-extract", "-module-name", module, *common, "-minimum-access-level", "public",
+            "-skip-synthesized-members", "-skip-inherited-docs", "-emit-extension-block-symbols", "-output-dir", graphs)
+
+
+def convert(module, catalogue, strict):
+    """Makes the archive of a module. Without `strict` warnings do not count, and are not printed."""
+    archive = BUILD / f"{module}.doccarchive"
+    shutil.rmtree(archive, ignore_errors=True)
+    command = ["docc", "convert", *([catalogue] if catalogue else []),
+               "--additional-symbol-graph-dir", BUILD / "symbol-graphs" / module,
+               "--fallback-display-name", module, "--fallback-bundle-identifier", f"swift-reactor.{module}",
+               "--fallback-default-module-kind", "Module", "--enable-experimental-external-link-support",
+               "--emit-digest", "--transform-for-static-hosting", "--output-path", archive]
+    if base := os.environ.get("DOCS_BASE_PATH"):
+        command += ["--hosting-base-path", base]
+    for other in MODULES[: MODULES.index(module)]:
+        command += ["--dependency", BUILD / f"{other}.doccarchive"]
+    if strict:
+        run(*command, "--warnings-as-errors")
+    else:
+        run(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return archive
+
+
+def symbols(archive):
+    """The links of all symbols with a page of their own, such as Promise/init(_:)-1abcd."""
+    entities = json.loads((archive / "linkable-entities.json").read_text())
+    paths = {entity["referenceURL"].split("/documentation/")[1] for entity in entities if "usr" in entity}
+    return sorted(path.split("/", 1)[1] for path in paths if "/" in path)
+
+
+def plain(link):
+    """A link without the suffixes that tell overloads, or a type and a property, apart, except for a property's."""
+    return re.sub(r"-(?!swift\.(?:type\.)?property)(?:swift\.\w+|[0-9a-z]{1,7})(?=/|$)", "", link)
+
+
+def matches(link, pattern):
+    """Whether a pattern means a symbol: by its whole name, with * for any end, in which a member of it is not."""
+    if link.count("/") != pattern.count("/"):
+        return False
+    names = {link, plain(link), re.sub(r"-swift\.property$", "", link)}
+    return any(fnmatch.fnmatchcase(name, pattern.replace("[", "[[]")) for name in names)
+
+
+def curate(page, links, faults):
+    """The text of a page with the links that its patterns stand for."""
+    head, found, topics = page.read_text().partition("\n## Topics\n")
+    if not found:
+        return head
+    used, lines, items, patterns = set(), [], [], []
+
+    def finish():
+        # The links first: DocC takes what precedes them for a discussion, and gives it a heading.
+        if patterns:
+            lines.extend([*items, "", *patterns])
+        items.clear()
+        patterns.clear()
+
+    for line in topics.splitlines():
+        if match := re.fullmatch(r"<!-- (.+) -->", line):
+            pattern = match[1]
+            if pattern == "@articles":
+                items.extend(f"- <doc:{name}>" for name in TUTORIAL)
+            else:
+                new = [link for link in links if matches(link, pattern) and link not in used]
+                if not new and not pattern.endswith("*"):
+                    faults.append(f"{page.relative_to(ROOT)}: the pattern {pattern} matches no symbol")
+                used.update(new)
+                items.extend(f"- ``{link}``" for link in new)
+            patterns.append(line)
+        elif line.startswith("### "):
+            finish()
+            lines += ["", line, ""]
+    finish()
+    return head + found + "\n".join(lines) + "\n"
+
+
+def articles():
+    """The tutorial as articles of DocC: links between its steps become references, those to other pages their paths."""
+    for name in TUTORIAL:
+        text = (ROOT / f"docs/start/{name}.md").read_text()
+
+        def link(match):
+            label, path = match[1], match[2].split("#")[0]
+            target = Path(path).stem
+            if target in TUTORIAL:
+                return f"[{label}](doc:{target})"
+            if re.match(r"\w+:", path):
+                return match[0]
+            return f"{label} (`{os.path.normpath(os.path.join('docs/start', path))}`)"
+
+        text = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", link, text)
+        note = f"\n<!-- Made by .ci/docs.py from docs/start/{name}.md; do not edit. -->\n"
+        title, rest = text.split("\n", 1)
+        yield f"{name}.md", title + "\n" + note + rest
+
+
+def check(module, catalogue, archive, write, faults):
+    """Compares the pages of a catalogue with what the script would write, and writes them if it may."""
+    links = symbols(archive)
+    wanted = {}
+    for page in sorted(catalogue.glob("*.md")):
+        if page.stem in TUTORIAL:
+            continue
+        wanted[page] = curate(page, links, faults)
+    if module == "Promises":
+        wanted |= {catalogue / name: text for name, text in articles()}
+    for page, text in wanted.items():
+        if not page.exists() or page.read_text() != text:
+            if write:
+                page.write_text(text)
+            else:
+                faults.append(f"{page.relative_to(ROOT)} is not what .ci/docs.py --write would write")
+
+
+def uncurated(archive, faults):
+    """What DocC has sorted by itself on pages that have topics."""
+    for path in (archive / "data" / "documentation").rglob("*.json"):
+        page = json.loads(path.read_text())
+        sections = page.get("topicSections", [])
+        if all(section.get("generated") for section in sections):
+            continue
+        for section in sections:
+            if section.get("generated") and section["title"] not in AUTOMATIC:
+                where = page["identifier"]["url"].split("/documentation/")[1]
+                what = ", ".join(link.split("/documentation/")[1] for link in section["identifiers"])
+                faults.append(f"{where}: no topic has {what}: add patterns that match them, and run .ci/docs.py --write")
+
+
+def main():
+    arguments = sys.argv[1:]
+    write = "--write" in arguments
+    extract()
+    faults = []
+    for module in MODULES:
+        catalogue = ROOT / f"Sources/{module}/{module}.docc"
+        check(module, catalogue, convert(module, None, strict=False), write, faults)
+        uncurated(convert(module, catalogue, strict=not faults), faults)
+    for fault in faults:
+        print(f"error: {fault}")
+    if faults:
+        return 1
+    site = BUILD / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    run("docc", "merge", *(BUILD / f"{module}.doccarchive" for module in MODULES), "--output-path", site,
+        "--synthesized-landing-page-name", "swift-reactor")
+    # Hosts of static pages leave out folders with some names, unless this file says that they must not.
+    (site / ".nojekyll").touch()
+    pages = sum(1 for _ in (site / "data").rglob("*.json"))
+    print(f"{pages} pages without a warning: .build-docs/site; .ci/docs.py --serve 8000 shows them")
+    if "--serve" in arguments:
+        port = int(arguments[arguments.index("--serve") + 1])
+        print(f"http://127.0.0.1:{port}/documentation")
+        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
+        http.server.ThreadingHTTPServer(("127.0.0.1", port), handler).serve_forever()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
