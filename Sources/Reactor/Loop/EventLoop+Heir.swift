@@ -40,12 +40,20 @@ extension EventLoop {
     /// the thread for ended loops.
     package var isInheritedElsewhere: Bool {
         // The loop has decided this before it closed the mailbox; see `Mailbox.post`.
-        if shared.work.isContinuedElsewhere.load(ordering: .relaxed) {
-            // Once the thread has ended, a new one may have its identifier.
-            return !isOwnedByThisThread || shared.lifecycle.isOver.isOpen
+        let last = lastHeir
+        // Once the thread has ended, a new one may have its identifier.
+        if last.shared.work.isContinuedElsewhere.load(ordering: .relaxed) && last.shared.lifecycle.isOver.isOpen {
+            return true
         }
         if isOwnedByThisThread { return false }
-        return shared.work.heir.load() != nil
+        return last !== self || last.shared.work.isContinuedElsewhere.load(ordering: .relaxed)
+    }
+
+    /// The outermost of the loops that inherit from this one, or this loop itself.
+    private var lastHeir: EventLoop {
+        var last = self
+        while let heir = last.shared.work.heir.load() { last = heir.loop }
+        return last
     }
 
     /// Any thread that knows that this loop has ended: the surrounding loop. It may have ended too.
