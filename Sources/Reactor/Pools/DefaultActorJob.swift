@@ -41,9 +41,11 @@ final class DefaultActorJob: Job {
 
     /// Any thread.
     func enqueue() {
+        // In a forked child the task belongs to the parent, and so do the threads.
+        if loop.isForked { return }
         loop.shared.work.externalWork.begin()
         do { try Self.workers.take(self) } catch {
-            // No thread can be started, or this is a forked child, which has none of the threads.
+            // No thread can be started.
             globalConcurrentExecutor.enqueue(job)
             loop.endExternalWork()
         }
