@@ -134,11 +134,18 @@ actor Neighbour {
 
 func onTheLoop(_ home: EventLoop.Remote) -> [Row] {
     let (resident, other) = (Resident(on: home), Resident(on: home))
+    let neighbour = Neighbour()
     return [
         Row("Actor of a loop to another of the same loop, and back") { await resident.call(other, $0) },
         Row("Task on the loop to an actor there, and back") {
             for _ in 0..<$0 {
                 await resident.visit()
+                beAtHome()
+            }
+        },
+        Row("Task on the loop to an actor without an executor, and back") {
+            for _ in 0..<$0 {
+                await neighbour.visit()
                 beAtHome()
             }
         },
