@@ -24,7 +24,10 @@ extension ConnectionPool {
     private func execute(_ action: PoolState.Action) {
         switch action {
         case .connect(let member, let target): startConnect(member, target)
-        case .cancelConnect(let member): members.removeValue(forKey: member)?.work?.cancel()
+        case .cancelConnect(let member):
+            let removed = members.removeValue(forKey: member)
+            removed?.connection?.closeForPool()
+            removed?.work?.cancel()
         case .lend(let member, let request): lend(member, request)
         case .check(let member, _): check(member)
         case .park(let member):
@@ -49,8 +52,14 @@ extension ConnectionPool {
             case .name(let name):
                 connect(to: name, timeout: timeout, options: configuration.options, lookup: configuration.lookup)
             }
-        members[member] = PoolMember(connection: nil, work: connecting.core)
-        connecting.done { [self] connection in didConnect(member, connection) }
+        let opening = configuration.prepare.map { prepare in
+            connecting.then { [self] connection in
+                prepared(connection, member) { try prepare(connection, target.description) }
+            }
+        }
+        let ready = opening ?? connecting
+        members[member] = PoolMember(connection: nil, work: ready.core)
+        ready.done { [self] connection in didConnect(member, connection) }
             .catch(policy: .allErrors) { [self] error in
                 connectErrors[member] = error
                 members[member] = nil
@@ -63,6 +72,7 @@ extension ConnectionPool {
         // Cancelled when the connection was on its way here.
         guard members[member] != nil else { return connection.closeForPool() }
         members[member]?.connection = connection
+        noteSettings(of: member)
         perform(state.didConnect(member, at: loop.now))
     }
 
@@ -103,7 +113,7 @@ extension ConnectionPool {
         guard let resolver = resolvers.removeValue(forKey: request) else { return }
         switch rejection {
         case .timedOut(let target, let waited):
-            let limit = configuration.limits.connections
+            let limit = min(configuration.limits.connections, configuration.limits.total)
             resolver.reject(PoolError.timedOut(address: target.description, limit: limit, waited: waited))
         case .tooManyWaiting(let target):
             let limit = configuration.limits.waiting

@@ -14,9 +14,9 @@ extension ConnectionPool {
     /// promise of `body` is
     /// - *fulfilled*, the connection returns to the pool, unless it is of no further use: `body` has closed, detached
     ///   or half-closed it; the peer has ended; a read, a write or a `peerGone()` is still waiting; input is here that was not
-    ///   read. So `connection.close()` in `body` is how to say that it must not be used again. `idleTimeout`,
-    ///   `frameTimeouts`, `writeQueueLimit` and `writeWatermarks` get their defaults again; options of the socket do
-    ///   not.
+    ///   read; `body` has set an option of the socket, or has installed or removed a filter. So `connection.close()` in `body`
+    ///   is how to say that it must not be used again. `idleTimeout`, `frameTimeouts`, `writeQueueLimit` and
+    ///   `writeWatermarks` get their defaults again.
     /// - *rejected or cancelled*, the connection is aborted: nothing says how much of an answer is still to arrive, and
     ///   the peer must not take half a request for a whole one.
     ///
@@ -31,7 +31,7 @@ extension ConnectionPool {
     /// Rejected with
     /// - the error of `body`;
     /// - `PoolError`;
-    /// - the error of `connect(to:)`, of the connect that was made for this request or for one behind it;
+    /// - the error of `connect(to:)` or of `prepare`, for the connection that was made for this request or for one behind it;
     /// - `PromiseError.badInput` if the pool's limits are not valid;
     /// - `SystemError` with `ECANCELED` if the loop ends while the request waits.
     @available(*, noasync, message: "an async function has no loop of its own")
@@ -108,7 +108,7 @@ extension ConnectionPool {
         let connection = lease.connection
         members[lease.member]?.work = nil
         if case .failure = outcome { connection.abort() }
-        let isReusable = connection.isReusable
+        let isReusable = connection.isReusable && hasOriginalSettings(lease.member)
         if isReusable { connection.resetSettings() } else { connection.closeForPool(linger: .seconds(5)) }
         if isReusable || !connection.lifecycle.hasDescriptor {
             return perform(state.didReturn(lease.member, isReusable: isReusable, at: loop.now))

@@ -1,7 +1,7 @@
 import Reactor
 
 /// Connections to servers that are opened when they are needed, kept while they are idle, and used again. The number of
-/// connections to each address is limited; requests beyond the limit wait, in their order.
+/// connections to each address, and to all addresses together, is limited; requests beyond the limit wait, in their order.
 ///
 /// ```swift
 /// let pool = ConnectionPool(connectionsPerAddress: 4)
@@ -42,6 +42,8 @@ public final class ConnectionPool {
         let connectTimeout: Duration?
         let options: [SocketSetting]
         let lookup: any NameLookup
+        let prepareTimeout: Duration?
+        let prepare: ((Connection, String) throws -> Promise<Void>)?
         let healthCheckTimeout: Duration?
         let healthCheck: ((Connection) throws -> Promise<Void>)?
         /// What is wrong with the limits.
@@ -52,35 +54,55 @@ public final class ConnectionPool {
     /// - Parameters:
     ///   - connectionsPerAddress: how many connections to one address may be open or being opened at once, at least 1;
     ///     otherwise each request is rejected with `PromiseError.badInput`.
+    ///   - maxConnections: how many connections may be open or being opened at once to all addresses together, at least 1;
+    ///     otherwise each request is rejected with `PromiseError.badInput`. When no place is left, the connection that has
+    ///     been idle longest is closed for a request to another address. If none is idle, requests wait, and the
+    ///     next place goes to the address whose first request in line has waited longest: a connection that returns is
+    ///     closed for it, unless a request for its own address has waited longer.
     ///   - maxWaiting: how many requests may wait for a connection to one address while none can be opened. Further
     ///     ones are rejected with `PoolError.tooManyWaiting`.
     ///   - waitTimeout: how long a request may be without a connection: in line, while one is opened and while one is
     ///     checked. Then it is rejected with `PoolError.timedOut`. `nil` for no limit.
     ///   - connectTimeout: the time limit of each connect; see `connect(to:timeout:)`.
     ///   - idleTimeout: how long a connection may be idle before it is closed. `nil` for no limit.
+    ///   - maxLifetime: how long after its connect a connection may be used. Then it is closed, at once if it is idle, and
+    ///     after its request otherwise; so connections move to the addresses that a name has now, and to servers that have
+    ///     been added. `nil` for no limit.
     ///   - options: the socket options of each connection.
     ///   - lookup: finds the addresses of a name.
+    ///   - prepareTimeout: the time limit of each `prepare`, after which it is cancelled and has failed. `nil` for no limit.
     ///   - healthCheckTimeout: the time limit of each `healthCheck`. A check that takes longer is cancelled and counts as
     ///     failed, so that a peer that does not answer does not use up the request's `waitTimeout`. `nil` for no limit.
     ///   - healthCheck: is called with each connection that has been used before, when it is to be used again and the
     ///     pool itself has found nothing wrong. If it throws or its promise is rejected, the connection is closed, and
     ///     the request gets another one. Its time counts as waiting. The pool retains it.
+    ///   - prepare: is called once with each new connection, before its first use, and with the address of the requests
+    ///     as text: it installs a filter, or logs in. The connection counts as connecting until the promise is fulfilled.
+    ///     If it throws or its promise is rejected, the connection is closed, and a request is rejected with that error, as
+    ///     after a connect that failed. Filters and socket options that it sets stay; `idleTimeout`, `frameTimeouts`,
+    ///     `writeQueueLimit` and `writeWatermarks` get their defaults again. The pool retains it.
     @available(*, noasync, message: "an async function has no loop of its own")
     public init(
-        connectionsPerAddress: Int = 8, maxWaiting: Int = .max, waitTimeout: Duration? = .seconds(30),
-        connectTimeout: Duration? = .seconds(10), idleTimeout: Duration? = .seconds(60),
+        connectionsPerAddress: Int = 8, maxConnections: Int = .max, maxWaiting: Int = .max,
+        waitTimeout: Duration? = .seconds(30), connectTimeout: Duration? = .seconds(10),
+        idleTimeout: Duration? = .seconds(60), maxLifetime: Duration? = nil,
         options: [SocketSetting] = [], lookup: any NameLookup = SystemNameLookup.shared,
-        healthCheckTimeout: Duration? = .seconds(1), healthCheck: ((Connection) throws -> Promise<Void>)? = nil
+        prepareTimeout: Duration? = .seconds(10), healthCheckTimeout: Duration? = .seconds(1),
+        healthCheck: ((Connection) throws -> Promise<Void>)? = nil,
+        prepare: ((_ connection: Connection, _ address: String) throws -> Promise<Void>)? = nil
     ) {
         loop = EventLoop.ofCurrentThread
         let limits = PoolState.Limits(
-            connections: connectionsPerAddress, waiting: maxWaiting, waitTime: waitTimeout, idleTime: idleTimeout)
+            connections: connectionsPerAddress, total: maxConnections, waiting: maxWaiting, waitTime: waitTimeout,
+            idleTime: idleTimeout, lifetime: maxLifetime)
         var problem: String?
         if connectionsPerAddress < 1 { problem = "connectionsPerAddress: \(connectionsPerAddress) is below 1" }
+        if maxConnections < 1 { problem = "maxConnections: \(maxConnections) is below 1" }
         if maxWaiting < 0 { problem = "maxWaiting: \(maxWaiting) is below 0" }
         configuration = Configuration(
             limits: limits, connectTimeout: connectTimeout, options: options, lookup: lookup,
-            healthCheckTimeout: healthCheckTimeout, healthCheck: healthCheck, problem: problem)
+            prepareTimeout: prepareTimeout, prepare: prepare, healthCheckTimeout: healthCheckTimeout,
+            healthCheck: healthCheck, problem: problem)
         state = PoolState(limits)
     }
 
@@ -92,36 +114,16 @@ public final class ConnectionPool {
             for member in members.values { member.connection?.closeForPool() }
         }
     }
-
-    // MARK: Counts
-
-    /// How many connections and requests a pool has.
-    public struct Counts: Hashable, Sendable {
-        /// Connections that are being opened.
-        public let connecting: Int
-        /// Connections that are open: in use, idle, or with writes in their queue after their last request.
-        public let open: Int
-        /// Open connections that wait for their next request.
-        public let idle: Int
-        /// Requests that have no connection yet.
-        public let waiting: Int
-    }
-
-    /// The counts of all addresses together, for metrics. In constant time.
-    public var counts: Counts {
-        loop.assertOwner()
-        return Counts(
-            connecting: state.connectingCount, open: state.memberCount - state.connectingCount, idle: state.idleCount,
-            waiting: state.waitingCount)
-    }
 }
 
 /// What a pool has of a connection.
 struct PoolMember {
-    /// `nil` while it is being opened.
+    /// `nil` while it is being opened, but not while it is being prepared.
     var connection: Connection?
     /// The connect, the check or the request that uses it. Weak: their handlers retain the pool.
     weak var work: PromiseCore?
+    /// The filter that the preparation has installed.
+    var filter: InstalledFilter?
     /// Whether no request has used it.
     var isFresh = true
 }

@@ -9,6 +9,9 @@ extension PoolState {
         if let first = idle.first, let limit = limits.idleTime, case .idle(let since)? = members[first]?.use {
             next = since.advanced(by: limit)
         }
+        if let first = aging.first, let limit = limits.lifetime, let member = members[first] {
+            next = min(next, member.opened.advanced(by: limit))
+        }
         if let first = waiting.first, let limit = limits.waitTime, let request = requests[first] {
             next = min(next, request.since.advanced(by: limit))
         }
@@ -18,7 +21,7 @@ extension PoolState {
     /// Whether a request waits that `expire` will reject.
     var hasWaitDeadline: Bool { limits.waitTime != nil && !waiting.isEmpty }
 
-    /// Closes what has been idle too long, and rejects requests that have waited too long.
+    /// Closes what has been idle too long, or is too old and not in use, and rejects requests that have waited too long.
     mutating func expire(at now: LoopInstant) -> [Action] {
         var actions: [Action] = []
         if let limit = limits.idleTime {
@@ -26,6 +29,17 @@ extension PoolState {
             {
                 drop(first)
                 actions.append(.close(first))
+            }
+        }
+        if let limit = limits.lifetime {
+            while let first = aging.first, let member = members[first], member.opened.advanced(by: limit) <= now {
+                aging.remove(first)
+                if case .idle = member.use {
+                    drop(first)
+                    actions.append(.close(first))
+                } else {
+                    members[first]?.isOld = true
+                }
             }
         }
         if let limit = limits.waitTime {

@@ -17,76 +17,14 @@ import Reactor
 /// ```
 ///
 /// Invariants, of each target:
-/// - connections in all states together are at most `limit`;
+/// - connections in all states together are at most `limits.connections`, and those of all targets at most `limits.total`;
 /// - a request waits in line only while no connection is idle;
 /// - while a request waits in line and there is room, a connection is being opened for it: whatever frees a place goes
-///   on with the next request in line (`advance`), so that a failure strands none.
+///   on with the next request in line (`advance`), so that a failure strands none;
+/// - while the total limit keeps a target from opening a connection, no connection of any target is idle.
 struct PoolState {
     typealias Member = Int
     typealias Request = Int
-
-    struct Limits {
-        /// Connections to one target.
-        var connections = 8
-        /// Requests in line for one target for which no connection is being opened.
-        var waiting = Int.max
-        var waitTime: Duration?
-        var idleTime: Duration?
-    }
-
-    enum Action: Equatable {
-        case connect(Member, PoolTarget)
-        case cancelConnect(Member)
-        /// Give the connection to the request.
-        case lend(Member, Request)
-        /// The connection has served before: find out whether it can serve this request, and report it by `didCheck`.
-        case check(Member, Request)
-        case park(Member)
-        case close(Member)
-        /// Close the connection at once, although a request or a check uses it.
-        case abort(Member)
-        case reject(Request, Rejection)
-    }
-
-    enum Rejection: Equatable {
-        case timedOut(PoolTarget, waited: Duration)
-        case tooManyWaiting(PoolTarget)
-        case closed(PoolTarget)
-        /// With the error of this connect.
-        case connectFailed(Member)
-    }
-
-    enum Phase { case open, draining, closed }
-
-    enum Use {
-        case connecting
-        case idle(since: LoopInstant)
-        case checked(Request)
-        case leased
-    }
-
-    struct Connection {
-        let target: PoolTarget
-        var use: Use
-    }
-
-    struct Waiter {
-        let target: PoolTarget
-        let since: LoopInstant
-        /// The connection that is being checked for the request; `nil` while it stands in line.
-        var checks: Member?
-    }
-
-    /// What one target has. A class, since a struct would be copied with its lists when it is changed in a dictionary.
-    final class Line {
-        /// Members in any state.
-        var count = 0
-        var connecting = LinkedOrder()
-        /// The one that was used last is at the end.
-        var idle = LinkedOrder()
-        /// Requests, the oldest first: their numbers ascend.
-        var waiting = LinkedOrder()
-    }
 
     let limits: Limits
     var phase = Phase.open
@@ -98,6 +36,10 @@ struct PoolState {
     var idle = LinkedOrder()
     /// The requests of all targets that have no connection yet.
     var waiting = LinkedOrder()
+    /// The first request of each target for which only the total limit keeps a connection from being opened; ascending.
+    var blocked = LinkedOrder()
+    /// The open connections with a lifetime that is not over, the oldest first.
+    var aging = LinkedOrder()
     private var nextMember = 0
     private var nextRequest = 0
     private(set) var connectingCount = 0
@@ -110,11 +52,6 @@ struct PoolState {
     var waitingCount: Int { requests.count }
     /// Whether everything is over after a close.
     var isFinished: Bool { phase != .open && requests.isEmpty && members.isEmpty }
-
-    func counts(of target: PoolTarget) -> (members: Int, connecting: Int, idle: Int, waiting: Int) {
-        guard let line = lines[target] else { return (0, 0, 0, 0) }
-        return (line.count, line.connecting.count, line.idle.count, line.waiting.count)
-    }
 
     private mutating func line(of target: PoolTarget) -> Line {
         if let line = lines[target] { return line }
@@ -136,8 +73,8 @@ struct PoolState {
         nextRequest += 1
         if phase != .open { return (request, [.reject(request, .closed(target))]) }
         let line = line(of: target)
-        let hasRoom = !line.idle.isEmpty || line.count < limits.connections
-        if !hasRoom, line.waiting.count - line.connecting.count >= limits.waiting {
+        if !hasRoom(line), line.waiting.count - line.connecting.count >= limits.waiting {
+            forgetIfEmpty(target)
             return (request, [.reject(request, .tooManyWaiting(target))])
         }
         line.waiting.append(request)
@@ -157,7 +94,10 @@ struct PoolState {
     mutating func withdraw(_ request: Request) -> [Action] {
         guard let removed = requests.removeValue(forKey: request) else { return [] }
         waiting.remove(request)
-        lines[removed.target]?.waiting.remove(request)
+        if let line = lines[removed.target] {
+            line.waiting.remove(request)
+            updateBlocked(line)
+        }
         forgetIfEmpty(removed.target)
         guard let member = removed.checks else { return [] }
         drop(member)
@@ -176,25 +116,36 @@ struct PoolState {
 
     /// Goes on with the requests in line: gives them idle connections, and opens connections while there is room.
     mutating func advance(_ target: PoolTarget) -> [Action] {
-        guard let line = lines[target] else { return [] }
         var actions: [Action] = []
-        while let request = line.waiting.first, let member = line.idle.popLast() {
-            line.waiting.remove(request)
-            idle.remove(member)
-            members[member]?.use = .checked(request)
-            requests[request]?.checks = member
-            actions.append(.check(member, request))
+        if let line = lines[target] {
+            while let request = line.waiting.first, let member = line.idle.popLast() {
+                line.waiting.remove(request)
+                idle.remove(member)
+                members[member]?.use = .checked(request)
+                requests[request]?.checks = member
+                actions.append(.check(member, request))
+            }
+            updateBlocked(line)
+            if limits.total == .max {
+                while needsConnection(line) { actions.append(open(target, line)) }
+            }
         }
-        while line.connecting.count < line.waiting.count, line.count < limits.connections {
-            let member = nextMember
-            nextMember += 1
-            line.count += 1
-            line.connecting.append(member)
-            connectingCount += 1
-            members[member] = Connection(target: target, use: .connecting)
-            actions.append(.connect(member, target))
-        }
-        return actions
+        return actions + openBlocked()
+    }
+
+    /// Whether a request in line has no connect, and the limit of its target allows one.
+    func needsConnection(_ line: Line) -> Bool {
+        line.connecting.count < line.waiting.count && line.count < limits.connections
+    }
+
+    mutating func open(_ target: PoolTarget, _ line: Line) -> Action {
+        let member = nextMember
+        nextMember += 1
+        line.count += 1
+        line.connecting.append(member)
+        connectingCount += 1
+        members[member] = Connection(target: target, use: .connecting)
+        return .connect(member, target)
     }
 
     // MARK: Connections
@@ -202,6 +153,8 @@ struct PoolState {
     /// A connect has succeeded.
     mutating func didConnect(_ member: Member, at now: LoopInstant) -> [Action] {
         guard let target = members[member]?.target else { return [] }
+        members[member]?.opened = now
+        if limits.lifetime != nil { aging.append(member) }
         guard let request = lines[target]?.waiting.first else { return park(member, target, at: now) }
         return lend(member, to: request)
     }
@@ -234,21 +187,24 @@ struct PoolState {
         stopUsing(member)
         members[member]?.use = .leased
         leasedCount += 1
+        if let target = members[member]?.target { lines[target]?.leased += 1 }
         return [.lend(member, request)]
     }
 
     /// The lease of a connection is over.
     mutating func didReturn(_ member: Member, isReusable: Bool, at now: LoopInstant) -> [Action] {
         guard let connection = members[member], case .leased = connection.use else { return [] }
-        if isReusable && phase != .closed { return park(member, connection.target, at: now) }
+        if isReusable && !connection.isOld && phase != .closed { return park(member, connection.target, at: now) }
         drop(member)
         return [.close(member)] + advance(connection.target)
     }
 
-    /// Makes the connection idle; at once busy again if a request waits.
+    /// Makes the connection idle; at once busy again if a request waits. If a request for another target has waited longer,
+    /// and only the total limit keeps it from a connection, then this one gives up its place.
     private mutating func park(_ member: Member, _ target: PoolTarget, at now: LoopInstant) -> [Action] {
-        let isWanted = lines[target]?.waiting.isEmpty == false
-        if phase != .open && !isWanted {
+        let next = lines[target]?.waiting.first
+        let isWanted = next != nil
+        if phase != .open && !isWanted || blocked.first ?? .max < next ?? .max {
             drop(member)
             return [.close(member)] + advance(target)
         }
@@ -270,21 +226,28 @@ struct PoolState {
         guard let target = members[member]?.target else { return }
         stopUsing(member)
         members[member] = nil
-        lines[target]?.count -= 1
+        aging.remove(member)
+        if let line = lines[target] {
+            line.count -= 1
+            updateBlocked(line)
+        }
         forgetIfEmpty(target)
     }
 
     /// Undoes what the present use of a member has counted.
     private mutating func stopUsing(_ member: Member) {
-        guard let connection = members[member] else { return }
+        guard let connection = members[member], let line = lines[connection.target] else { return }
         switch connection.use {
         case .connecting:
             connectingCount -= 1
-            lines[connection.target]?.connecting.remove(member)
+            line.connecting.remove(member)
+            updateBlocked(line)
         case .idle:
             idle.remove(member)
-            lines[connection.target]?.idle.remove(member)
-        case .leased: leasedCount -= 1
+            line.idle.remove(member)
+        case .leased:
+            leasedCount -= 1
+            line.leased -= 1
         case .checked: break
         }
     }

@@ -14,6 +14,7 @@ extension Connection {
         guard lifecycle.hasDescriptor else {
             throw SystemError(.setSocketOption, EBADF, detail: "\(setting): the connection is closed")
         }
+        cold?.hasChangedOptions = true
         try socket.apply(setting)
     }
 

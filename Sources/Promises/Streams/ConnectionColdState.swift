@@ -38,6 +38,8 @@ extension Connection {
         var peerWatches: [Connection.PeerWatch] = []
         /// Present while the connection is idle in a pool; see Connection+Parking.swift.
         var parking: Parking?
+        /// Whether an option of the socket was set since a pool has looked; see ConnectionPool+Prepare.swift.
+        var hasChangedOptions = false
 
         /// The bytes of fulfilled writes that leave with the next answers; see Connection+Gather.swift.
         var gathered: [UInt8] = []

@@ -58,6 +58,7 @@ extension Snippets {
         }
         let answers = try hang(when(fulfilled: ["a", "b", "c"].map(ask)))
         assert(answers == ["A", "B", "C"] && pool.counts.open == 2)
+        assert(pool.countsByAddress[server.localAddress.description]?.idle == 2)
         let drained = hang(pool.drain(deadline: .seconds(10)))
         assert(drained.finished == 0 && pool.counts.open == 0)  // the three had finished before
         server.close()

@@ -33,7 +33,7 @@ extension Snippet {
         Snippet("docs/guides/networking-examples.md: A program (networkingExamples5)", asserts: 2, Snippets.networkingExamples5),
         Snippet("docs/guides/networking.md: Connecting (networking2)", asserts: 1, Snippets.networking2),
         Snippet("docs/guides/networking.md: Connecting (networking3)", asserts: 1, Snippets.networking3),
-        Snippet("docs/guides/networking.md: A pool of connections (networking4)", asserts: 2, Snippets.networking4),
+        Snippet("docs/guides/networking.md: A pool of connections (networking4)", asserts: 3, Snippets.networking4),
         Snippet("docs/guides/networking.md: Options (networking5)", asserts: 1, Snippets.networking5),
         Snippet("docs/guides/promises.md: A promise is already running (promises2)", asserts: 3, Snippets.promises2),
         Snippet("docs/guides/promises.md: What runs when, and where (promises3)", asserts: 1, Snippets.promises3),

@@ -33,8 +33,10 @@ import Testing
         init(_ seed: UInt64) {
             random = SplitMix64(seed)
             let limits = PoolState.Limits(
-                connections: 1 + random.below(4), waiting: random.once(in: 2) ? .max : 3,
-                waitTime: random.once(in: 3) ? nil : .seconds(5), idleTime: random.once(in: 3) ? nil : .seconds(9))
+                connections: 1 + random.below(4), total: random.once(in: 2) ? .max : 1 + random.below(6),
+                waiting: random.once(in: 2) ? .max : 3,
+                waitTime: random.once(in: 3) ? nil : .seconds(5), idleTime: random.once(in: 3) ? nil : .seconds(9),
+                lifetime: random.once(in: 2) ? nil : .seconds(20))
             state = PoolState(limits)
         }
 
@@ -106,13 +108,18 @@ import Testing
             #expect(state.memberCount == connecting.count + checking.count + parked.count + leased.count)
             #expect(state.connectingCount == connecting.count && state.leasedCount == leased.count)
             #expect(state.idleCount == parked.count && state.waitingCount == pending.count)
+            #expect(state.memberCount <= state.limits.total)
+            let isFull = state.memberCount == state.limits.total && state.idleCount == 0
+            var checked = 0
             for target in targets {
                 let line = state.counts(of: target)
                 #expect(line.members <= state.limits.connections)
                 #expect(line.idle == 0 || line.waiting == 0, "a request waits while a connection is idle")
-                let room = state.limits.connections - line.members
-                #expect(room == 0 || line.connecting >= line.waiting, "no connection is opened for a request")
+                let hasConnects = line.members == state.limits.connections || line.connecting >= line.waiting
+                #expect(isFull || hasConnects, "no connection is opened for a request")
+                checked += line.checked
             }
+            #expect(checked == checking.count)
         }
 
         /// With servers that do their work every request ends, and after a drain nothing is left.
@@ -160,5 +167,58 @@ import Testing
         #expect(state.didConnect(2, at: now) == [.lend(2, fourth)])
         #expect(state.didReturn(2, isReusable: false, at: now) == [.close(2), .connect(4, target)])
         #expect(state.didConnect(4, at: now) == [.lend(4, fifth)])
+    }
+
+    // MARK: The limit over all targets
+
+    private let a = PoolTarget.name("a")
+    private let b = PoolTarget.name("b")
+    private let start = LoopInstant(nanoseconds: 0)
+
+    @Test func aPlaceThatIsFreedGoesToTheOldestRequestOfAllTargets() {
+        var state = PoolState(.init(connections: 2, total: 1))
+        let (first, connect) = state.request(a, at: start)
+        #expect(connect == [.connect(0, a)])
+        let (second, _) = state.request(b, at: start)
+        let (third, none) = state.request(a, at: start)
+        #expect(none.isEmpty && state.didConnect(0, at: start) == [.lend(0, first)])
+        #expect(state.didReturn(0, isReusable: true, at: start) == [.close(0), .connect(1, b)], "b has waited longer")
+        #expect(state.didConnect(1, at: start) == [.lend(1, second)])
+        let (fourth, _) = state.request(b, at: start)
+        #expect(state.didReturn(1, isReusable: false, at: start) == [.close(1), .connect(2, a)])
+        #expect(state.connectDidFail(2) == [.reject(third, .connectFailed(2)), .connect(3, b)])
+        #expect(state.didConnect(3, at: start) == [.lend(3, fourth)])
+        #expect(state.didReturn(3, isReusable: true, at: start) == [.park(3)])
+    }
+
+    @Test func theConnectionThatHasBeenIdleLongestGivesUpItsPlace() {
+        var state = PoolState(.init(connections: 2, total: 2))
+        for (member, target) in [a, b].enumerated() {
+            let (request, _) = state.request(target, at: start)
+            #expect(state.didConnect(member, at: start) == [.lend(member, request)])
+        }
+        for member in 0..<2 { #expect(state.didReturn(member, isReusable: true, at: start) == [.park(member)]) }
+        let (_, actions) = state.request(.name("c"), at: start)
+        #expect(actions == [.close(0), .connect(2, .name("c"))])
+        let (reuse, check) = state.request(b, at: start)
+        #expect(check == [.check(1, reuse)])
+    }
+
+    @Test func aRequestForANewTargetMayBeOneTooMany() {
+        var state = PoolState(.init(connections: 2, total: 1, waiting: 0))
+        _ = state.request(a, at: start)
+        let (request, actions) = state.request(b, at: start)
+        #expect(actions == [.reject(request, .tooManyWaiting(b))] && state.lines[b] == nil)
+    }
+
+    @Test func aConnectionThatIsTooOldIsClosedWhenItReturns() {
+        var state = PoolState(.init(connections: 2, lifetime: .seconds(10)))
+        let requests = (0..<2).map { _ in state.request(a, at: start).0 }
+        for member in 0..<2 { #expect(state.didConnect(member, at: start) == [.lend(member, requests[member])]) }
+        #expect(state.didReturn(0, isReusable: true, at: start) == [.park(0)])
+        let end = start.advanced(by: .seconds(10))
+        #expect(state.nextDeadline == end && state.expire(at: end) == [.close(0)])
+        #expect(state.nextDeadline == .distantFuture)
+        #expect(state.didReturn(1, isReusable: true, at: end) == [.close(1)])
     }
 }

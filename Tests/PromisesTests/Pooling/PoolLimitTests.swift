@@ -1,0 +1,70 @@
+import Promises
+import Reactor
+import Testing
+
+/// The limits of a pool over all addresses and over time, and its counts for each address.
+@Suite struct PoolLimitTests {
+    @Test func aBusyAddressDoesNotStarveAnother() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (one, two) = (try LineServer(net), try LineServer(net))
+            let pool = ConnectionPool(connectionsPerAddress: 2, maxConnections: 2)
+            var order: [String] = []
+            func ask(_ text: String, _ server: LineServer) -> Promise<Void> {
+                pool.ask(text, server.address).done { order.append($0) }
+            }
+            let texts = (0..<6).map { "a\($0)" }
+            var requests = texts.prefix(4).map { ask($0, one) }
+            requests.append(ask("b", two))
+            requests += texts.suffix(2).map { ask($0, one) }
+            #expect(pool.counts.all == [2, 0, 0, 7])
+            let name = one.address.description
+            #expect(
+                pool.countsByAddress.mapValues(\.all) == [name: [2, 0, 0, 6], two.address.description: [0, 0, 0, 1]])
+            try hang(when(fulfilled: requests))
+            #expect(order.firstIndex(of: "b")! < order.firstIndex(of: "a5")!)
+            #expect(pool.counts.open <= 2 && one.accepted.count + two.accepted.count <= 4)
+            pool.close()
+            #expect(pool.countsByAddress.isEmpty)
+            for server in [one, two] { server.end() }
+        }
+    }
+
+    @Test func anIdleConnectionMakesRoomForAnotherAddress() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (one, two) = (try LineServer(net), try LineServer(net))
+            let pool = ConnectionPool(maxConnections: 1)
+            for server in [one, two, two, one] { try hang(pool.ask("x", server.address)) }
+            #expect(one.accepted.count == 2 && two.accepted.count == 1 && pool.counts.all == [0, 1, 1, 0])
+            pool.close()
+            for server in [one, two] { server.end() }
+        }
+    }
+
+    @Test func aConnectionIsClosedAtTheEndOfItsLifetime() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 2, idleTimeout: nil, maxLifetime: .seconds(100))
+            try hang(pool.ask("a", server.address))
+            hang(after(.seconds(60)))
+            try hang(pool.ask("b", server.address))
+            #expect(server.accepted.count == 1 && pool.counts.idle == 1)
+            hang(after(.seconds(41)))
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            // In use at its end, it is closed behind its request.
+            let slow = pool.withConnection(to: server.address) { connection in
+                after(.seconds(150)).then { talk("c", connection) }
+            }
+            #expect(try hang(slow) == "c")
+            #expect(pool.counts.all == [0, 0, 0, 0] && server.accepted.count == 2)
+            server.end()
+        }
+    }
+
+    @Test func aLimitBelowOneIsRefused() throws {
+        try withNetwork { net in
+            let pool = ConnectionPool(maxConnections: 0)
+            let request = pool.ask("x", .loopback(port: 1))
+            expect(request, failsWith: PromiseError.badInput("maxConnections: 0 is below 1"))
+        }
+    }
+}

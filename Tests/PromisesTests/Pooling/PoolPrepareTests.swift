@@ -1,0 +1,149 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+/// What a pool does with a connection before its first request, and what a request must not leave behind.
+@Suite struct PoolPrepareTests {
+    private func logIn(_ connection: Connection, _ address: String) -> Promise<Void> {
+        talk("login \(address)", connection).asVoid()
+    }
+
+    @Test func eachNewConnectionIsPreparedOnceBeforeItsFirstUse() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1, prepare: logIn)
+            let requests = ["a", "b"].map { pool.ask($0, server.address) }
+            #expect(pool.counts.all == [1, 0, 0, 2])
+            #expect(try hang(when(fulfilled: requests)) == ["a", "b"])
+            #expect(server.lines == ["login \(server.address)", "a", "b"] && server.accepted.count == 1)
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test(arguments: [true, false]) func aFailureRejectsTheRequestWithItsCauseAndClosesTheConnection(throwing: Bool)
+        throws
+    {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            var left = 2
+            let pool = ConnectionPool(
+                connectionsPerAddress: 1,
+                prepare: { connection, address in
+                    left -= 1
+                    if left == 1 && throwing { throw Flaw(7) }
+                    if left == 1 { return talk("wrong", connection).then { _ in Promise<Void>(error: Flaw(7)) } }
+                    return logIn(connection, address)
+                })
+            let requests = ["a", "b"].map { pool.ask($0, server.address) }
+            expect(requests[0], failsWith: Flaw(7))
+            #expect(try hang(requests[1]) == "b")
+            try net.loop.run(until: { server.accepted.count == 2 && server.accepted[0].isClosed })
+            #expect(pool.counts.all == [0, 1, 1, 0])
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aServerThatDoesNotAnswerIsGivenUpAtTheTimeLimit() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let server = try LineServer(net)
+            server.answer = { _, _ in .value }
+            let pool = ConnectionPool(connectionsPerAddress: 1, prepareTimeout: .seconds(3), prepare: logIn)
+            let begin = clock.now
+            expect(pool.ask("a", server.address), failsWith: PromiseError.timedOut)
+            let waited = begin.duration(to: clock.now)
+            #expect(waited >= .seconds(3) && waited < .seconds(4) && pool.counts.all == [0, 0, 0, 0])
+            server.end()
+        }
+    }
+
+    @Test(arguments: [true, false]) func aRequestThatIsCancelledOrTimedOutEndsItsPreparation(cancelled: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            server.answer = { _, _ in .value }
+            let pool = ConnectionPool(waitTimeout: .seconds(2), prepareTimeout: nil, prepare: logIn)
+            let request = pool.ask("a", server.address)
+            try net.loop.run(until: { server.lines.count == 1 })
+            if cancelled { request.cancel() } else { #expect(throws: PoolError.self) { try hang(request) } }
+            try net.loop.run(until: { server.accepted[0].isClosed })
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            server.end()
+        }
+    }
+
+    @Test func theLoopMayEndDuringAPreparation() throws {
+        var request: Promise<String>?
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            server.answer = { _, _ in .value }
+            let pool = ConnectionPool(waitTimeout: nil, prepareTimeout: nil, prepare: logIn)
+            request = pool.ask("a", server.address)
+            try net.loop.run(until: { server.lines.count == 1 })
+        }
+        #expect(request?.error != nil)
+    }
+
+    @Test func theFilterAndTheOptionsOfAPreparationStay() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            var accepted = 0
+            let served = listener.serve { connection in
+                accepted += 1
+                return connection.filter(RecordFilter()).then { connection in
+                    connection.forEachLine { connection.write($0 + "\n") }
+                }
+            }
+            let pool = ConnectionPool(
+                connectionsPerAddress: 1,
+                prepare: { connection, _ in
+                    try connection.set(.keepAlive, to: true)
+                    connection.writeQueueLimit = 1
+                    return connection.filter(RecordFilter()).asVoid()
+                })
+            for text in ["a", "b"] {
+                let reply = pool.withConnection(to: listener.localAddress) { connection in
+                    let isKept = try connection.value(of: .keepAlive)
+                    #expect(isKept && connection.writeQueueLimit > 1)
+                    return talk(text, connection)
+                }
+                #expect(try hang(reply) == text)
+            }
+            #expect(accepted == 1)
+            pool.close()
+            listener.close()
+            try hang(served)
+        }
+    }
+
+    @Test func aConnectionWithOptionsOrAFilterOfARequestIsNotUsedAgain() throws {
+        struct Plain: ConnectionFilter {
+            func receive(_ bytes: RawSpan, _ output: inout FilterOutput) { output.deliver(bytes) }
+            func write(_ bytes: RawSpan, _ output: inout FilterOutput) { output.send(bytes) }
+        }
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let uses: [(Connection) throws -> Void] = [
+                { try $0.set(.keepAlive, to: true) },
+                { $0.filter(Plain()).cauterize() },
+                { _ in },
+            ]
+            for use in uses {
+                let reply = pool.withConnection(to: server.address) { connection in
+                    let isKept = try connection.value(of: .keepAlive)
+                    #expect(!isKept)
+                    try use(connection)
+                    return talk("x", connection)
+                }
+                try hang(reply)
+            }
+            try hang(pool.ask("y", server.address))
+            #expect(server.accepted.count == 3, "a connection each for the first two, and one for the others")
+            pool.close()
+            server.end()
+        }
+    }
+}
