@@ -38,8 +38,10 @@ extension Listener {
         return drain.guarantee
     }
 
-    /// As at the deadline of a drain that has begun.
-    func abortDrain() {
+    /// Ends a drain that has begun at once, as at its deadline: aborts the connections that remain, and cancels what their
+    /// handlers wait for. Without effect if no drain has begun.
+    public func abortDrain() {
+        loop.assertOwner()
         if let drain { abortAll(drain) }
     }
 
