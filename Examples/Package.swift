@@ -7,8 +7,13 @@ let libraries: [Target.Dependency] = [
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
-// A package of its own, so that a package that depends on the library builds none of the examples. It depends on nothing
-// but the library: it builds without a network.
+/// Whether http-server is built with TLS, of which the package beside this one has OpenSSL and packages to fetch.
+let hasTLS = Context.environment["EXAMPLES_TLS"] != nil
+let tls: [Target.Dependency] =
+    hasTLS ? [.product(name: "ReactorTLS", package: "swift-reactor-integrations")] : []
+
+// A package of its own, so that a package that depends on the library builds none of the examples. Without TLS it depends
+// on nothing but the library: it builds without a network.
 let package = Package(
     name: "swift-reactor-examples",
     products: [
@@ -21,7 +26,7 @@ let package = Package(
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
         .package(name: "swift-reactor", path: "..")
-    ],
+    ] + (hasTLS ? [.package(name: "swift-reactor-integrations", path: "../Integrations")] : []),
     targets: [
         // Command lines, exit codes and the line that says where a server listens.
         .target(name: "ExampleSupport", dependencies: libraries),
@@ -30,7 +35,9 @@ let package = Package(
         .target(name: "AddressChecks", dependencies: libraries),
         .testTarget(name: "AddressChecksTests", dependencies: ["AddressChecks"] + libraries),
         .executableTarget(name: "check-addresses", dependencies: ["AddressChecks", "ExampleSupport"] + libraries),
-        .executableTarget(name: "http-server", dependencies: ["ExampleSupport"] + libraries),
+        .executableTarget(
+            name: "http-server", dependencies: ["ExampleSupport"] + libraries + tls,
+            swiftSettings: hasTLS ? [.define("TLS")] : []),
         .executableTarget(name: "kv-server", dependencies: ["ExampleSupport"] + libraries),
         .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),
     ],

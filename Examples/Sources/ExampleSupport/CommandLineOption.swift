@@ -4,7 +4,8 @@ import Reactor
 public struct CommandLineOption {
     /// The name, with its dashes.
     public let name: String
-    private let value: String
+    /// The value, as it stands on the command line.
+    public let value: String
 
     /// - Parameters:
     ///   - name: begins the text of a `UsageError` about the value.

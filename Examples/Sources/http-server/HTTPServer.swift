@@ -11,6 +11,7 @@ enum HTTPServer {
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
         let server = Server(options.limits)
+        let secure = try TLSSettings(options)
         // The first signal closes idle connections and lets requests be answered; a second signal ends the process at once.
         let served = listener.serve(
             untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: options.limits.drain, maxConnections: 10_000,
@@ -18,7 +19,11 @@ enum HTTPServer {
                 if server.isDraining { _exit(128 + signal) }
                 server.isDraining = true
             }
-        ) { connection in Session(connection, of: server).serve() }
+        ) { connection in
+            secure.begin(connection).then { connection in Session(connection, of: server).serve() }
+        }
+        let reload = try secure.reloadAtHangup()
+        defer { reload?.cancel() }
         listener.printAddress()
         try hang(served)
     }

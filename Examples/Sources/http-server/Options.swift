@@ -5,12 +5,17 @@ import Reactor
 struct Options {
     private(set) var address: SocketAddress
     private(set) var limits = Limits()
+    /// The files of `--certificate` and `--key`. Without them the server speaks plain HTTP.
+    private(set) var certificate: String?
+    private(set) var key: String?
 
     init(_ arguments: some Sequence<String>) throws {
         address = try SocketAddress("127.0.0.1:8080")
         for option in try CommandLineOption.all(in: arguments) {
             switch option.name {
             case "--listen": address = try option.address()
+            case "--certificate": certificate = option.value
+            case "--key": key = option.value
             case "--idle-timeout": limits.idle = try option.seconds()
             case "--head-timeout": limits.headTime = try option.seconds()
             case "--body-timeout": limits.bodyTime = try option.seconds()
@@ -20,6 +25,9 @@ struct Options {
             case "--max-body": limits.body = try option.bytes()
             default: throw option.unknown
             }
+        }
+        if (certificate == nil) != (key == nil) {
+            throw CommandLineOption.UsageError("--certificate and --key need each other")
         }
     }
 }

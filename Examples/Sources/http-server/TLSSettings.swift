@@ -1,0 +1,55 @@
+import ExampleSupport
+import Glibc
+import Promises
+import Reactor
+
+#if TLS
+    import ReactorTLS
+
+    /// The certificate and key of the command line, if it names any.
+    struct TLSSettings {
+        private let server: TLSServer?
+
+        init(_ options: Options) throws {
+            guard let certificate = options.certificate, let key = options.key else {
+                server = nil
+                return
+            }
+            var configuration = TLSConfiguration(
+                identity: try TLSIdentity(certificateChainFile: certificate, privateKeyFile: key))
+            configuration.applicationProtocols = ["http/1.1"]
+            server = try TLSServer(configuration)
+        }
+
+        /// The handshake, if there is one.
+        func begin(_ connection: Connection) -> Promise<Connection> {
+            server.map { connection.startTLS(as: $0) } ?? .value(connection)
+        }
+
+        /// Reads the files again at each SIGHUP, for connections that begin after it.
+        func reloadAtHangup() throws(SystemError) -> EventLoop.SignalWatch? {
+            guard let server else { return nil }
+            let watch = try EventLoop.current.onSignal(SIGHUP) {
+                do { try server.reload() } catch {
+                    let message = "http-server: \(error)\n"
+                    write(STDERR_FILENO, message, message.utf8.count)
+                }
+            }
+            watch.unref()
+            return watch
+        }
+    }
+#else
+    /// Without TLS, which the environment variable `EXAMPLES_TLS` adds to the build.
+    struct TLSSettings {
+        init(_ options: Options) throws {
+            if options.certificate != nil {
+                throw CommandLineOption.UsageError("--certificate: built without TLS; see the README")
+            }
+        }
+
+        func begin(_ connection: Connection) -> Promise<Connection> { .value(connection) }
+
+        func reloadAtHangup() throws(SystemError) -> EventLoop.SignalWatch? { nil }
+    }
+#endif
