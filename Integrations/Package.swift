@@ -7,21 +7,61 @@ let libraries: [Target.Dependency] = [
     .product(name: "Reactor", package: "swift-reactor"),
 ]
 
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let context = Target.Dependency.product(name: "ServiceContextModule", package: "swift-service-context")
+
 // A package of its own, so that a package that depends on the library alone fetches none of the packages below and needs
 // no OpenSSL. See docs/guides/integrations.md.
 let package = Package(
     name: "swift-reactor-integrations",
     products: [
-        .library(name: "ReactorTLS", targets: ["ReactorTLS"])
+        .executable(name: "https-hello", targets: ["https-hello"]),
+        .library(name: "ReactorDispatch", targets: ["ReactorDispatch"]),
+        .library(name: "ReactorLifecycle", targets: ["ReactorLifecycle"]),
+        .library(name: "ReactorLogging", targets: ["ReactorLogging"]),
+        .library(name: "ReactorMetrics", targets: ["ReactorMetrics"]),
+        .library(name: "ReactorNIO", targets: ["ReactorNIO"]),
+        .library(name: "ReactorTLS", targets: ["ReactorTLS"]),
+        .library(name: "ReactorTracing", targets: ["ReactorTracing"]),
     ],
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
-        .package(name: "swift-reactor", path: "..")
+        .package(name: "swift-reactor", path: ".."),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-service-context", from: "1.5.1"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "ReactorTLS", dependencies: ["COpenSSL"] + libraries),
         .testTarget(name: "ReactorTLSTests", dependencies: ["COpenSSL", "ReactorTLS"] + libraries),
+        .target(name: "ReactorLogging", dependencies: [logging] + libraries),
+        .testTarget(name: "ReactorLoggingTests", dependencies: ["ReactorLogging", logging] + libraries),
+        .target(name: "ReactorMetrics", dependencies: [metrics] + libraries),
+        .testTarget(
+            name: "ReactorMetricsTests",
+            dependencies: ["ReactorMetrics", metrics, .product(name: "MetricsTestKit", package: "swift-metrics")]
+                + libraries),
+        .target(name: "ReactorLifecycle", dependencies: [lifecycle] + libraries),
+        .testTarget(name: "ReactorLifecycleTests", dependencies: ["ReactorLifecycle", lifecycle, logging] + libraries),
+        .target(name: "ReactorTracing", dependencies: [context] + libraries),
+        .testTarget(name: "ReactorTracingTests", dependencies: ["ReactorTracing", context] + libraries),
+        .target(name: "ReactorDispatch", dependencies: libraries),
+        .testTarget(name: "ReactorDispatchTests", dependencies: ["ReactorDispatch"] + libraries),
+        .target(name: "ReactorNIO", dependencies: [.product(name: "NIOCore", package: "swift-nio")] + libraries),
+        .testTarget(
+            name: "ReactorNIOTests",
+            dependencies: ["ReactorNIO", .product(name: "NIOPosix", package: "swift-nio")] + libraries),
+        // All of it in one program.
+        .executableTarget(
+            name: "https-hello",
+            dependencies: [
+                "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorTLS", logging, metrics, lifecycle,
+            ] + libraries),
     ],
     swiftLanguageModes: [.v6]
 )

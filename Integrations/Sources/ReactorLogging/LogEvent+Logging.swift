@@ -1,0 +1,94 @@
+// Both Promises and Logging have a type LogEvent.
+
+import Logging
+import Promises
+import Reactor
+
+extension Configuration {
+    /// Sends the library's reports to `logger`, instead of standard error: see `LogEvent.log(to:)`.
+    ///
+    /// ```swift
+    /// conf.log(to: Logger(label: "reactor"))
+    /// ```
+    ///
+    /// `conf.logLimit` applies, as to every handler: by default ten events a second of each kind and source line, and a
+    /// `suppressed` event with the number of the others. The log handler of `logger` runs on the thread where the event
+    /// occurs, which is commonly that of a loop: one that blocks holds the loop up.
+    /// - Parameter level: the level of each kind of event.
+    public func log(
+        to logger: Logger, level: @escaping @Sendable (Promises.LogEvent.Kind) -> Logger.Level = { $0.level }
+    ) {
+        logHandler = { event in event.log(to: logger, level: level(event.kind)) }
+    }
+}
+
+extension Promises.LogEvent {
+    /// Logs this event: its text as the message, and what is known of it as metadata.
+    /// - Parameters:
+    ///   - logger: the destination.
+    ///   - level: `nil` for that of the kind.
+    public func log(to logger: Logger, level: Logger.Level? = nil) {
+        logger.log(
+            level: level ?? kind.level, "\(self)", metadata: metadata, source: "swift-reactor",
+            file: site.map { "\($0)" } ?? "swift-reactor", function: "", line: 0)
+    }
+
+    /// What is known of the event:
+    /// - `event`: its kind;
+    /// - `origin`: the source line, as `Module/File.swift:12`;
+    /// - `promise`: the name of the promise, if it has one;
+    /// - `error`: the error, and `error.type` its type.
+    public var metadata: Logger.Metadata {
+        var metadata: Logger.Metadata = ["event": "\(kind.rawValue)"]
+        if let site { metadata["origin"] = "\(site)" }
+        if let name = provenance?.name { metadata["promise"] = "\(name)" }
+        if let error {
+            metadata["error"] = "\(error)"
+            metadata["error.type"] = "\(type(of: error))"
+        }
+        return metadata
+    }
+
+    private var provenance: Provenance? {
+        switch self {
+        case .abandoned(let promise), .unhandledRejection(_, let promise), .cauterized(_, let promise),
+            .hangStalled(let promise, _), .hangDeadlock(let promise, _), .awaitStalled(let promise, _):
+            promise
+        case .slowHandler(_, let promise): promise
+        default: nil
+        }
+    }
+
+    private var error: (any Error)? {
+        switch self {
+        case .unhandledRejection(let error, _), .cauterized(let error, _), .acceptPaused(let error),
+            .watchPaused(let error), .awaitStalled(_, let error), .loopFailed(_, let error):
+            error
+        default: nil
+        }
+    }
+
+    private var site: CallSite? {
+        switch self {
+        case .hangStalled(_, let site), .hangDeadlock(_, let site), .undrivenLoop(let site): site
+        case .staleWatch(_, let site), .suppressed(_, _, let site): site
+        case .slowHandler(let handler, _): handler.origin
+        default: provenance.flatMap { $0.trace?.steps.last?.origin ?? $0.origin }
+        }
+    }
+}
+
+extension Promises.LogEvent.Kind {
+    /// The level at which events of this kind are logged, unless the program says otherwise: `critical` where a loop has
+    /// failed, `error` where something will never happen, `notice` for errors that were thrown away on purpose, and
+    /// `warning` for the others.
+    public var level: Logger.Level {
+        switch self {
+        case .loopFailed: .critical
+        case .abandoned, .unhandledRejection, .undeliveredHandlers, .hangDeadlock, .undrivenLoop, .awaitStalled: .error
+        case .cauterized: .notice
+        case .hangStalled, .acceptPaused, .watchPaused, .staleWatch, .slowHandler, .taskOnEndedLoop, .suppressed:
+            .warning
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import Glibc
+import Logging
+import Promises
+import Reactor
+import Synchronization
+
+extension Logger {
+    /// This logger, with `connection.peer` and `connection.local` in the metadata of all that it logs.
+    ///
+    /// ```swift
+    /// listener.serve { connection in
+    ///     let logger = logger.with(connection)
+    ///     …
+    /// }
+    /// ```
+    ///
+    /// Costs a system call, for the local address.
+    public func with(_ connection: Connection) -> Logger {
+        var logger = self
+        if let peer = connection.peerAddress { logger[metadataKey: "connection.peer"] = "\(peer)" }
+        if let local = connection.localAddress { logger[metadataKey: "connection.local"] = "\(local)" }
+        return logger
+    }
+
+    /// A handler of errors for the `onError:` of `serve`, which logs each with the connection's peer. Peers can cause errors
+    /// as fast as they please, so at most `limit` are logged; the next that is logged has the number of those before it that
+    /// were not, as `suppressed`.
+    ///
+    /// ```swift
+    /// listener.serve(onError: logger.connectionErrors()) { connection in … }
+    /// ```
+    public func connectionErrors(
+        level: Level = .info, limit: LogLimit = .standard
+    ) -> @Sendable (any Error, Connection) -> Void {
+        let gate = Gate(limit)
+        return { error, connection in
+            guard let suppressed = gate.pass() else { return }
+            var metadata: Metadata = ["error": "\(error)", "error.type": "\(type(of: error))"]
+            if let peer = connection.peerAddress { metadata["connection.peer"] = "\(peer)" }
+            if suppressed > 0 { metadata["suppressed"] = "\(suppressed)" }
+            log(level: level, "a connection has failed", metadata: metadata, source: "swift-reactor")
+        }
+    }
+
+    /// Lets some events of each period pass. For all threads.
+    private final class Gate: Sendable {
+        private let limit: LogLimit
+        private let state: Mutex<(end: LoopInstant, passed: Int, suppressed: Int)>
+
+        init(_ limit: LogLimit) {
+            self.limit = limit
+            state = Mutex((end: LoopInstant(nanoseconds: .min), passed: 0, suppressed: 0))
+        }
+
+        /// - Returns: how many were held back since the last that has passed; `nil` if this one is held back.
+        func pass() -> Int? {
+            // Errors are handled on the thread of a loop, whose clock counts.
+            let now = EventLoop.current.now
+            return state.withLock { state in
+                if now >= state.end {
+                    state.end = now.advanced(by: limit.period)
+                    state.passed = 0
+                }
+                if state.passed == limit.burst {
+                    state.suppressed += 1
+                    return nil
+                }
+                state.passed += 1
+                defer { state.suppressed = 0 }
+                return state.suppressed
+            }
+        }
+    }
+}
+
+extension Logger.MetadataProvider {
+    /// Adds `thread`, the name of the thread that logs: that of a loop which `EventLoop.spawn` or a `LoopGroup` has named, of
+    /// which Linux keeps 15 bytes.
+    ///
+    /// ```swift
+    /// LoggingSystem.bootstrap(StreamLogHandler.standardError, metadataProvider: .threadName)
+    /// ```
+    public static let threadName = Logger.MetadataProvider {
+        var name = [CChar](repeating: 0, count: 16)
+        guard let nameOfThread, nameOfThread(pthread_self(), &name, name.count) == 0 else { return [:] }
+        return ["thread": "\(String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))"]
+    }
+}
+
+/// pthread_getname_np(3), which Swift's Glibc leaves out; `nil` where the C library has none.
+// Sound because glibc and musl both declare it with these types.
+private let nameOfThread = dlsym(nil, "pthread_getname_np").map {
+    unsafeBitCast($0, to: (@convention(c) @Sendable (pthread_t, UnsafeMutablePointer<CChar>, Int) -> CInt).self)
+}

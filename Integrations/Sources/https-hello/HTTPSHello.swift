@@ -1,0 +1,51 @@
+// A server that answers HTTPS requests, with logs, metrics and an orderly end: https-hello CERTIFICATE KEY [HOST:PORT]
+//
+// Logs go to standard error. SIGTERM and SIGINT close idle connections and let requests under way be answered.
+
+import Logging
+import Metrics
+import Promises
+import Reactor
+import ReactorLifecycle
+import ReactorLogging
+import ReactorMetrics
+import ReactorTLS
+import ServiceLifecycle
+
+@main
+enum HTTPSHello {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count >= 3 else { fatalError("usage: https-hello CERTIFICATE KEY [HOST:PORT]") }
+        LoggingSystem.bootstrap(StreamLogHandler.standardError, metadataProvider: .threadName)
+        let logger = Logger(label: "https-hello")
+        conf.log(to: logger)
+        let tls = try TLSServer(
+            TLSConfiguration(
+                identity: TLSIdentity(certificateChainFile: arguments[1], privateKeyFile: arguments[2])))
+        let address = try SocketAddress(arguments.count > 3 ? arguments[3] : "127.0.0.1:8443")
+        let loops = try LoopGroup(loops: 2, name: "worker")
+        let server = ServerService(name: "https", on: loops[0], drainTimeout: .seconds(10)) {
+            let listener = try Listener.bind(address)
+            let report = MetricsReport(every: .seconds(10))
+            report.add(listener, name: "https")
+            report.add(loops, name: "worker")
+            logger.notice("listening on \(listener.localAddress)")
+            let served = listener.serve(on: loops, tls: tls, onError: logger.connectionErrors()) { connection in
+                answerRequests(of: connection)
+            }
+            return (listener, served.ensure { report.cancel() })
+        }
+        let group = ServiceGroup(
+            services: [LoopGroupService(loops), server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        try await group.run()
+    }
+
+    /// Answers each request without a body; its head ends with an empty line.
+    @Sendable private static func answerRequests(of connection: Connection) -> Promise<Void> {
+        connection.idleTimeout = .seconds(60)
+        return connection.forEachFrame(DelimiterDecoder("\r\n\r\n", limit: 16_384)) { _ in
+            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\nHello, world!\n")
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import Dispatch
+import Foundation
+import Promises
+import Reactor
+import ReactorDispatch
+import XCTest
+
+/// The main thread's loop under XCTest's own main run loop. XCTest runs its tests on the main thread.
+final class MainRunLoopTests: XCTestCase {
+    func testExpectationsLetHandlersTimersAndStreamsRun() throws {
+        let carrier = try EventLoop.current.carryByMainRunLoop()
+        defer { carrier.cancel() }
+        let (handler, timer, stream, mail, queue) = (
+            expectation(description: "handler"), expectation(description: "timer"), expectation(description: "stream"),
+            expectation(description: "mail"), expectation(description: "queue")
+        )
+        Promise.value(1).done { _ in handler.fulfill() }.cauterize()
+        after(.milliseconds(1)).done { timer.fulfill() }
+        let (one, other) = try Connection.pair()
+        other.readLine().done { _ in stream.fulfill() }.cauterize()
+        one.write("line\n").cauterize()
+        let remote = EventLoop.current.remote
+        DispatchQueue.global().async { remote.submit { mail.fulfill() } }
+        Promise.value(2).map(on: DispatchQueue.global()) { $0 }.done { _ in
+            dispatchPrecondition(condition: .onQueue(.main))
+            queue.fulfill()
+        }.cauterize()
+        wait(for: [handler, timer, stream, mail, queue], timeout: 60)
+        one.abort()
+        other.abort()
+    }
+
+    func testWhatACallbackOfTheRunLoopAttachesRuns() throws {
+        let carrier = try EventLoop.current.carryByMainRunLoop()
+        let done = expectation(description: "a handler that was attached between two turns")
+        // Nothing makes the descriptor readable: the observer turns the loop.
+        DispatchQueue.main.async {
+            Promise.value(1).done { _ in after(.milliseconds(1)).done { done.fulfill() } }.cauterize()
+        }
+        wait(for: [done], timeout: 60)
+        XCTAssertTrue(carrier.isActive && carrier.cancel() && !carrier.isActive && !carrier.cancel())
+    }
+
+    func testACancelledCarrierTurnsNothing() throws {
+        let carrier = try EventLoop.current.carryByMainRunLoop()
+        carrier.cancel()
+        let turns = EventLoop.current.metrics.turns
+        let done = expectation(description: "a round of the run loop")
+        DispatchQueue.main.async { DispatchQueue.main.async { done.fulfill() } }
+        wait(for: [done], timeout: 60)
+        XCTAssertEqual(EventLoop.current.metrics.turns, turns)
+    }
+
+    func testADispatchQueueIsADispatcher() throws {
+        let queue = DispatchQueue(label: "worker")
+        let number = Promise.value(20).map(on: queue) { number in
+            dispatchPrecondition(condition: .onQueue(queue))
+            return number + 1
+        }
+        XCTAssertEqual(try hang(number, timeout: .seconds(60)), 21)
+    }
+}
