@@ -135,9 +135,17 @@ extension ConnectionPool {
     /// connection is used again; it keeps the loop alive while requests wait that it will reject.
     private func updateTimer() {
         if loop.hasEnded { return }
+        defer { updateBackgroundSources() }
         if members.isEmpty && resolvers.isEmpty { return timer.cancel() }
         timer.set(
             to: state.nextDeadline, keepsAlive: state.hasWaitDeadline, on: loop, PoolTimerJob(self))
+    }
+
+    /// A `hang` that only an idle connection or this timer could end is reported as stalled: neither settles anything.
+    private func updateBackgroundSources() {
+        let sources = state.idleCount + (timer.isUnreferenced ? 1 : 0)
+        loop.changeBackgroundSources(by: sources - backgroundSources)
+        backgroundSources = sources
     }
 
     func timerFired() { perform(state.expire(at: loop.now)) }

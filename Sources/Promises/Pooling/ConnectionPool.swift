@@ -35,6 +35,8 @@ public final class ConnectionPool {
     /// Why connects have failed, until the actions that follow are executed.
     var connectErrors: [PoolState.Member: any Error] = [:]
     var timer = PoolTimer()
+    /// How many of the loop's background sources belong to this pool.
+    var backgroundSources = 0
     var draining: PoolDrain?
 
     struct Configuration {
@@ -108,9 +110,10 @@ public final class ConnectionPool {
 
     // Whatever else a pool has, retains it: only idle connections are left. The poller retains these, by their watches.
     deinit {
-        loop.performCleanup { [loop, timer, members] in
+        loop.performCleanup { [loop, timer, members, backgroundSources] in
             if loop.hasEnded { return }
             timer.cancel()
+            loop.changeBackgroundSources(by: -backgroundSources)
             for member in members.values { member.connection?.closeForPool() }
         }
     }

@@ -1,7 +1,7 @@
 /// The reason for which a `ConnectionPool` gave a request no connection.
 public enum PoolError: Error, Hashable, Sendable {
     /// No connection to `address` was free, or could be opened, within the pool's `waitTimeout`. `limit` is the number
-    /// of connections that the pool opens to one address, `waited` the time since the request was made.
+    /// of connections that the pool opens to one address at most, `waited` the time since the request was made.
     case timedOut(address: String, limit: Int, waited: Duration)
     /// As many requests as `maxWaiting` allows were waiting for a connection to `address` already.
     case tooManyWaiting(address: String, limit: Int)

@@ -24,4 +24,7 @@ struct PoolTimer {
     }
 
     func cancel() { timer?.cancel() }
+
+    /// Whether it is set and does not keep the loop alive.
+    var isUnreferenced: Bool { timer?.isActive == true && !keepsAlive }
 }

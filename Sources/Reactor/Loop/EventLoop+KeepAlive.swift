@@ -11,14 +11,18 @@ extension EventLoop {
     /// Whether anything on this loop, referenced or not, or any work that it knows of, can still make something happen.
     /// If not, only another thread can.
     package var canWakeItself: Bool {
-        isAlive || hasSources || requestingLoopAwaitsOthers || shared.work.hasDispatchedJobs
+        isAlive || sourceCount > keepAlive.backgroundSources || requestingLoopAwaitsOthers
+            || shared.work.hasDispatchedJobs
     }
 
     /// Whether anything waits on this loop that is not ready.
-    var hasWaiters: Bool { waitingHandlers > 0 || hasSources }
+    var hasWaiters: Bool { waitingHandlers > 0 || sourceCount > 0 }
 
-    /// Whether there are timers, descriptors or signals that the loop waits for, referenced or not.
-    private var hasSources: Bool { !timers.heap.isEmpty || poller.waiting > 0 || !signals.handlers.isEmpty }
+    /// The number of timers, descriptors and signals that the loop waits for, referenced or not.
+    private var sourceCount: Int { timers.heap.count + poller.waiting + signals.handlers.count }
+
+    /// Adds `change` to the number of unreferenced sources that settle nothing that a program waits for.
+    package func changeBackgroundSources(by change: Int) { keepAlive.backgroundSources += change }
 
     /// Handlers that wait on this loop; see `handlerDidAttach`.
     package var waitingHandlers: Int { keepAlive.waitingHandlers }

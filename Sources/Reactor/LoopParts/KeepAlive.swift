@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// A loop *can wake itself*, `EventLoop.canWakeItself`, if it is alive or could still be woken by something that it
 /// knows of:
-/// - timers, descriptors and signal watches that are unreferenced;
+/// - timers, descriptors and signal watches that are unreferenced, except `backgroundSources`;
 /// - `Shared.dispatchedJobs`: handlers that were given to a dispatcher which may run them or not;
 /// - the work of `requestingLoop` on other threads, while this loop belongs to a pool's thread.
 ///
@@ -30,6 +30,9 @@ struct KeepAlive<Handle: AnyObject> {
     @usableFromInline var waitingHandlers = 0
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
     var requestingLoop: Handle?
+    /// How many of the unreferenced timers and descriptors settle nothing that a program waits for, such as those of the
+    /// idle connections of a pool.
+    var backgroundSources = 0
     private(set) var holds: [Int: CallSite] = [:]
     private var lastHold = 0
 

@@ -140,6 +140,30 @@ import Testing
         }
     }
 
+    @Test func anIdleConnectionDoesNotHideAHangThatNothingEnds() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let pool = ConnectionPool()
+            let request = pool.withConnection(to: listener.localAddress) { _ in Promise<Void>.value }
+            let peer = try net.accept(from: listener)
+            listener.close()
+            try hang(request)
+            #expect(pool.counts.idle == 1 && !net.loop.isAlive && !net.loop.canWakeItself)
+            let (promise, resolver) = Promise<Void>.pending()
+            let lines = logged { #expect(throws: PromiseError.timedOut) { try hang(promise, timeout: .seconds(5)) } }
+            #expect(lines.count == 1, "\(lines)")
+            resolver.fulfill(())
+            pool.close()
+            #expect(!net.loop.canWakeItself)
+            // What else the loop waits for counts again.
+            let timer = net.loop.schedule(after: .seconds(9)) {}
+            timer.unref()
+            #expect(net.loop.canWakeItself)
+            timer.cancel()
+            peer.abort()
+        }
+    }
+
     @Test func aReuseCostsOneSystemCallBesidesTheRequest() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let server = try LineServer(net)
