@@ -4,9 +4,13 @@ import PackageDescription
 /// What this run of the tests does without, to save compiling it: names of test targets, and of folders in PromisesTests.
 /// `.ci/run` uses it where one look is enough.
 let leftOut = Set((Context.environment["TESTS_LEFT_OUT"] ?? "").split(separator: " ").map(String.init))
-let folders = [
-    "APlus", "Awaiting", "Combinators", "Connecting", "Core", "Datagrams", "Diagnostics", "Dispatch", "Filters",
-    "Frames", "Model", "Operators", "Pooling", "Serving", "Soak", "Streams", "System", "Time",
+
+/// The tests of Promises in several modules, by folders: one large module takes the compiler longer than its parts.
+let promisesTests: [(name: String, folders: [String])] = [
+    ("CoreTests", ["Core", "Time", "Diagnostics"]),
+    ("OperatorsTests", ["Operators", "Combinators", "Dispatch", "APlus"]),
+    ("StreamsTests", ["Streams", "Connecting", "Datagrams", "System"]),
+    ("ServingTests", ["Serving", "Awaiting", "Frames", "Filters", "Pooling"]), ("StressTests", ["Model", "Soak"]),
 ]
 
 /// The programs of `Benchmarks` whose instructions `.ci/counts.py` counts. They are part of this package only for it, so that
@@ -40,14 +44,9 @@ let package = Package(
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),
         // Threads, gates, counters and the like, for all tests.
         .target(name: "TestSupport", path: "Tests/TestSupport"),
-        .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux", "TestSupport"]),
-        // Optimised file by file, since as a whole it takes one processor six minutes, and two processors no less.
         .testTarget(
-            name: "PromisesTests", dependencies: ["Promises", "TestSupport"], exclude: folders.filter(leftOut.contains),
-            swiftSettings: [
-                .unsafeFlags(
-                    ["-no-whole-module-optimization", "-enable-batch-mode"], .when(configuration: .release))
-            ]),
+            name: "PromisesTestSupport", dependencies: ["Promises", "TestSupport"], path: "Tests/PromisesTests/Support"),
+        .testTarget(name: "ReactorTests", dependencies: ["Reactor", "CLinux", "TestSupport"]),
         // The snippets stand for the code of users: nothing in them may take the type checker longer than a second.
         .testTarget(
             name: "DocumentationTests", dependencies: ["Promises", "Reactor"],
@@ -58,6 +57,14 @@ let package = Package(
                 ])
             ]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
-    ].filter { !leftOut.contains($0.name) } + counted,
+    ].filter { !leftOut.contains($0.name) }
+        + promisesTests.compactMap { name, folders in
+            let sources = folders.filter { !leftOut.contains($0) }
+            if sources.isEmpty || leftOut.contains(name) { return nil }
+            return .testTarget(
+                name: name, dependencies: ["Promises", "TestSupport", "PromisesTestSupport"],
+                path: "Tests/PromisesTests",
+                sources: sources)
+        } + counted,
     swiftLanguageModes: [.v6]
 )

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 extension APlusTests {
     /// 2.3.2
     @Suite struct APlusAdoptionTests {

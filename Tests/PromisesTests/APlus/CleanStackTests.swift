@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 extension APlusTests {
     /// 2.2.4
     @Suite struct CleanStackTests {

@@ -3,6 +3,8 @@ import Reactor
 import Synchronization
 import TestSupport
 
+@testable import PromisesTestSupport
+
 extension APlusTests {
     /// A thenable of another library: calls its handlers with the outcomes that the test gives, as often as it gives them.
     final class Foreign<T: Sendable>: Catchable, Sendable {

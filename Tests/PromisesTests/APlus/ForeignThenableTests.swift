@@ -3,6 +3,8 @@ import Reactor
 import Synchronization
 import Testing
 
+@testable import PromisesTestSupport
+
 extension APlusTests {
     /// 2.3.3, of which the protocol `Thenable` is what is left in a language with types: `pipe` is the foreign `then`, and
     /// the handler that it is given is resolvePromise and rejectPromise in one.

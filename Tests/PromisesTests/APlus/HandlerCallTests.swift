@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 extension APlusTests {
     /// 2.2.2 and 2.2.3
     @Suite struct HandlerCallTests {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 extension APlusTests {
     /// 2.3.1
     @Suite struct ReturnedSelfTests {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// An actor that lives on a loop.
 private actor Resident {
     private let executor: EventLoop.Remote

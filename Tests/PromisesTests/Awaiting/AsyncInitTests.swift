@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite(.ownThread) struct AsyncInitTests {
     @Test func whatAnAsyncFunctionReturnsOrThrows() throws {
         try EventLoop.withLoop { _ throws in

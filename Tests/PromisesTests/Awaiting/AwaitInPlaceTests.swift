@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// A loop as an executor that counts what it is given.
 private final class CountingExecutor: SerialExecutor {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Tasks that wait while several threads settle, cancel and drop at once. Under ThreadSanitizer.
 @Suite struct AwaitRaceTests {
     /// One promise, the tasks that wait for it, and how they ended.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct AwaitingTests {
     @Test func whatHasSettledIsThereAtOnce() async throws {
         #expect(try await Promise.value(3).value == 3)

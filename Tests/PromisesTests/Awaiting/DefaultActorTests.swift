@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// An actor without an executor of its own.
 private actor Stranger {
     private(set) var visits = 0

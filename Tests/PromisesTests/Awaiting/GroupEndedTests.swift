@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `LoopGroup.ended` in an async function, whose thread drives no loop.
 @Suite(.ownThread) struct AwaitingEndedGroupsTests {
     @Test func anAsyncFunctionSeesTheEndOfAGroup() throws {

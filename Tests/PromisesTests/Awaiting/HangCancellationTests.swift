@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct HangCancellationTests {
     @Test func aHandlerThatCancelsEndsTheHang() throws {
         inLoop { loop in

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What a `hang` says when it cannot end, and that it does not say so of what can.
 @Suite(.serialized) struct HangDeadlockTests {
     /// Hangs on `promise` in vain, with a timer on the loop that could wake it, and answers what was logged.

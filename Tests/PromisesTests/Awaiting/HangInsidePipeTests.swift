@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A `hang` in an inline handler, on what hangs on the very promise that is being settled.
 @Suite struct HangInsidePipeTests {
     @Test func onAPromiseThatIsDerivedThere() throws {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct HangTests {
     @Test func aSettledPromiseNeedsNoTurnAndNoSystemCall() throws {
         try EventLoop.withLoop { loop throws in

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What a `hang` leaves in the list of a promise to be woken by, which the next one of the thread uses again.
 @Suite struct HangWaiterTests {
     @Test func theLoopThatKeepsOneIsLetGo() {

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A spawned loop that is stopped during its work.
 @Suite(.serialized) struct LoopEndWithWorkTests {
     @Test func whatOnlyItWouldHaveSettledIsRejected() throws {

@@ -5,6 +5,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Handlers that hang inside each other until the stack is nearly used. In processes of their own: without the limit they
 /// end with a fault.
 @Suite struct NestedHangTests {

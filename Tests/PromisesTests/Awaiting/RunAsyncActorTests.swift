@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `EventLoop.run { … }` in a method of an actor.
 @Suite struct BodiesOfActorsTests {
     private actor Counter {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `EventLoop.run { … }` with an async function.
 @Suite(.serialized, .ownThread) struct RunAsyncTests {
     /// Not for other threads.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The effect of `stop()` on waiters on the loop, and on waiters for its end.
 @Suite(.ownThread) struct StoppedLoopTests {
     private actor Resident {

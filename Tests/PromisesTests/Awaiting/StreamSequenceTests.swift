@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `for await` over what lives on a loop.
 @Suite(.serialized, .ownThread) struct StreamSequenceTests {
     @Test func linesUntilTheEnd() throws {

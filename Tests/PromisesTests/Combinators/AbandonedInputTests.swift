@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Combinators of promises that will never be settled, where those stay pending.
 @Suite struct AbandonedInputTests {
     // In a process of its own: the policy is everybody's.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Combinators whose sources belong to other threads. Under ThreadSanitizer.
 @Suite struct CombinatorThreadTests {
     @Test func oneSettlesWhileOthersLose() throws {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What goes on one after the other takes no more memory for a million rounds than for a thousand.
 @Suite struct EndlessSequenceTests {
     // In a process of its own: other tests allocate too.

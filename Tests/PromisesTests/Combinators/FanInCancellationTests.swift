@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What a combinator that was cancelled gives up: everything, at once.
 @Suite struct FanInCancellationTests {
     @Test func theValuesThatItHasGathered() throws {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Inline handlers of the sources and of the result, which run during a settlement.
 @Suite struct FanInReentrancyTests {
     enum Kind: CaseIterable {

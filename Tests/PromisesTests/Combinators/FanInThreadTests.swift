@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Combinators whose loop has ended, and whose sources are settled by several threads at once. Under ThreadSanitizer.
 @Suite struct FanInThreadTests {
     enum Kind: CaseIterable {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `forEach`, `thenForEach` and `thenReduce`.
 @Suite struct ForEachTests {
     @Test func oneAfterTheOther() throws {

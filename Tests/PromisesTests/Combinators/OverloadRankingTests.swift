@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// That each way to write a combinator compiles without annotations, and means the form that is documented.
 @Suite struct OverloadRankingTests {
     private let one = Promise.value(1)

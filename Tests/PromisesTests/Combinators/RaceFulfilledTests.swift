@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `race(fulfilled:)`.
 @Suite struct RaceFulfilledTests {
     @Test func theFirstValueWinsOverEarlierRejections() throws {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// The losers of a race are cancelled, unless they have another waiter.
 @Suite struct RaceLoserTests {

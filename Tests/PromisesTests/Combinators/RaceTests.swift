@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct RaceTests {
     @Test func theFirstToSettleWins() throws {
         try inLoop { loop throws in

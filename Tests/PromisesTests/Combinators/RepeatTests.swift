@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `repeatWhile`.
 @Suite struct RepeatTests {
     @Test func asLongAsItGivesTrue() throws {

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `thenMap` and `thenFlatMap`.
 @Suite struct ThenMapTests {
     @Test func allAtOnceInTheirOrder() throws {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Iterators and closures that do to `when(…concurrently:)` what they like, and how it is cancelled.
 @Suite struct WhenConcurrentlyReentrancyTests {
     @Test func anIteratorThatSettlesWhatIsUnderWay() throws {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `when(fulfilled:concurrently:)` and `when(resolved:concurrently:)`.
 @Suite struct WhenConcurrentlyTests {
     @Test(arguments: [1, 2, 3, 5, 100]) func soManyAtATime(limit: Int) throws {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `when(resolved:)`, `when(notAllRejected:)` and `when(guarantees:)`.
 @Suite struct WhenResolvedTests {
     @Test func inTheOrderOfTheList() throws {

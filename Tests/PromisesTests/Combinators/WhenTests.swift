@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct WhenTests {
     @Test func keepsTheOrderOfTheList() throws {
         try inLoop { loop throws in

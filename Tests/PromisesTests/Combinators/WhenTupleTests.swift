@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// That a closure of one expression sees the members of the values that `when` gives, although its type contains a
 /// parameter pack.
 @Suite struct WhenTupleTests {

@@ -2,6 +2,7 @@ import Reactor
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// Combinators that have settled when they are made do nothing to their sources inside the call: the caller may still
 /// attach handlers to them, as with a combinator that settles later.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Connecting to the quickest of several addresses.
 @Suite struct ConnectRaceTests {
     /// A listener that answers no client: its backlog is full.

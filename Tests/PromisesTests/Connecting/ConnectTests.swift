@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct ConnectTests {
     @Test(arguments: loopbacks) func bothEndsKnowEachOther(address: String) throws {
         try withNetwork { net in

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A lookup that a test answers itself.
 struct TestLookup: NameLookup {
     // The closure stays on the thread of the test's loop, where connect calls it.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What is particular to connecting to a Unix socket: a full backlog is not waited for by the kernel.
 @Suite struct UnixConnectTests {
     @Test func aFullBacklogIsTriedAgainUntilThereIsRoom() throws {

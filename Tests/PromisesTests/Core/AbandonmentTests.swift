@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct AbandonmentTests {
     private func report(_ line: UInt) -> [String] {
         ["the promise made at \(#fileID):\(line) was abandoned: its last resolver was released without settling it"]

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A promise that follows another, `outer = source.then { inner }`: what can happen to the two happens in every order, on
 /// this thread and on another, and a model of a few lines says what must come of it.
 @Suite(.serialized) struct AdoptionOrderTests {
@@ -36,7 +38,7 @@ enum Happening: CaseIterable {
     case dropOuter, dropInner
 
     /// All orders in which handlers are attached to promises that are still there.
-    static let orders = PromisesTests.orders(of: allCases.count).map { $0.map { allCases[$0] } }.filter { order in
+    static let orders = PromisesTestSupport.orders(of: allCases.count).map { $0.map { allCases[$0] } }.filter { order in
         func place(_ event: Happening) -> Int { order.firstIndex(of: event)! }
         return place(.attachToOuter) < place(.dropOuter) && place(.attachToInner) < place(.dropInner)
     }

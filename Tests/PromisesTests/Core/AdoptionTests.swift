@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A promise that settles as another: whichever is held, settled or let go first.
 @Suite struct AdoptionTests {
     private func followed(_ loop: EventLoop) throws -> (outer: Promise<Int>, inner: Promise<Int>, Resolver<Int>) {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What a loop lets go at its end cancels promises, while another thread settles what these wait for. Under
 /// ThreadSanitizer.
 @Suite struct CancellationAtLoopEndTests {

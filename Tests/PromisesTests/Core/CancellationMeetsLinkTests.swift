@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// A cancellation on one thread while the promise's own thread links it to that of the handler which has returned it. Under
 /// ThreadSanitizer.

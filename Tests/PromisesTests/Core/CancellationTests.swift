@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// `cancel()`: what it stops, whom it tells, and how far it climbs.
 @Suite struct CancellationTests {
@@ -461,11 +462,4 @@ extension EventLoop {
 /// Keeps a resolver as long as the loop lives, or until it has settled.
 private func keep(_ resolver: Resolver<Int>, in loop: EventLoop) {
     loop.schedule(after: .seconds(86_400)) { withExtendedLifetime(resolver) {} }.unref()
-}
-
-extension Result<Int, any Error> {
-    var isCancelled: Bool {
-        guard case .failure(let error) = self else { return false }
-        return error.isCancelled
-    }
 }

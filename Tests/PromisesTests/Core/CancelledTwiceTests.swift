@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Cancelling twice is cancelling once, also where the first cancellation still has to be carried through.
 @Suite struct CancelledTwiceTests {
     @Test func theCleanupIsStillWaitedFor() throws {
@@ -69,7 +71,7 @@ import Testing
             two.cancel()
             #expect(one.isPending && two.isPending)
             try loop.run()
-            #expect(seen == ["success(1)", "failure(PromisesTests.Flaw(number: 2))"])
+            #expect(seen == ["success(1)", "failure(PromisesTestSupport.Flaw(number: 2))"])
             #expect(one.error as? PromiseError == .cancelled && two.flaw == Flaw(3))
         }
     }

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Chains of a million links on a stack of 8 MB or less: nothing may recurse along them.
 @Suite(.serialized) struct DeepChainTests {
     #if DEBUG

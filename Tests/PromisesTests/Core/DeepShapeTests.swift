@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Long rows of promises of every shape end in every way without recursion along them.
 ///
 /// They do so on a stack that is too small for it: what takes the stack of a call for each promise overruns it.

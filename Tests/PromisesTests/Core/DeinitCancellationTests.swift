@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Objects that cancel a promise when they go, and hold one another by the closures of those promises.
 @Suite struct DeinitCancellationTests {
     private final class Owner {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Loops that are written as recursion run forever: ten million rounds take no more memory than ten thousand.
 @Suite struct EndlessRecursionTests {
     // In a process of its own: other tests allocate too.

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// An error that passes through an operation stays in the box that it came in. A second box around it would cost one level
 /// for each relay, and casting or releasing the error would take as long as it has levels.
 @Suite(.ownThread) struct ErrorIdentityTests {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What an error of one handler does to the rest of its turn. (The loop's own callbacks cannot throw.)
 @Suite struct HandlerErrorTests {
     @Test func theOthersOfTheTurnGoOnAndTheErrorIsReported() throws {

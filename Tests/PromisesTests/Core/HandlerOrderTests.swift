@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct HandlerOrderTests {
     @Test func ofOnePromiseInTheOrderOfAttachingWhateverTheOperators() throws {
         try inLoop { loop throws in

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `LazyPromise`: started once, by its first waiter.
 @Suite struct LazyPromiseTests {
     @Test func theFirstHandlerStartsIt() throws {

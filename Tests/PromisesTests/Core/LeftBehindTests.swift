@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What handlers captured that a loop of `withLoop` leaves behind, when another thread settles their promise.
 @Suite(.serialized) struct LeftBehindTests {
     @Test func itIsReleasedOnTheThreadOfTheLoop() throws {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// When the closure of an operator is let go, and on which thread, whichever branch was taken.
 @Suite struct LettingGoTests {
     enum Outcome: CaseIterable {

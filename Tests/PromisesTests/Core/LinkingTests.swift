@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A promise that a handler returns is linked to the one it settles, so recursion takes constant memory.
 @Suite struct RecursionTests {
     private let tally = Tally()

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `conf.abandoned` is about promises whose last resolver went, and not about loops that end.
 @Suite struct LoopEndPolicyTests {
     // A process of its own: the policy is the process's.

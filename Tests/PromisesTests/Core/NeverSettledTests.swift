@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A promise that is never settled keeps what waits for it, and nothing else; and is released with it.
 @Suite struct NeverSettledTests {
     @Test("its handlers and what they hold go when its resolver goes", arguments: ChainedOperator.allCases)

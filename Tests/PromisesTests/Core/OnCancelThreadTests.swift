@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `onCancel` of a thread that ends before the promise has settled. Under AddressSanitizer.
 @Suite struct OnCancelThreadTests {
     @Test(arguments: [false, true])

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct PipeTests {
     @Test func runsInsideTheSettlingCall() {
         let seen = Shared<[Int]>([])

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct PromiseStateTests {
     @Test func pending() {
         let (promise, resolver) = Promise<Int>.pending()

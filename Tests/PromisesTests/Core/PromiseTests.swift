@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct PromiseTests {
     @Test func bodyRunsAtOnce() {
         var ran = false

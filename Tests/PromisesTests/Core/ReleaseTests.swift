@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What handlers hold is let go with them: once they have run or never will, and on the thread that attached them.
 @Suite struct ReleaseTests {
     private let tally = Tally()

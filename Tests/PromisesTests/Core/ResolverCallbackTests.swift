@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 // Calls that report by callback, in every shape that `Resolver.resolve` is to fit.
 
 private func optional(_ value: Int?, _ error: (any Error)?, _ done: (Int?, (any Error)?) -> Void) {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Handlers stay on the thread that attached them, so they may capture what is not Sendable. That this compiles is the
 /// test; it runs too.
 @Suite struct SendabilityTests {

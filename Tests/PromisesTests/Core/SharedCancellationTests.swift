@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// Cancelling where promises are shared: by two handlers that return one, by threads, and by long or nested rows.
 @Suite struct SharedCancellationTests {

@@ -3,6 +3,8 @@ import Reactor
 import Synchronization
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A user's own thenable: settled from the start, or by `settle`, without a promise inside.
 private final class Wish<T: Sendable>: Catchable, Sendable {
     private struct State {

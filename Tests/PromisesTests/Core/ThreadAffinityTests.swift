@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The threads of closures that are no handlers.
 @Suite struct ThreadAffinityTests {
     /// A value that is not Sendable must not be touched by whichever thread settles another one.

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Values of every size and kind live in a promise and go with it: 24 bytes fit inside, more take a block.
 @Suite struct ValueStorageTests {
     /// Sends `value` through settling, two handlers, a link, `when`, `recover` and a rejected path.

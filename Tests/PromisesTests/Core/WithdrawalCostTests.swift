@@ -3,6 +3,7 @@ import Reactor
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// What is withdrawn by the thousand from one promise looks at a few waiters each time, however many there are.
 @Suite struct WithdrawalCostTests {

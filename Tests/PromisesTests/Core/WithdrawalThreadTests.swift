@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// Waiters that one thread withdraws from an operator's promise while its own thread settles it. Under ThreadSanitizer.
 @Suite struct WithdrawalThreadTests {

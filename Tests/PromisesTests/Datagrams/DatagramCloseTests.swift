@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Making, closing and cancelling of UDP sockets.
 @Suite struct DatagramCloseTests {
     @Test func whatCannotBeMade() throws {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct DatagramSocketTests {
     private func pair() throws -> (DatagramSocket, DatagramSocket) {
         let one = try DatagramSocket.bind("127.0.0.1:0")

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What traces say of combinators.
 @Suite struct CombinatorTraceTests {
     // In processes of their own: tracing is everybody's.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What keeps a loop alive, where that is what promises wait for.
 @Suite struct KeepAliveReasonsOfPromisesTests {
     @Test func listenersConnectionsAndChildrenHaveNames() throws {

@@ -2,6 +2,8 @@ import Promises
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The log handler is everybody's, so this has a process of its own.
 @Suite struct LogHandlerTests {
     @Test func oneThatIsReplacedMayHaveSomethingToLogAsItGoes() async {

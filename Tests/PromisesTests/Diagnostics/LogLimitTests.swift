@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Events in numbers that a peer decides. In processes of their own, since handler and limit are the process's.
 @Suite struct LogLimitTests {
     @Test func aFloodFromOneLineReachesTheHandlerInPart() async {
@@ -63,7 +65,7 @@ import Testing
         let text = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
         let lines = text.split(separator: "\n").filter { $0.hasPrefix("swift-reactor: ") }
         #expect(lines.count == 4)
-        #expect(lines.last?.contains("997 more events of the kind unhandledRejection at PromisesTests/") == true)
+        #expect(lines.last?.contains("997 more events of the kind unhandledRejection at CoreTests/") == true)
     }
 
     @Test func itIsToldAfterThePeriodWithoutAnotherEvent() async {

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// What reports say of promises of operators with `on:`. Tracing is the process's, so its tests have one of their own.

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// The operators record themselves under their names, with the line of the call. In processes of their own, since

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// In processes of their own, since tracing is the process's.

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What Foundation's `LocalizedError` asks for; here without Foundation.
 private protocol Localized: Error {
     var errorDescription: String? { get }

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Promise handlers that hold their loop for long.
 @Suite struct SlowPromiseHandlerTests {
     @Test func theyAreReportedWithoutATraceToo() throws {
@@ -70,7 +72,7 @@ private func aTracedOneTells() {
         let lines = logged {
             hang(Guarantee { $0(1) }.map { _ in clock.advance(by: .milliseconds(250)) })
         }
-        let place = "PromisesTests/SlowPromiseHandlerTests.swift:\(#line - 2)"
+        let place = "\(#fileID):\(#line - 2)"
         let text = lines.joined()
         let start = "a promise handler at \(place) held the loop for 0.25 seconds, the handler of "
         precondition(text.hasPrefix(start), text)

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
 
 /// Tracing is the process's, and the reports of other tests are compared word by word: so each has one of its own.

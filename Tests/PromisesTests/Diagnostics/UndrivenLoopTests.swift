@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Handlers on threads whose loop is not driven are reported with their line.
 @Suite(.serialized) struct UndrivenLoopTests {
     private func recorder(of line: UInt32) -> LogRecorder {

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct UnhandledRejectionTests {
     private func report(_ number: Int, _ line: UInt) -> [String] {
         ["unhandled rejection: Flaw(number: \(number)) (promise made at \(#fileID):\(line))"]

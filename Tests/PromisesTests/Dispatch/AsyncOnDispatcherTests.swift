@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `async(.promise)`.
 @Suite struct AsyncOnDispatcherTests {
     private let pool = ThreadPool.shared

@@ -5,6 +5,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 extension DispatchQueue: Dispatcher {
     /// Runs `job` on the queue.
     public func dispatch(_ job: @escaping @Sendable () -> Void) { async(execute: job) }

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What a loop hands out, used on another thread.
 @Suite struct HandlesElsewhereTests {
     @Test(.ownThread) func aHoldIsReleasedFromATask() throws {

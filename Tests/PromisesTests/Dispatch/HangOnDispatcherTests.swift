@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A `hang` knows that a dispatcher has a handler of its thread, and so does not report that its promise cannot be settled. Jobs of
 /// a `ThreadPool` the loop counts: see `OnThreadPoolTests`.
 @Suite struct HangOnDispatcherTests {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Promises that handlers with `on:` return.
 @Suite struct OnAdoptionTests {
     @Test func onesThatSettleLater() throws {

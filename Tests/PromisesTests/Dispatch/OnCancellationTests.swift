@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// Cancelling what a dispatcher is to do: before it is dispatched, before it runs, and while it runs.
 @Suite struct OnCancellationTests {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `on: nil`: inline, where the promise is settled.
 @Suite(.serialized) struct OnNilTests {
     #if DEBUG

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 private func half(_ number: Int) throws -> Int {
     guard number % 2 == 0 else { throw Flaw(number) }
     return number / 2

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Dispatchers that do not take a job, let it go, or run it more than once.
 @Suite struct OnRefusalTests {
     @Test func whatTheDispatcherThrowsRejects() {

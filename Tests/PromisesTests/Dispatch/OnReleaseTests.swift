@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// When closures, values and sources are let go.
 @Suite struct OnReleaseTests {
     /// Who learns of the outcome, on whatever thread, finds the closure gone.

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A loop counts the jobs of a pool that its promises wait for.
 @Suite struct OnThreadPoolTests {
     @Test func runWaitsForAJobAndForWhatFollows() throws {

@@ -5,6 +5,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Settling, running and cancelling against each other on several threads. Under ThreadSanitizer and AddressSanitizer.
 @Suite struct OnThreadTests {
     private let rounds = scaled(10_000)

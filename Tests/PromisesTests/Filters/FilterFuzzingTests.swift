@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Two ends with filters that do everything in any order, over a kernel that takes and gives as it likes.
 @Suite struct FilterFuzzingTests {
     @Test(arguments: 0..<60) func bothStreamsArriveWholeWhateverTheKernelTakesAndGives(seed: UInt64) throws {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 private let hello = RecordFilter.record(.hello, [0x5A])
 
 /// The beginning of a filter, until its connection can be used.

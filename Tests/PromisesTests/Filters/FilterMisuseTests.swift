@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Filters that throw, or that do what they must not.
 @Suite struct FilterMisuseTests {
     @Test(arguments: RecordFilter.Step.allCases) func whateverAFilterThrowsFailsItsConnection(step: RecordFilter.Step)

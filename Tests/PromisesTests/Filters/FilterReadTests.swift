@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What reads get through a filter.
 @Suite struct FilterReadTests {
     @Test(arguments: [1, 2, 3, 5, 6, 7, 64, 4095, 65536]) func recordsMayArriveInPiecesOfEverySize(size: Int) throws {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Filters that cannot go on: nothing that waits for them may wait forever.
 @Suite struct FilterStallTests {
     @Test func aFailureOfTheFilterEndsTheWaitForRoom() throws {

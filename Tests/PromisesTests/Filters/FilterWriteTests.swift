@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What becomes of writes that go through a filter.
 @Suite struct FilterWriteTests {
     @Test func aWriteIsFulfilledWhenTheKernelHasTakenItsOutput() throws {

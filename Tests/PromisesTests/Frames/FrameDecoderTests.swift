@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A type of one byte, a length of one byte, and the payload.
 private struct RecordDecoder: FrameDecoder {
     struct Record: Equatable {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Whatever comes, in whatever pieces: every form of reading brings what it would if all were there at once.
 ///
 /// `FUZZ_SEEDS=10000` tries so many streams; the number of a test case is the seed that repeats it.

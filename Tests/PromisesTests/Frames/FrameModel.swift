@@ -1,5 +1,7 @@
 import Promises
 
+@testable import PromisesTestSupport
+
 /// What reads of a shape must bring, told from the whole stream at once: however it comes in pieces, it must not matter.
 struct FramingModel {
     let stream: [UInt8]

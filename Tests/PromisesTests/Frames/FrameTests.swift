@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Reads of so many bytes, or up to a delimiter.
 @Suite struct FrameTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }

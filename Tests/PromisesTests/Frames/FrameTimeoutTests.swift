@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Virtual time: whatever is sent has arrived before the clock moves.
 @Suite struct FrameTimeoutTests {
     private let limits = FrameTimeouts(idle: .seconds(60), frame: .seconds(10))

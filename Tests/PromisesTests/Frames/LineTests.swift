@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct LineTests {
     @Test func bothEndingsAndEmptyLines() throws {
         try withNetwork { net in

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Lines in which empty ones, and those that begin with `#`, are no frames.
 private struct ScriptDecoder: FrameDecoder {
     /// One line is skipped in a call.

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A body that ends its loop of reads.
 @Suite struct StopReadingTests {
     enum Way: CaseIterable { case thrown, rejected, rejectedLater, thrownWithoutPromises }

@@ -4,6 +4,8 @@ import Reactor
 import Synchronization
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// Lets a number of threads wait for one another, as often as they like. They spin: so they set off together.
 final class Barrier: Sendable {
     private let size: Int

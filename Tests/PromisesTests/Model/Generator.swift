@@ -1,5 +1,7 @@
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// Makes programs for one thread.
 struct Generator {
     private var random: SplitMix64

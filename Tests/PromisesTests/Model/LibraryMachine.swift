@@ -3,6 +3,7 @@ import Reactor
 import Synchronization
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// An error of a program.
 struct ModelFlaw: Error, CustomStringConvertible {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Random programs do on the library what they do on the reference model, to the last detail: which handlers run, in
 /// which order over all promises, with which outcome; how each promise ends; what is reported; and nothing leaks.
 ///

@@ -1,5 +1,7 @@
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// What the threads of one round do.
 ///
 /// Each makes some promises first, which all then know; after that all begin at once. A promise is known by

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 private enum Trouble: Error, Equatable {
     case missing
     case denied(Int)

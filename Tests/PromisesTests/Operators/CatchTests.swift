@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A user's own error that may mean "cancelled".
 private struct Withdrawn: CancellableError {
     let isCancelled: Bool

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct CauterizeTests {
     @Test func logsTheError() throws {
         var line: UInt = 0

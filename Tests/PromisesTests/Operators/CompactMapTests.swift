@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct CompactMapTests {
     @Test func aValueGoesOn() throws {
         try inLoop { _ throws in

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct DoneTests {
     @Test func seesTheValueAndEndsInVoid() throws {
         try inLoop { _ throws in

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct FirstLastValueTests {
     private let empty = PromiseError.emptySequence
 

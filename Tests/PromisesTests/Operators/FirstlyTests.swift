@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct FirstlyTests {
     @Test func runsAtOnce() throws {
         inLoop { _ in

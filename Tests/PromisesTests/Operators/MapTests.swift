@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct MapTests {
     @Test func transforms() throws {
         try inLoop { _ throws in

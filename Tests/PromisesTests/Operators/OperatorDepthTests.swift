@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Long rows of these operators end in every way on a stack that has no room for a frame each.
 @Suite struct OperatorDepthTests {
     @Test(arguments: Shape.allCases, Ending.allCases) func ends(shape: Shape, ending: Ending) {

@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What the closures of these operators hold is let go once they have run or never will.
 @Suite struct OperatorReleaseTests {
     private let tally = Tally()

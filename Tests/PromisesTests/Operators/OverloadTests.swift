@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 private func twice(_ number: Int) -> Int { number * 2 }
 private func half(_ number: Int) throws -> Int {
     guard number % 2 == 0 else { throw Flaw(number) }

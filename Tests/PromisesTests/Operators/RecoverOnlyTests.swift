@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct RecoverOnlyTests {
     private func failed(_ error: any Error = Flaw(1)) -> Promise<Int> { Promise(error: error) }
 

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct ThenTests {
     @Test func settlesAsThePromiseThatTheHandlerReturns() throws {
         try inLoop { loop throws in

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What becomes of an error that no `catch(only:)` has handled.
 @Suite struct UnmatchedErrorTests {
     /// What is logged when a promise that is rejected with `error` ends in `end`.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Which connection a request is given, and when.
 @Suite struct ConnectionPoolTests {
     @Test func aConnectionServesOneRequestAfterAnother() throws {

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 @Suite struct LinkedOrderTests {
     @Test func itAgreesWithAnArray() {

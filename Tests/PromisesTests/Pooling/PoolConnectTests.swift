@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Connects that fail, hang or are not needed any more, while requests wait for them.
 @Suite struct PoolConnectTests {
     @Test func aDeadServerStrandsNoRequest() throws {

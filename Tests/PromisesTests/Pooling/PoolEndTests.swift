@@ -3,6 +3,7 @@ import Reactor
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// How a pool ends: closed, drained, released, with its loop. `withNetwork` checks that no descriptor is left.
 @Suite struct PoolEndTests {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Idle connections whose peers leave or speak, and requests that meet one.
 @Suite struct PoolHealthTests {
     @Test(arguments: [false, true]) func thePeerOfAnIdleConnectionGoesAndItIsClosedAtOnce(resets: Bool) throws {

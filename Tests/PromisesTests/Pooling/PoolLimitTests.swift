@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The limits of a pool over all addresses and over time, and its counts for each address.
 @Suite struct PoolLimitTests {
     @Test func aBusyAddressDoesNotStarveAnother() throws {

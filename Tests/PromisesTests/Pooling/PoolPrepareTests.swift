@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What a pool does with a connection before its first request, and what a request must not leave behind.
 @Suite struct PoolPrepareTests {
     private func logIn(_ connection: Connection, _ address: String) -> Promise<Void> {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Promises
+@testable import PromisesTestSupport
 
 /// The pool's state machine beside random events: its invariants hold after each, and no request is stranded.
 @Suite struct PoolStateTests {

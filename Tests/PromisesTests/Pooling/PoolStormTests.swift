@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Random requests to servers that answer, end, reset, are silent or speak unasked: every request settles, in any case, and
 /// the pool is empty afterwards. `withNetwork` checks the descriptors.
 @Suite struct PoolStormTests {

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A server on the test's own loop that answers each line with the line itself.
 final class LineServer {
     let listener: Listener

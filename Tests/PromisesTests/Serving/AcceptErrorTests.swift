@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Virtual time, so that the pauses are exact and pass at once.
 @Suite struct AcceptErrorTests {
     @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])

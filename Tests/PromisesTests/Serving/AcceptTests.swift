@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct AcceptTests {
     @Test func severalCallsAreServedInTheirOrder() throws {
         try withNetwork { net in

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 private actor Log {
     private(set) var lines: [String] = []
     func add(_ line: String) { lines.append(line) }

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// An actor that lives on no loop.
 private actor Counter {
     private(set) var count = 0

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What becomes of async handlers, and of what they use, when their loop ends.
 @Suite(.ownThread) struct AsyncHandlersAtLoopEndTests {
     /// They have nothing on the loop by which they would notice.

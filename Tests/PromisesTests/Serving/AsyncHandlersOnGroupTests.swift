@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Async handlers on the loops of a group, and values of each loop.
 @Suite(.ownThread) struct AsyncHandlersOnGroupTests {
     private final class Store {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct BindErrorTests {
     @Test(arguments: loopbacks) func aPortThatIsTaken(address: String) throws {
         try withNetwork { net in

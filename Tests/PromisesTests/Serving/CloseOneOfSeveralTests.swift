@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What becomes of clients that wait to be accepted when one of several listeners at an address is closed, or one of several
 /// loops that share a listener ends.
 @Suite struct CloseOneOfSeveralTests {

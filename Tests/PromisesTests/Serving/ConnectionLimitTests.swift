@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct ConnectionLimitTests {
     @Test func thoseBeyondTheLimitWaitAndComeOneByOne() throws {
         try withNetwork { net in

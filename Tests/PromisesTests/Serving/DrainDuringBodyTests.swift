@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// While the promise of a body is pending, a drain takes the connection for busy, whatever the body waits for.
 @Suite struct DrainDuringBodyTests {
     enum Loop: CaseIterable { case frames, lines, chunks }

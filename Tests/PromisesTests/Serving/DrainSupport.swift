@@ -1,6 +1,8 @@
 import Promises
 import Reactor
 
+@testable import PromisesTestSupport
+
 /// Serves a connection as its first byte says: `i` waits for a further byte, `b` answers `done` after 100 ms, any other byte is
 /// never answered.
 func serveByFirstByte(_ connection: Connection) -> Promise<Void> {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The end of a listener in order.
 @Suite struct DrainTests {
     @Test func idleOnesAreClosedBusyOnesFinishAndStuckOnesAreAborted() throws {

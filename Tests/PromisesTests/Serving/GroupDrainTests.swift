@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The end in order of a listener whose connections are on several loops.
 @Suite struct GroupDrainTests {
     /// A server whose connections do what their first byte says: `i` waits for more, `b` answers when `gate` is fulfilled, `s`

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Loops of a group that end while connections are served there, or are on their way.
 @Suite struct GroupLoopEndTests {
     @Test func theOthersTakeWhoComesThen() throws {

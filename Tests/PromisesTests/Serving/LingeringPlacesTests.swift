@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Connections that the server is done with, and whose peers are not: they hold no place of `maxConnections`.
 @Suite struct LingeringPlacesTests {
     /// A client that has seen the server's end and keeps its own side open.

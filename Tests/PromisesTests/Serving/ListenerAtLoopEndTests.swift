@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A listener that does not wait in the poller when its loop ends: those who wait for it are told all the same.
 @Suite struct ListenerAtLoopEndTests {
     @Test(arguments: [false, true])

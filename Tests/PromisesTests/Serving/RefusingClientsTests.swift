@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Clients that come while the process has no descriptor left, and a listener that refuses them.
 @Suite struct RefusingClientsTests {
     /// The most descriptors that the loop may have open.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A listener whose connections are served on the loops of a group.
 @Suite struct ServeOnGroupTests {
     // MARK: Where

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Async handlers.
 extension ServeUntilStoppedTests {
     @Test func asyncHandlersAreDrainedAndThenCancelled() throws {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Several listeners, and several loops.
 extension ServeUntilStoppedTests {
     @Test func severalListenersAreDrainedTogether() throws {

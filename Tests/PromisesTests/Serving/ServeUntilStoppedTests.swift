@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Servers that signals stop. No other test of this process uses SIGCONT and SIGPWR.
 @Suite(.serialized) struct ServeUntilStoppedTests {
     static let signals = [SIGCONT, SIGPWR]

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Listeners with several sockets, errors of handlers, and descriptors that others have opened.
 @Suite struct SeveralSocketsTests {
     @Test(.enabled(if: hasIPv6, "there is no IPv6 loopback address"))

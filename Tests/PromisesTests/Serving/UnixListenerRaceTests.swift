@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Servers that take one Unix path at one moment: the first has it, the others are rejected.
 @Suite struct UnixListenerRaceTests {
     /// Where a second server starts while the first is at it.

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Listeners at paths and abstract names, and the files that they make.
 @Suite struct UnixListenerTests {
     private func exchange(_ net: Network, _ listener: Listener) throws {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Async handlers on two loops, with clients on a third, which send one line after the other and leave now and then. The
 /// handlers await their clients, an actor of no loop, and the threads of `Promise { … }`.
 ///

@@ -1,6 +1,8 @@
 import Glibc
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// The bytes that malloc(3) has given out and not got back, in all arenas; `nil` where the allocator does not tell. What a
 /// thread has freed and malloc keeps for it, some hundred KiB, is among them until the thread ends.
 func heapInUse() -> Int? {

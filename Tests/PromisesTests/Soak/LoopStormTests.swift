@@ -5,6 +5,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Four loops that attach to, settle, cancel, await and drop each other's promises by dice, hop between each other, and are
 /// stopped and replaced meanwhile.
 ///

@@ -4,6 +4,8 @@ import Reactor
 import Synchronization
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// Random expressions over promises, several at a time on each of two loops, on a plain thread, on a pool's threads and on
 /// behalf of tasks, which settle, cancel and share each other's promises.
 final class OperatorStorm: Sendable {

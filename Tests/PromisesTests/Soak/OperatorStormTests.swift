@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Nearly every operator and combinator in random expressions on several threads at once: two loops, a plain thread, a pool and
 /// tasks. Each promise ends as the reference allows, each handler runs once at most, on the thread it belongs to, and is
 /// released; nothing is left undelivered, and no descriptor is left open.

@@ -1,5 +1,7 @@
 import Glibc
 
+@testable import PromisesTestSupport
+
 /// What a long soak has come to: its rounds, taken together, and how the process stood before each slice of them.
 struct SoakAccount {
     private(set) var rounds = 0

@@ -2,6 +2,8 @@ import Glibc
 import Promises
 import Reactor
 
+@testable import PromisesTestSupport
+
 extension SoakRound {
     /// A client of the library: it says its text and hears it again. Settles when it is done, and is never rejected.
     func client(_ address: SocketAddress) -> Promise<Void> {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// Stands between a loop and the kernel, lets errors and short counts happen by dice, and knows whom they have hit.
 final class SoakFaults {
     /// Whether faults happen.

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// A client of a soak that knows nothing of promises: a bare socket, moved a step at a time by timers of the loop.
 final class SoakPeer {
     /// How it behaves. The first three see their conversation through.

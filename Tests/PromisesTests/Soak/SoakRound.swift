@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// One server and its clients on one loop, all that they do, and what was wrong with it.
 final class SoakRound {
     let seed: UInt64

@@ -2,6 +2,8 @@ import Glibc
 import Promises
 import Reactor
 
+@testable import PromisesTestSupport
+
 extension SoakRound {
     /// How the server echoes. The last hears all first, and then leaves the rest to `close`.
     enum Server: CaseIterable { case chain, chunks, lines, frames, pipe, whole }

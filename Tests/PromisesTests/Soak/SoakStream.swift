@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// A conversation of a round, by what both of its ends know.
 enum SoakConversation: Hashable {
     /// By the address of its client.

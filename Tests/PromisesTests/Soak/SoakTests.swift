@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Servers and clients on real sockets, socket pairs and pipes, while system calls fail by dice and half of the clients
 /// misbehave.
 ///

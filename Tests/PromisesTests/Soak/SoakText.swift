@@ -1,6 +1,8 @@
 import Glibc
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// What a client of a soak says: bytes of which each shows where it belongs, or lines.
 struct SoakText {
     let count: Int

@@ -1,6 +1,8 @@
 import Promises
 import Reactor
 
+@testable import PromisesTestSupport
+
 extension StormBuilder {
     func build(_ unary: StormPlan.Unary, _ source: Promise<Int>) -> Promise<Int> {
         switch unary {

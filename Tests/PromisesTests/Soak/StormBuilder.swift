@@ -1,6 +1,8 @@
 import Promises
 import Reactor
 
+@testable import PromisesTestSupport
+
 /// Builds an expression of the operator storm of the library's operators, on the loop of one thread.
 struct StormBuilder {
     let storm: OperatorStorm

@@ -1,6 +1,8 @@
 import Promises
 import Reactor
 
+@testable import PromisesTestSupport
+
 /// How a promise of the operator storm comes to wait for what nothing settles: a cancellation must find its way there, whatever
 /// has happened by then.
 enum StormForm: CaseIterable {

@@ -1,5 +1,7 @@
 import Promises
 
+@testable import PromisesTestSupport
+
 /// The error of the operator storm; the number tells one from another.
 struct StormFlaw: Error, Equatable {
     let number: Int

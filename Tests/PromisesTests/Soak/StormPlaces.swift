@@ -4,6 +4,8 @@ import Reactor
 import Synchronization
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// What each handler of the operator storm holds: it is called once at most, where it belongs, and released.
 final class StormWitness: Sendable {
     private let storm: OperatorStorm

@@ -1,5 +1,7 @@
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// A random expression over promises: the operator storm builds it of the library's operators, and `possible` says how it
 /// may end.
 indirect enum StormPlan {

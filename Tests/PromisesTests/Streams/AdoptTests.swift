@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Descriptors that come from elsewhere.
 @Suite struct AdoptTests {
     /// Adopts, and expects a refusal that leaves the descriptor as it was.

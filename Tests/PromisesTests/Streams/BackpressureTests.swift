@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct BackpressureTests {
     @Test func whoeverAwaitsEachWriteQueuesNoMoreThanOne() throws {
         try withNetwork(turns: 4000) { net in

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A task that is cancelled on another thread ends its wait on the loop of the promise: what comes at that moment is neither lost
 /// nor told twice.
 @Suite(.ownThread) struct CancelledElsewhereTests {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The time that a close may take, and the progress that it asks of the peer.
 @Suite struct CloseLimitsTests {
     /// Lets `step` pass on the clock and then calls `act`, again and again, until `closed` is fulfilled.

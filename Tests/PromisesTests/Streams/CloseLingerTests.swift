@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A patience of one's own for a peer that makes no progress.
 @Suite struct CloseLingerTests {
     @Test func itIsWaitedForAsLongAsSaid() throws {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct CloseTests {
     @Test func whatIsQueuedIsDeliveredAndThenTheEnd() throws {
         try withNetwork { net in

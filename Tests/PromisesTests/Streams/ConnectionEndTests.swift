@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `closed`: how a connection has ended.
 @Suite struct ConnectionEndTests {
     @Test func anOrderlyCloseEndsWhenTheDescriptorIsReleased() throws {

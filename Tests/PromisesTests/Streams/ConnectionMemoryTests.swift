@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The size of the instances of a class that has no tail allocation.
 // A function of the standard library that its interface does not name.
 @_silgen_name("$ss36_class_getInstancePositiveExtentSizeySiyXlXpF")

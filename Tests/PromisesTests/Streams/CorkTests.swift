@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Several writes that leave together.
 @Suite struct CorkTests {
     private func sends(_ net: Network) -> Int {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Descriptors that are given away.
 @Suite struct DetachTests {
     private func refusal(_ connection: Connection) -> CInt? {

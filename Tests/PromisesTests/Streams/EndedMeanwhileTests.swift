@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Handlers of `pipe` run inside the call that settles, and may end the connection there.
 @Suite struct EndedMeanwhileTests {
     @Test func aWriteThatFailsClosesAndIsNotClosedTwice() throws {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A connection that never stops sending leaves the others their turns. Counted in turns, and in virtual time.
 @Suite struct FloodFairnessTests {
     @Test(arguments: [false, true]) func fiftyPingsAndATimerPassAFirehose(isChunked: Bool) throws {

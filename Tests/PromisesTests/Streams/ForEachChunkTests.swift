@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct ForEachChunkTests {
     private struct Enough: Error, Equatable {}
 

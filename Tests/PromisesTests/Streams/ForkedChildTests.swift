@@ -4,6 +4,8 @@ import Reactor
 import XCTest
 import TestSupport
 
+@testable import PromisesTestSupport
+
 /// A forked child has copies of all descriptors. What it closes there must go on in the parent.
 ///
 /// XCTest, which runs these on the main thread and one after the other: of the threads only the one that forks lives on.

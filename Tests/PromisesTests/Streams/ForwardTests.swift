@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct ForwardTests {
     @Test func allThatComesGoesOnAndIsCounted() throws {
         try withNetwork(turns: 4000) { net in

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Readiness is level-triggered: if no call consumes it, the loop must not turn for it without end. In virtual time.
 @Suite struct FutileReadinessTests {
     @Test(arguments: [EPERM, ENOSYS, ENOMEM, EAGAIN]) func receptionsThatAreAllRefusedPause(code trouble: CInt) throws {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Answers to requests that arrived together leave together, whether or not the handler waits for its writes.
 @Suite struct GatherTests {
     /// The guide's ways to read requests and to answer each.

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct HalfCloseTests {
     @Test func whatIsQueuedComesBeforeTheEndAndReadingGoesOn() throws {
         try withNetwork { net in

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Cancelling what waits for a descriptor: nothing is lost, and nothing is left.
 @Suite struct IOCancellationTests {
     @Test func aCancelledReadLeavesTheBytesToTheNext() throws {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A loop that is held for longer than a deadline, and finds afterwards what has arrived meanwhile.
 @Suite struct InputBeforeDeadlinesTests {
     private let clock = VirtualClock()

@@ -2,6 +2,8 @@ import Glibc
 import Promises
 import Reactor
 
+@testable import PromisesTestSupport
+
 /// Two machines and a cable: network namespaces of the calling thread, joined by a pair of virtual interfaces. Each knows the
 /// other's link address, so a cable that is cut is like one that is cut behind the next router: nothing comes back, and no error
 /// says so.

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct OutOfBandTests {
     @Test func anUrgentByteIsPassedOverAndDoesNotSpin() throws {
         try withNetwork { net in

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What the kernel may answer but seldom does.
 @Suite struct PartialWriteTests {
     @Test(arguments: [1, 7, 1000, 16_383, 16_384, 16_385]) func shortCountsLoseNothing(count limit: Int) throws {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The network goes away under connections, and comes back or does not: between two namespaces, with the kernel's own TCP and its
 /// own clocks, which no virtual one moves. Lower bounds of time are checked, upper ones only by the patience of `hang`.
 @Suite(.ownThread, .enabled(if: NetworkNamespaces.areAvailable, "\(NetworkNamespaces.obstacle ?? "")"))

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A handler works, and reads nothing meanwhile.
 @Suite struct PeerGoneTests {
     private let reset = PeerGone.failed(SystemError(.receive, ECONNRESET))

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct PipeDescriptorTests {
     @Test func aReaderWhoseWriterGoesComesToItsEnd() throws {
         try withNetwork(turns: 20) { net in

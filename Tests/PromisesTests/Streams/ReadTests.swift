@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct ReadTests {
     @Test func aReadBringsWhatHasCome() throws {
         try withNetwork { net in

@@ -4,6 +4,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// epoll has no room for a registration: `ENOSPC`, which other processes of the user can cause, or `ENOMEM`. Whatever waits
 /// for readiness goes on waiting, and the registration is made later. In virtual time.
 @Suite struct RegistrationShortageTests {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The last reference to what belongs to a loop may go on another thread, as that of an actor's or a task's does. It is put in
 /// order on the loop's own all the same.
 @Suite struct ReleaseElsewhereTests {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct ResetTests {
     @Test func anIdleConnectionIsToldAndTheErrorStays() throws {
         try withNetwork { net in

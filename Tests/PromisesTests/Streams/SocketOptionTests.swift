@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct SocketOptionTests {
     /// The kernel's own view, by another way than the library's.
     private func raw(_ fd: CInt, _ level: CInt, _ option: CInt) -> CInt {

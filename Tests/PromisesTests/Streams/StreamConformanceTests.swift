@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What every two-way stream does, asked of each kind and from each of its ends.
 @Suite struct StreamConformanceTests {
     @Test(arguments: StreamKind.allCases) func bytesGoBothWaysInOrder(kind: StreamKind) throws {

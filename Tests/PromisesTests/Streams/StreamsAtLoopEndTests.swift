@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A loop that ends lets go of what waits on it. That this closes every descriptor is checked by `withNetwork`.
 @Suite struct StreamsAtLoopEndTests {
     @Test func aWaitingReadWhoseHandlerHoldsTheConnection() throws {

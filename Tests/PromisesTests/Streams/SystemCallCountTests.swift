@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct SystemCallCountTests {
     private func total(_ net: Network) -> Int { net.loop.metrics.systemCalls.values.reduce(0, +) }
 

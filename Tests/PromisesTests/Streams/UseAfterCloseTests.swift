@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// That none of these calls reaches the kernel under a number that may be another's is checked by `withNetwork`.
 @Suite struct UseAfterCloseTests {
     @Test(arguments: [false, true]) func everyOperationIsRefused(aborted: Bool) throws {

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Watermarks, and what lives by them.
 @Suite struct WatermarkTests {
     @Test func aProducerThatAsksKeepsTheQueueShort() throws {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Taking writes back that still wait for the kernel.
 @Suite struct WriteCancellationTests {
     @Test func oneThatWaitsBehindOthersIsNeverSent() throws {

@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// What counts against the limit of the write queue.
 @Suite struct WriteQueueMemoryTests {
     /// A connection whose kernel takes nothing.

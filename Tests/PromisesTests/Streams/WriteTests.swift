@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct WriteTests {
     @Test func writesGoOutInTheOrderOfTheCalls() throws {
         try withNetwork { net in

@@ -79,3 +79,10 @@ func orders(of count: Int) -> [[Int]] {
         }
     }
 }
+
+extension Result where Failure == any Error {
+    var isCancelled: Bool {
+        guard case .failure(let error) = self else { return false }
+        return error.isCancelled
+    }
+}

@@ -3,6 +3,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Programs that are run in one call.
 @Suite struct ChildOutputTests {
     @Test func bothStreamsAndTheCode() throws {

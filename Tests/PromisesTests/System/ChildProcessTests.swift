@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Programs with pipes to them.
 @Suite struct ChildProcessTests {
     private func cat(_ streams: ChildProcess.Stream = .pipe) throws -> ChildProcess {

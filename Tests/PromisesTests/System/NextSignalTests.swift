@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Signals as guarantees. No other test of this process uses SIGURG.
 @Suite(.serialized) struct NextSignalTests {
     /// A loop on a thread that takes signals: those on which tests run leave them to others.

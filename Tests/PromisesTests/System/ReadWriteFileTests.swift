@@ -4,6 +4,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Reading and writing whole files.
 @Suite struct ReadWriteFileTests {
     private let folder = Folder()

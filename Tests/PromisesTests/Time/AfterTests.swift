@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct AfterTests {
     @Test func isFulfilledAtItsMoment() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct DelayTests {
     @Test func theValueComesLater() throws {
         try inLoop { loop throws in

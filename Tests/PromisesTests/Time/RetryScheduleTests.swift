@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct RetryScheduleTests {
     /// The moments at which attempts begin, in milliseconds.
     private func moments(_ schedule: RetrySchedule, attempts: Int) -> [Int64] {

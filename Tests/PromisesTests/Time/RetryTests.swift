@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct RetryTests {
     @Test func aFirstSuccessIsTheLastAttempt() throws {
         try inLoop { loop throws in

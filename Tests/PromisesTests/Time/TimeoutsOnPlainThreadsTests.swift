@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Time-outs on threads that own a loop and drive it only now and then.
 @Suite struct TimeoutsOnPlainThreadsTests {
     @Test func aSettledPromiseLeavesNoTimer() {

@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 @Suite struct VirtualTimeScopeTests {
     @Test func anHourPassesAtOnce() {
         let end = withVirtualTime {

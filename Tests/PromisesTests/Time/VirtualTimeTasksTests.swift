@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// A virtual clock and the tasks of `Promise { … }`: it stands still while they work, and advances while they wait for the loop.
 @Suite struct VirtualTimeTasksTests {
     @Test func aTaskMayAwaitATimerOfTheLoop() throws {
