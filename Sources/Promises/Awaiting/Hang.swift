@@ -75,6 +75,8 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled or the time limit expires; see the form for promises.
+/// - Returns: the value of `guarantee`.
+/// - Throws: the errors of the form for promises, except those of a rejection.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -86,6 +88,8 @@ public func hang<T>(
 
 extension Thenable {
     /// Drives this thread's loop until this promise settles, exactly as `hang(self)`.
+    /// - Returns: the value of the promise.
+    /// - Throws: the error of the promise, and the errors of `hang`.
     @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
     @inlinable
     @discardableResult

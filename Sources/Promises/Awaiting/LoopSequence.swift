@@ -38,6 +38,7 @@ public struct LoopSequence<Element>: AsyncSequence {
         init(_ source: LoopSource<Element>) { self.source = source }
 
         /// The next element; `nil` at the end and from then on.
+        /// - Throws: the errors of `next(isolation:)`.
         public mutating func next() async throws -> Element? { try await next(isolation: nil) }
 
         /// The next element; `nil` at the end and from then on.

@@ -46,9 +46,15 @@
 public protocol ConnectionFilter {
     /// The filter has been installed. The implementation for all filters calls `output.becomeReady()`; a filter with a
     /// handshake sends its first message, or waits for that of the peer.
+    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func begin(_ output: inout FilterOutput) throws
 
     /// Bytes have been read from the kernel: at least one, in pieces of any size. The span is lent for the call.
+    /// - Parameters:
+    ///   - bytes: what the peer has sent.
+    ///   - output: what the filter does with the connection; valid during the call.
+    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
     /// `bytes` are to be written. The write is fulfilled when the kernel has taken what is sent in this call, and what was
@@ -72,13 +78,14 @@ public protocol ConnectionFilter {
 }
 
 extension ConnectionFilter {
-    /// Becomes ready at once.
+    /// Becomes ready at once. Throws nothing.
     public mutating func begin(_ output: inout FilterOutput) throws { output.becomeReady() }
 
-    /// Sends nothing.
+    /// Sends nothing, and throws nothing.
     public mutating func end(_ output: inout FilterOutput) throws {}
 
-    /// Throws `ConnectionFilterError.truncated`.
+    /// The filter needs an end record, which is missing.
+    /// - Throws: `ConnectionFilterError.truncated`.
     public mutating func receiveEnd(_ output: inout FilterOutput) throws { throw ConnectionFilterError.truncated }
 
     /// False.

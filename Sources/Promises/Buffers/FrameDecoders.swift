@@ -15,6 +15,7 @@ public struct LineDecoder: FrameDecoder, Sendable {
     public init(limit: Int = 65536) { self.limit = limit }
 
     /// The next line.
+    /// - Throws: `StreamError.limitExceeded` for a line of more than `limit` bytes, and `StreamError.notUTF8`.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         // The span is alive during the call, and the pointer does not leave it.
         try bytes.withUnsafeBytes { try decode($0) }
@@ -67,6 +68,7 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     public init(_ delimiter: String, limit: Int = 65536) { self.init(delimiter.utf8, limit: limit) }
 
     /// The bytes before the next delimiter.
+    /// - Throws: `StreamError.limitExceeded` if more than `limit` bytes precede it.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         // The span is alive during the call, and the pointer does not leave it.
         try bytes.withUnsafeBytes { bytes in
@@ -120,7 +122,8 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
 /// ```
 ///
 /// Throws `StreamError.limitExceeded` if a length is above `limit`, before the payload takes any memory.
-public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>: FrameDecoder, Sendable {
+public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>: FrameDecoder, Sendable
+{
     /// The greatest length of a payload, in bytes.
     public let limit: Int
 
@@ -128,6 +131,7 @@ public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & 
     @inlinable public init(limit: Int = 65536) { self.limit = limit }
 
     /// The next payload.
+    /// - Throws: `StreamError.limitExceeded` for a length above `limit`.
     @inlinable
     public func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         let prefix = MemoryLayout<Length>.size

@@ -70,8 +70,8 @@ public final class DatagramSocket: IOProducer {
         try make(from: address, to: nil, packetSize, options)
     }
 
-    /// Makes a socket that receives at an address given as text, `127.0.0.1:5353` or `[::1]:5353`. Also throws
-    /// `SocketAddress.ParseError`.
+    /// Makes a socket that receives at an address given as text, `127.0.0.1:5353` or `[::1]:5353`.
+    /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ address: String, packetSize: Int = 2048, options: [SocketSetting] = []
@@ -94,8 +94,8 @@ public final class DatagramSocket: IOProducer {
         try make(from: source, to: peer, packetSize, options)
     }
 
-    /// Makes a socket for a peer given as text, `127.0.0.1:5353` or `[::1]:5353`. Names are not looked up. Also throws
-    /// `SocketAddress.ParseError`.
+    /// Makes a socket for a peer given as text, `127.0.0.1:5353` or `[::1]:5353`. Names are not looked up.
+    /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func connect(
         to peer: String, from source: SocketAddress? = nil, packetSize: Int = 2048, options: [SocketSetting] = []
@@ -117,6 +117,7 @@ public final class DatagramSocket: IOProducer {
     // MARK: Options
 
     /// Sets an option of the socket; see `Connection.set`.
+    /// - Throws: `SystemError` of setsockopt(2); `EBADF` after `close`.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)
         if isClosed { throw SystemError(.setSocketOption, EBADF, detail: "\(setting): the socket is closed") }
@@ -124,6 +125,7 @@ public final class DatagramSocket: IOProducer {
     }
 
     /// Reads an option of the socket from the kernel; see `Connection.value`.
+    /// - Throws: `SystemError` of getsockopt(2); `EBADF` after `close`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         if isClosed { throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the socket is closed") }
         return try socket.value(of: option)

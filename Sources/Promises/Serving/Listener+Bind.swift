@@ -71,6 +71,7 @@ extension Listener {
     }
 
     /// Listens on several addresses as one listener; see the form with several addresses, and the one with a text.
+    /// - Throws: the errors of both.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
         _ addresses: [String], backlog: Int = 4096, mode: UInt32? = nil, options: [SocketSetting] = []

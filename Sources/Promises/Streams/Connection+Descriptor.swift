@@ -6,6 +6,7 @@ import Reactor
 
 extension Connection {
     /// Two connections that are each other's peers, both on this thread's loop: a socketpair(2).
+    /// - Throws: `SystemError` of socketpair(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
         let loop = EventLoop.ofCurrentThread
@@ -21,6 +22,7 @@ extension Connection {
     ///
     /// Each end has one direction; an operation in the other direction fails with `EBADF`. When the writer is closed,
     /// or has been shut down, the reader ends; a writer without a reader fails with `EPIPE`, and no signal is raised.
+    /// - Throws: `SystemError` of pipe(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
         let loop = EventLoop.ofCurrentThread

@@ -80,6 +80,7 @@ public final class ChildProcess {
 
     /// Starts the program `name`, which is looked up along this process's `PATH` unless it contains a slash; see
     /// `spawn(_:)`.
+    /// - Throws: the errors of `spawn(_:)`; `ENOENT` also for a name that is in no folder of `PATH`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func spawn(
         named name: String, arguments: [String] = [], environment: [String: String]? = nil,

@@ -14,6 +14,8 @@ import Reactor
 /// `EventLoop.current.now` is the virtual time, which starts at zero. Handlers that are still pending when `body`
 /// returns or throws are released without being called, and reported as `LogEvent.undeliveredHandlers`. This is
 /// `EventLoop.withLoop(clock:)` for tests.
+/// - Returns: the result of `body`.
+/// - Throws: the error of `body`.
 @available(*, noasync, message: "an async function has no loop of its own")
 @discardableResult
 public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value {
@@ -22,6 +24,8 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
 
 /// Runs `body` with a new loop for this thread whose time is virtual, and passes it the clock, which `body` may also
 /// advance explicitly.
+/// - Returns: the result of `body`.
+/// - Throws: the error of `body`.
 @available(*, noasync, message: "an async function has no loop of its own")
 @discardableResult
 public func withVirtualTime<Value>(_ body: (VirtualClock) throws -> Value) rethrows -> Value {

@@ -19,6 +19,11 @@ extension EventLoop {
     /// when the surrounding loop is next driven, or when it ends.
     ///
     /// Use this to give a test its own loop, and a virtual clock.
+    /// - Parameters:
+    ///   - clock: the clock of the loop's timers; `nil` for the kernel's monotonic clock.
+    ///   - body: is called on this thread with the loop.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`, after the loop has ended.
     @discardableResult
     public static func withLoop<Value>(
         clock: VirtualClock? = nil, _ body: (EventLoop) throws -> Value

@@ -43,6 +43,9 @@ public final class LoopLocal<Value>: Sendable {
     /// The value belongs to the loop's thread, so `body` can neither return it nor put anything into it that another
     /// thread may use: what it captures and returns is `Sendable`, or newly made. A handler gets the value as a
     /// parameter instead, by `Listener.serve(on:state:)`.
+    /// - Parameter body: is called at once, on this thread.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`.
     @available(*, noasync, message: "an async function has no loop of its own; use serve(on:state:) or collect")
     public func withValue<Result, Failure: Error>(
         _ body: @Sendable (Value) throws(Failure) -> sending Result

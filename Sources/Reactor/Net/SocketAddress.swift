@@ -79,10 +79,12 @@ public struct SocketAddress: Hashable, Sendable {
     }
 
     /// Creates the Unix address of the file `unixPath`, at most 107 bytes of UTF-8.
+    /// - Throws: `ParseError` for a path that is empty, too long, or has a zero byte.
     public init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
 
     /// Creates the Unix address `name` in the kernel's abstract space, at most 107 bytes of UTF-8. Such a name belongs
     /// to the network namespace, has no file and no permissions, and disappears when its socket is closed.
+    /// - Throws: `ParseError` for a name that is empty, too long, or has a zero byte.
     public init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
 
     private init(unix name: String, isAbstract: Bool) throws(ParseError) {
