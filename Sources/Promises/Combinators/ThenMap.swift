@@ -20,6 +20,19 @@ extension Thenable where T: Sequence {
         return Promise(child.traced("thenMap", after: source, Promise<[Next.T]>.self, file, line))
     }
 
+    /// The form for closures of several statements, of which one may be `return .value(…)`.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable
+    @_disfavoredOverload
+    public func thenMap<U>(
+        _ body: @escaping (T.Element) throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<[U]> {
+        let source = asPromise().core
+        let child = source.derive(
+            Then { (elements: T) in when(fulfilled: promises(for: elements, body), file: file, line: line) })
+        return Promise(child.traced("thenMap", after: source, Promise<[U]>.self, file, line))
+    }
+
     /// Calls `body` with each element of the value, with at most `limit` promises pending at a time, and collects their
     /// values in the order of the elements.
     ///

@@ -18,6 +18,24 @@ public protocol Thenable<T> {
 public protocol Catchable<T>: Thenable {}
 
 extension Thenable {
+    /// A promise that is fulfilled with `value`: what `.value(x)` means in a closure that returns any thenable.
+    ///
+    /// ```swift
+    /// fetch(url).then { page in page.isEmpty ? .value(home) : render(page) }
+    /// ```
+    @inlinable
+    public static func value<V>(_ value: V) -> Promise<V> where Self == Promise<V> {
+        Promise(PromiseCore(value: value))
+    }
+}
+
+extension Thenable where Self == Promise<Void> {
+    /// A fulfilled promise: what `.value` means in a closure that returns any thenable.
+    @inlinable
+    public static var value: Promise<Void> { Promise(PromiseCore.void) }
+}
+
+extension Thenable {
     /// The default implementation, by `pipe`.
     public func asPromise() -> Promise<T> {
         let (promise, resolver) = Promise<T>.pending()

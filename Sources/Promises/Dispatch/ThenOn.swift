@@ -13,6 +13,16 @@ extension Thenable where T: Sendable {
     ) -> Promise<Next.T> where Next.T: Sendable {
         Promise(asPromise().core.derive(ThenOn(body), on: dispatcher, "then", Promise<Next.T>.self, file, line))
     }
+
+    /// The form for closures of several statements, of which one may be `return .value(…)`.
+    @inlinable @inline(__always)
+    @_disfavoredOverload
+    public func then<U: Sendable>(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Promise<U>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> {
+        Promise(asPromise().core.derive(ThenOn(body), on: dispatcher, "then", Promise<U>.self, file, line))
+    }
 }
 
 extension Guarantee where T: Sendable {

@@ -16,6 +16,17 @@ public func firstly<Next: Thenable>(
     }
 }
 
+/// The form for closures of several statements, of which one may be `return .value(…)`.
+@inlinable
+@_disfavoredOverload
+public func firstly<T>(
+    _ body: () throws -> Promise<T>, file: StaticString = #fileID, line: UInt = #line
+) -> Promise<T> {
+    do { return try body() } catch {
+        return Promise(PromiseCore(error: error, origin: nil).traced(root: "firstly", Promise<T>.self, file, line))
+    }
+}
+
 /// Runs `body` immediately and returns its guarantee, so that the first step of a chain reads like the others.
 @inlinable
 @discardableResult

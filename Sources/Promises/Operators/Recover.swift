@@ -18,6 +18,34 @@ extension Catchable {
         return Promise(child.traced("recover", after: source, Promise<T>.self, file, line))
     }
 
+    /// The form for closures of several statements, of which one may be `return .value(…)`.
+    ///
+    /// Without a declared type, a closure that cannot throw and returns only `.value(…)` makes a guarantee: see the form
+    /// that replaces every rejection.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    @_disfavoredOverload
+    public func recover(
+        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> Promise<T>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
+        let source = asPromise().core
+        let child = source.derive(Recover(policy, body))
+        return Promise(child.traced("recover", after: source, Promise<T>.self, file, line))
+    }
+
+    /// The form for closures that return promises on some paths and guarantees on others.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable
+    @_disfavoredOverload
+    public func recover(
+        policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (any Error) throws -> any Thenable<T>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
+        let unwrap = { (error: any Error) throws -> Promise<T> in try body(error).asPromise() }
+        return recover(policy: policy, unwrap, file: file, line: line)
+    }
+
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns. The rest of the
     /// chain cannot fail.
     ///

@@ -11,6 +11,18 @@ extension Catchable {
         return recoverSome(handle, file, line)
     }
 
+    /// The form for closures of several statements, of which one may be `return .value(…)`.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    @_disfavoredOverload
+    public func recover<E: Error>(
+        only: E.Type, policy: CatchPolicy = conf.catchPolicy, _ body: @escaping (E) throws -> Promise<T>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
+        let handle = { (error: any Error) throws -> Promise<T>? in try policy.match(error, only).map(body) }
+        return recoverSome(handle, file, line)
+    }
+
     /// Replaces a rejection with an error equal to `only`, whatever the policy for cancellations, with the promise that
     /// `body` returns. All other outcomes skip `body`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

@@ -21,6 +21,33 @@ extension Thenable {
     }
 }
 
+// The compiler reads a closure of several statements one by one, and needs the type that `return` returns from outside.
+// Each of these forms gives it one. The form above is tried first, so both cost the compiler little.
+
+extension Thenable {
+    /// The form for closures of several statements, of which one may be `return .value(…)`.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    @_disfavoredOverload
+    public func then<U>(
+        _ body: @escaping (T) throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> {
+        let source = asPromise().core
+        return Promise(source.derive(Then(body)).traced("then", after: source, Promise<U>.self, file, line))
+    }
+
+    /// The form for closures that return promises on some paths and guarantees on others.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable
+    @_disfavoredOverload
+    public func then<U>(
+        _ body: @escaping (T) throws -> any Thenable<U>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> {
+        let unwrap = { (value: T) throws -> Promise<U> in try body(value).asPromise() }
+        return then(unwrap, file: file, line: line)
+    }
+}
+
 extension Guarantee {
     /// Calls `body` with the value and settles as the guarantee that `body` returns.
     ///
