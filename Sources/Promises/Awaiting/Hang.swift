@@ -98,6 +98,14 @@ extension Thenable {
     }
 }
 
+extension Guarantee {
+    /// Drives this thread's loop until this guarantee is fulfilled, exactly as `hang(self)`. Traps if it cannot be.
+    @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
+    @inlinable
+    @discardableResult
+    public func wait(_ file: StaticString = #fileID, _ line: UInt = #line) -> T { hang(self, file, line) }
+}
+
 extension PromiseCore {
     /// Turns the loop until this core has settled. Returns how it has settled.
     @usableFromInline

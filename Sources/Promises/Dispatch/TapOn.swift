@@ -50,6 +50,23 @@ extension Guarantee where T: Sendable {
     }
 }
 
+extension Guarantee where T: Sendable {
+    /// Calls `body` on `dispatcher` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on.
+    ///
+    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
+    @inlinable @inline(__always)
+    @discardableResult
+    public func ensure(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        Guarantee(
+            core.derive(
+                TapOn<T> { _ in body() }, on: dispatcher, fails: .inSilence, role: .runsWhenCancelled, "ensure",
+                Guarantee<T>.self, file, line))
+    }
+}
+
 @usableFromInline
 struct TapOn<T>: DispatchedOperation {
     @usableFromInline typealias Input = T

@@ -33,6 +33,34 @@ extension Catchable {
     }
 }
 
+extension Guarantee {
+    /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on; see
+    /// `Promise.ensure`.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    @discardableResult
+    public func ensure(
+        _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        Guarantee(
+            core.derive(Tap<T> { _ in body() }, role: .runsWhenCancelled).traced(
+                "ensure", after: core, Guarantee<T>.self, file, line))
+    }
+
+    /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
+    /// returns, and then passes the value on; see `Promise.ensureThen`.
+    @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
+    @inlinable @inline(__always)
+    @discardableResult
+    public func ensureThen(
+        _ body: @escaping () -> Guarantee<Void>, file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<T> {
+        Guarantee(
+            core.derive(EnsureThen<T>(body), role: .runsWhenCancelled).traced(
+                "ensureThen", after: core, Guarantee<T>.self, file, line))
+    }
+}
+
 @usableFromInline
 struct EnsureThen<T>: Operation {
     @usableFromInline typealias Input = T

@@ -17,6 +17,14 @@ import Testing
         }
     }
 
+    @Test func waitingForAGuaranteeThrowsNothing() {
+        inLoop { loop in
+            let number = after(.seconds(1)).map { 5 }
+            #expect(number.wait() == 5)
+            #expect(loop.now.nanoseconds == 1_000_000_000)
+        }
+    }
+
     @Test func handlersAloneNeedNoSystemCall() throws {
         try EventLoop.withLoop { loop throws in
             let promise = Promise.value(1).map { $0 + 1 }.then { Promise.value($0 + 1) }

@@ -16,6 +16,28 @@ import Testing
         }
     }
 
+    @Test func ofAGuarantee() throws {
+        try inLoop { loop throws in
+            var log: [String] = []
+            let fulfilled: Guarantee<Int> = Guarantee.value(1).ensure { log.append("fulfilled") }
+            expect(fulfilled, gives: 1)
+            let (cleanup, finish) = Guarantee<Void>.pending()
+            let waiting: Guarantee<Int> = Guarantee.value(2).ensureThen {
+                log.append("cleanup")
+                return cleanup
+            }
+            try loop.run()
+            #expect(waiting.isPending)
+            finish(())
+            expect(waiting, gives: 2)
+            let cancelled = after(.seconds(1)).ensure { log.append("cancelled") }
+            cancelled.cancel()
+            try loop.run()
+            #expect(log == ["fulfilled", "cleanup", "cancelled"])
+            #expect(cancelled.asPromise().isCancelled)
+        }
+    }
+
     @Test func severalAroundACatch() throws {
         try inLoop { loop throws in
             var order: [String] = []
