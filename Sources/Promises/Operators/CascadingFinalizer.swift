@@ -52,9 +52,14 @@ public struct CascadingFinalizer {
     /// `finally` does not handle that error. It may be called several times.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
+        _ = watchEnd(body, file, line)
+    }
+
+    /// A guarantee that is fulfilled after `body` has run at the end of the chain so far.
+    func watchEnd(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Guarantee<Void> {
         // Only watches: otherwise the error would count as handled.
         let child = core.derive(Finally(body), role: .onlyWatching)
-        _ = child.traced("finally", after: core, Guarantee<Void>.self, file, line)
+        return Guarantee(child.traced("finally", after: core, Guarantee<Void>.self, file, line))
     }
 }
 

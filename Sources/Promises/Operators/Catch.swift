@@ -35,11 +35,14 @@ public struct Finalizer {
     @usableFromInline
     init(_ core: PromiseCore) { self.core = core }
 
+    /// Fulfilled when the chain has ended.
+    var end: Guarantee<Void> { Guarantee(core) }
+
     /// Calls `body` when the chain has ended: after the `catch` handler, after a success, or after a cancellation that
     /// the handler did not see. `finally` may be called several times.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
-        _ = Guarantee<Void>(core).map("finally", body, file, line)
+        _ = end.map("finally", body, file, line)
     }
 }
 

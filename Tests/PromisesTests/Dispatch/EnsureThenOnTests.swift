@@ -1,0 +1,119 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+/// `ensure(on:)` of a guarantee, `ensureThen(on:)`, and `finally(on:)`.
+@Suite struct EnsureThenOnTests {
+    @Test func theOutcomeWaitsForTheCleanup() throws {
+        try inLoop { loop throws in
+            for source in [Promise.value(1), Promise<Int>(error: Flaw(2))] {
+                let shelf = Shelf()
+                let (cleanup, finish) = Guarantee<Void>.pending()
+                let promise = source.ensureThen(on: shelf) { cleanup }
+                promise.ignoringErrors()
+                try loop.run()
+                #expect(promise.isPending && shelf.count == 1)
+                shelf.run()
+                try loop.run()
+                #expect(promise.isPending)
+                finish(())
+                try loop.run()
+                #expect(promise.settledValue == source.settledValue && promise.flaw == source.flaw)
+                #expect(promise.isResolved)
+            }
+        }
+    }
+
+    @Test func ofAGuarantee() {
+        inLoop { _ in
+            let pool = ThreadPool.shared
+            let runs = Shared(0)
+            let ensured: Guarantee<Int> = Guarantee.value(1).ensure(on: pool) { runs.change { $0 += 1 } }
+            expect(ensured, gives: 1)
+            let waited: Guarantee<Int> = Guarantee.value(2).ensureThen(on: pool) {
+                runs.change { $0 += 1 }
+                return .value
+            }
+            expect(waited, gives: 2)
+            #expect(runs.value == 2)
+        }
+    }
+
+    @Test func aCancelledChainCleansUp() throws {
+        try inLoop { loop throws in
+            let shelf = Shelf()
+            let (cleanup, finish) = Guarantee<Void>.pending()
+            let source = endless()
+            let promise = source.ensureThen(on: shelf) { cleanup }
+            promise.ignoringErrors()
+            promise.cancel()
+            try loop.run()
+            #expect(source.isCancelled && promise.isPending && shelf.count == 1)
+            shelf.run()
+            try loop.run()
+            #expect(promise.isPending)
+            finish(())
+            try loop.run()
+            #expect(promise.isCancelled)
+        }
+    }
+
+    @Test func aJobThatNeverRunsHoldsNothingUp() throws {
+        try inLoop { loop throws in
+            expect(Promise.value(1).ensureThen(on: Refuser()) { .value }, failsWith: Flaw(503))
+            let shelf = Shelf()
+            let promise = Promise.value(1).ensureThen(on: shelf) { .value }
+            promise.ignoringErrors()
+            try loop.run()
+            let lines = logged { shelf.clear() }
+            try loop.run()
+            #expect(promise.error as? PromiseError == .abandoned)
+            #expect(lines.count == 1)
+        }
+    }
+
+    @Test func anAbandonedCleanupHasEnded() throws {
+        try inLoop { loop throws in
+            let lines = try logged {
+                let promise = Promise.value(1).ensureThen(on: nil) { Guarantee<Void>.pending().guarantee }
+                expect(promise, gives: 1)
+                try loop.run()
+            }
+            #expect(lines.count == 1)
+        }
+    }
+}
+
+@Suite struct FinallyOnTests {
+    @Test func runsWhateverTheOutcomeIs() throws {
+        try inLoop { loop throws in
+            let shelf = Shelf()
+            let log = Shared<[String]>([])
+            Promise.value(1).catch { _ in }.finally(on: shelf) { log.change { $0.append("value") } }
+            Promise<Int>(error: Flaw()).catch { _ in log.change { $0.append("catch") } }
+                .finally(on: shelf) { log.change { $0.append("error") } }
+            Promise<Int>(error: PromiseError.cancelled).cauterize()
+                .finally(on: shelf) { log.change { $0.append("cancelled") } }
+            try loop.run()
+            #expect(log.value == ["catch"] && shelf.count == 3)
+            shelf.run()
+            #expect(log.value.sorted() == ["cancelled", "catch", "error", "value"])
+        }
+    }
+
+    @Test func afterSomeErrorsItHandlesNone() throws {
+        try inLoop { loop throws in
+            let shelf = Shelf()
+            let runs = Shared(0)
+            let lines = try logged {
+                Promise<Int>(error: Flaw(2)).catch(only: PromiseError.self) { _ in }
+                    .finally(on: shelf) { runs.change { $0 += 1 } }
+                try loop.run()
+                shelf.run()
+            }
+            #expect(runs.value == 1)
+            #expect(lines.count == 1, "the error is an unhandled rejection")
+        }
+    }
+}
