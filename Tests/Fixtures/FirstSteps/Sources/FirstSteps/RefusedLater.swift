@@ -1,0 +1,19 @@
+import Promises
+import Reactor
+
+// What the compiler sees only when all types are right.
+
+func forgottenReturnOfADeclaredType() -> Promise<Page> {
+    user().then { user in
+        print(user)
+        page(user.name)  // error: missing return in closure expected to return 'Promise<Page>'
+    }
+}
+
+struct Counter {
+    var count = 0
+
+    mutating func add(_ number: Promise<Int>) {
+        number.done { count += $0 }.cauterize()  // error: escaping closure captures mutating 'self' parameter
+    }
+}
