@@ -30,7 +30,7 @@ extension Thenable {
     @inlinable @inline(__always)
     @_disfavoredOverload
     public func then<U>(
-        _ body: @escaping (T) throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
+        _ body: consuming @escaping (T) throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> {
         let source = asPromise().core
         return Promise(source.derive(Then(body)).traced("then", after: source, Promise<U>.self, file, line))

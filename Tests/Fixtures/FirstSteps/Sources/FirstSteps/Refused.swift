@@ -9,7 +9,7 @@ func printAfterStatements() {
     number().then { number in
         print(number)
         return page()
-    }.done { print($0.title) }.cauterize()  // error: cannot infer type of closure parameter '$0' without a type annotation
+    }.done { print($0.title) }.cauterize()  // error: cannot infer type of closure parameter '$0'
 }
 
 func statementsInGetThen() -> Promise<Int> {
@@ -35,7 +35,7 @@ func valueInsteadOfAPromise() -> Promise<Int> {
 }
 
 func valueFromDone() {
-    number().done { return $0 + 1 }.cauterize()  // error: cannot convert value of type 'Int' to closure result type 'Void'
+    _ = number().done { return $0 }  // error: cannot convert value of type 'Int' to closure result type 'Void'
 }
 
 func guaranteeInsteadOfAPromise() -> Promise<Page> {
