@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// `ensure(on:)` of a guarantee, `ensureThen(on:)`, and `finally(on:)`.
 @Suite struct EnsureThenOnTests {
     @Test func theOutcomeWaitsForTheCleanup() throws {

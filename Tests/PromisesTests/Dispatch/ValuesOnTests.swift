@@ -3,6 +3,8 @@ import Reactor
 import TestSupport
 import Testing
 
+@testable import PromisesTestSupport
+
 /// The operators on elements with `on:`.
 @Suite struct ValuesOnTests {
     private let pool = ThreadPool.shared

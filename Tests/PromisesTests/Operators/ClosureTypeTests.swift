@@ -2,6 +2,8 @@ import Promises
 import Reactor
 import Testing
 
+@testable import PromisesTestSupport
+
 /// Closures whose type the compiler takes from the operator: `.value(…)` beside promises, and promises beside guarantees.
 @Suite struct ClosureTypeTests {
     private let one = Promise.value(1)
