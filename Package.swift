@@ -59,12 +59,12 @@ let package = Package(
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
     ].filter { !leftOut.contains($0.name) }
         + promisesTests.compactMap { name, folders in
-            let sources = folders.filter { !leftOut.contains($0) }
-            if sources.isEmpty || leftOut.contains(name) { return nil }
+            let compiled = folders.filter { !leftOut.contains($0) }
+            if compiled.isEmpty || leftOut.contains(name) { return nil }
             return .testTarget(
                 name: name, dependencies: ["Promises", "TestSupport", "PromisesTestSupport"],
                 path: "Tests/PromisesTests",
-                sources: sources)
+                exclude: ["Support"] + promisesTests.flatMap(\.folders).filter { !compiled.contains($0) })
         } + counted,
     swiftLanguageModes: [.v6]
 )
