@@ -3,7 +3,10 @@ import Promises
 import Reactor
 import Testing
 
-@testable import PromisesTestSupport
+// This file is also compiled in Integrations, where the helpers are in its own module.
+#if canImport(PromisesTestSupport)
+    @testable import PromisesTestSupport
+#endif
 
 /// What every two-way stream does, asked of each kind and from each of its ends.
 @Suite struct StreamConformanceTests {
