@@ -30,8 +30,10 @@ extension Thenable {
     @inlinable @inline(__always)
     @_disfavoredOverload
     public func then<U>(
-        _ body: consuming @escaping (T) throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
+        _ body: @escaping (T) throws -> Promise<U>, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> {
+        // Not `consuming` as above: `Then` holds closures that return a generic type, and Swift 6.3 releases a consumed
+        // closure twice when it wraps it for that.
         let source = asPromise().core
         return Promise(source.derive(Then(body)).traced("then", after: source, Promise<U>.self, file, line))
     }
