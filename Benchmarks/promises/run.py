@@ -116,7 +116,7 @@ class Race:
         samples = {name: [] for name in names}
         walls = {name: [] for name in names}
         for turn in range(self.options.rounds):
-            # Whoever goes first in one round goes last in another.
+            # A contestant that runs first in one round runs last in another.
             order = names[turn % len(names):] + names[:turn % len(names)]
             for name in order if turn % 2 == 0 else reversed(order):
                 cost = self.ask(name, row.key, sizes[name])

@@ -128,7 +128,7 @@ import Testing
         #expect(try server.readError().contains("(EMFILE)"))
         let begin = try server.statistics()
         #expect(try number(before: "open", in: begin) == clients.count)
-        // Whoever is there is served, and whoever comes waits.
+        // Connected clients are served, and new clients wait.
         let late = try Client(to: server.address)
         try late.send([0x78])
         #expect(!late.waits(for: POLLIN, 300))

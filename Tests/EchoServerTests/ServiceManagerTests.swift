@@ -11,7 +11,7 @@ import Testing
 
     @Test func aPassedSocketIsServedAlone() throws {
         let socket = try OwnSocket(SOCK_STREAM, .loopback(port: 0))
-        // Whoever came before the server was there is served too.
+        // Clients that connected before the server started are served too.
         let early = try Client(to: socket.address)
         try early.send([0x78])
         let server = try ServerProcess.serving("--drain-timeout", "0", limits: activated, passing: socket.fd)

@@ -107,13 +107,13 @@ private func secured(
     connecting.then(
         { connection in
             connection.startTLS(as: client, serverName: name, file: file, line: line)
-                .tapError { _ in connection.abortAfterFailedHandshake() }
+                .tapError { _ in connection.closeAfterFailedHandshake() }
         }, file: file, line: line)
 }
 
 extension Connection {
-    /// Ends a connection that is of no use to anybody. The alert that the handshake has sent still leaves.
-    fileprivate func abortAfterFailedHandshake() { close(linger: .seconds(1)) }
+    /// Closes a connection whose handshake has failed, and gives its alert a second to be sent.
+    fileprivate func closeAfterFailedHandshake() { close(linger: .seconds(1)) }
 }
 
 /// The name or the IP address in `name:port`.

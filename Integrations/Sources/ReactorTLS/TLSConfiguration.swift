@@ -62,7 +62,7 @@ public struct TLSConfiguration: Sendable {
         case full
         /// That a trusted authority has signed its certificate, for whatever name.
         case withoutName
-        /// Nothing: whoever can intercept the connection can read and change everything.
+        /// Verifies nothing: a host that can intercept the connection can read and change all data.
         case none
     }
 

@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("GET / HTTP/1.1\r\n\r\n", SSL_R_HTTP_REQUEST), ("hello, is anybody there?", SSL_R_WRONG_VERSION_NUMBER),
+        ("GET / HTTP/1.1\r\n\r\n", SSL_R_HTTP_REQUEST), ("hello, this is plain text", SSL_R_WRONG_VERSION_NUMBER),
     ]) func plainTextIsATypedErrorForTheServer(text: String, reason: CInt) throws {
         try withNetwork { net in
             let (near, far) = try net.pair()

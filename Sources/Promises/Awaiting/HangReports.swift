@@ -1,7 +1,7 @@
 import Reactor
 import Synchronization
 
-// The reports about a `hang` that waits in vain.
+// The reports about a `hang` that can never return.
 
 /// Measures how long nothing on the loop of a `hang` could have settled its promise.
 struct HangWatch {

@@ -1,6 +1,6 @@
 import Glibc
 
-// How a loop treats epoll registrations that cannot be made, that report readiness in vain, or that cannot be removed.
+// How a loop treats epoll registrations that cannot be made, that report false readiness, or that cannot be removed.
 
 extension EventLoop {
     /// The time after which a deferred registration is tried again.
@@ -58,7 +58,7 @@ extension EventLoop {
 
     // MARK: Readiness without a result
 
-    /// Counts readiness in vain: `fd` was reported ready, but the system call that followed found nothing, or failed in
+    /// Counts false readiness: `fd` was reported ready, but the system call that followed found nothing, or failed in
     /// a way that leaves `fd` unchanged.
     ///
     /// Readiness is level-triggered, so this repeats itself. After 256 times within a second without progress, `fd` is
@@ -105,7 +105,7 @@ extension EventLoop {
         if timers.descriptor >= 0 { own.append((.timer, timers.descriptor)) }
         if let slot = signals.slot { own.append((.signals, slot.descriptor.load(ordering: .relaxed))) }
         if mainActor.watchesQueue, let queue = try? mainActorQueue() { own.append((.mainActor, queue)) }
-        // If there is no room for a new epoll descriptor, the loop wakes in vain for a while, and then tries again.
+        // If there is no room for a new epoll descriptor, the loop wakes for nothing for a while, and then tries again.
         if !poller.rebuild(own, kernel) { registrations.turnOfNextRebuild = meter.counters.turns + 65536 }
         if !poller.deferred.isEmpty { scheduleRetry() }
     }

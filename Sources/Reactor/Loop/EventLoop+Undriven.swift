@@ -73,7 +73,7 @@ extension EventLoop {
     /// Whether the thread drives this loop, or is not known as one that may never drive it.
     var isKnownToBeDriven: Bool { isBeingDriven || undrivenDetector?.isMain ?? true }
 
-    /// The call sites of work that still waits here in vain, as far as they are known.
+    /// The call sites of work that still waits here and cannot run, as far as they are known.
     package var undrivenPlaces: [CallSite] { undrivenDetector?.places ?? [] }
 
     /// Notes that the layer above has begun something here that this loop must deliver. Called only while this thread

@@ -1,4 +1,4 @@
-/// A loop's failed registrations: those that are deferred, and descriptors that report readiness in vain.
+/// A loop's failed registrations: those that are deferred, and descriptors that report readiness without being ready.
 ///
 /// Invariant: used on the loop's thread only. There is at most one timer, `retryTimer`, while there are registrations
 /// to retry.
@@ -14,7 +14,7 @@ struct RegistrationRetries {
     var turnOfNextRebuild = 0
 }
 
-/// Counts how often a descriptor was ready in vain.
+/// Counts how often a descriptor was reported ready, but was not.
 struct FutileReadiness {
     /// The number of times in a row after which the watch is paused. A few times are normal: another process may share
     /// the socket.

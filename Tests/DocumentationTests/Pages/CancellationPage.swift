@@ -33,7 +33,7 @@ extension Snippets {
         let shared = request("/config")
         let one = shared.map { $0.name }
         one.cancel()                                  // no other listener: the request is cancelled
-        shared.pipe { _ in }                          // now it is wanted, whoever withdraws
+        shared.pipe { _ in }                          // now it continues, even if other handlers withdraw
         _ = shared
         _ = one
     }
@@ -53,7 +53,7 @@ extension Snippets {
 extension Snippets {
     static func cancellation5() throws {
         let slow = fetch(url)
-        slow.pipe { _ in }                            // goes on, whoever wins
+        slow.pipe { _ in }                            // continues, whichever promise wins
         let either = race(slow.asVoid(), after(.seconds(1)).asPromise())   // at most a second later
         _ = slow
         _ = either

@@ -156,7 +156,7 @@ extension Snippets {
             }
         }
         let address = "unix:" + temporaryFolder + "/query.sock"
-        let reply = query("Who is there?", at: address)         // no server listens yet
+        let reply = query("What is new?", at: address)           // the server starts later
         let server = after(.milliseconds(150)).map {
             let listener = try Listener.bind(address, mode: 0o600)
             let served = listener.serve { connection in
@@ -165,7 +165,7 @@ extension Snippets {
             return (listener, served)
         }
         let text = try hang(reply)
-        assert(text == "WHO IS THERE?")
+        assert(text == "WHAT IS NEW?")
         let (listener, served) = try hang(server)
         listener.close()
         try hang(served)

@@ -6,7 +6,7 @@ import Testing
 
 /// Combinators of promises that will never be settled, where those stay pending.
 @Suite struct AbandonedInputTests {
-    // In a process of its own: the policy is everybody's.
+    // In a process of its own: the whole process shares the policy.
     @Test func theRestMayStillBeCancelled() async {
         await #expect(processExitsWith: .success) {
             conf.abandoned = .log

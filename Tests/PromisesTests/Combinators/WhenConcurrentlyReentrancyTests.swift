@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test func aSourceThatWillNeverSettle() async {
-        // In a process of its own: the policy is everybody's.
+        // In a process of its own: the whole process shares the policy.
         await #expect(processExitsWith: .success) {
             conf.abandoned = .log
             conf.logHandler = { _ in }

@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test func mayBeLoggedOnly() async {
-        // In processes of their own: the policy is everybody's.
+        // In processes of their own: the whole process shares the policy.
         await #expect(processExitsWith: .success) { try abandonWithLogOnly() }
     }
 

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func stayPendingAndAreReleased() async {
-        // In a process of its own: the policy is everybody's.
+        // In a process of its own: the whole process shares the policy.
         await #expect(processExitsWith: .success) {
             conf.abandoned = .log
             for shape in Shape.allCases {

@@ -6,7 +6,7 @@ import Testing
 
 /// What traces say of combinators.
 @Suite struct CombinatorTraceTests {
-    // In processes of their own: tracing is everybody's.
+    // In processes of their own: the whole process shares the tracing.
     @Test func names() async {
         await #expect(processExitsWith: .success) { Bodies.names() }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// The log handler is everybody's, so this has a process of its own.
+/// The whole process shares the log handler, so this suite has a process of its own.
 @Suite struct LogHandlerTests {
     @Test func oneThatIsReplacedMayHaveSomethingToLogAsItGoes() async {
         await #expect(processExitsWith: .success) {

@@ -88,7 +88,7 @@ private struct Withdrawn: CancellableError {
     }
 
     @Test func theDefaultPolicyCanBeChanged() async {
-        // In a process of its own: the setting is everybody's.
+        // In a process of its own: the whole process shares the setting.
         await #expect(processExitsWith: .success) { try catchWithAllErrorsByDefault() }
     }
 }

@@ -221,7 +221,7 @@ import Testing
             if isReleased { pool = nil }
             withExtendedLifetime(filler) {}
         }
-        // Whoever waits for a request on another thread learns that nothing will come.
+        // A handler on another thread that waits for a request is told that no connection will be opened.
         for request in requests { #expect(request.isRejected) }
         if let pool { #expect(pool.counts.all == [0, 0, 0, 0]) }
     }
