@@ -1,5 +1,9 @@
-import TestSupport
 import Testing
+
+// Integrations compiles this file too, together with those of TestSupport that it needs.
+#if canImport(TestSupport)
+    import TestSupport
+#endif
 
 /// Runs each test on a thread of its own instead of one of Swift's pool: for a test that blocks its thread until a task or an
 /// actor has run. The pool has as many threads as the machine has processors, and as many such tests would wait for each other

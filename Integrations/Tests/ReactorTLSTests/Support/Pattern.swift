@@ -1,0 +1,1 @@
+../../../../Tests/PromisesTests/Support/Pattern.swift
