@@ -209,16 +209,16 @@ import Testing
             try folder.write(key, to: "key")
         }
         try store(certificates.serverChain, certificates.serverKey)
-        let identity = try TLSIdentity(
-            certificateChainFile: "\(folder.path)/chain", privateKeyFile: "\(folder.path)/key")
-        let server = try TLSServer(TLSConfiguration(identity: identity))
-        let client = try TLSClient(clientConfiguration { $0.serverVerification = .none })
         try folder.run(
             """
             openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout new.key -subj /CN=new -days 2 \
                 -out new.pem
             """)
         try withNetwork { net in
+            let identity = try TLSIdentity(
+                certificateChainFile: "\(folder.path)/chain", privateKeyFile: "\(folder.path)/key")
+            let server = try TLSServer(TLSConfiguration(identity: identity))
+            let client = try TLSClient(clientConfiguration { $0.serverVerification = .none })
             let before = try net.tls(client, server)
             #expect(before.client.peerCertificate?.subject == "CN=localhost,O=Reactor")
             // Only one of the files has been replaced.

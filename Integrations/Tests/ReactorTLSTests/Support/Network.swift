@@ -7,17 +7,22 @@ import Testing
 /// How long a test waits for what must arrive. Only a test that fails waits that long.
 let patience: Duration = .seconds(60)
 
-/// Gives `body` a loop of its own, which may not turn more often than `limit`.
+/// Gives `body` a loop of its own, which may not turn more often than `limit`. All objects of OpenSSL that it creates must be
+/// released behind it.
 func withNetwork(
     clock: VirtualClock? = nil, turns limit: Int = 400, at place: SourceLocation = #_sourceLocation,
     _ body: (Network) throws -> Void
 ) throws {
     // Made before the loop: it runs processes on a loop of its own.
     _ = Certificates.shared
-    try EventLoop.withLoop(clock: clock) { loop in
-        try body(Network(loop: loop))
-        #expect(loop.metrics.turns <= limit, "the loop spins", sourceLocation: place)
+    let objects = OpenSSLObjects()
+    try objects.counting {
+        try EventLoop.withLoop(clock: clock) { loop in
+            try body(Network(loop: loop))
+            #expect(loop.metrics.turns <= limit, "the loop spins", sourceLocation: place)
+        }
     }
+    #expect(objects.remaining == [:], "objects of OpenSSL leak", sourceLocation: place)
 }
 
 /// What a test of streams works with.
