@@ -42,6 +42,9 @@ static inline void copenssl_report_sessions(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 }
 
+// The event of the info callback for an alert that is sent.
+static const int copenssl_alert_is_sent = SSL_CB_WRITE_ALERT;
+
 static inline int copenssl_set_server_name(SSL *ssl, const char *name) {
     return (int)SSL_set_tlsext_host_name(ssl, name);
 }

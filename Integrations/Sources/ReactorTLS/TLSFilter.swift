@@ -13,7 +13,13 @@ final class TLSFilter: ConnectionFilter {
     let ssl: OpaquePointer
     /// Where a client's sessions are kept, and under what name.
     private let sessions: (store: SessionStore, name: String)?
+    /// The session that the client wants to resume, until the handshake has ended.
+    private var offeredSession: ResumableSession?
     private var isReady = false
+    /// The steps that OpenSSL has taken for messages of TLS itself, such as changes of keys, since the last data.
+    private var stepsWithoutData = 0
+    /// OpenSSL takes up to eight steps for a message, each of which is counted.
+    private static let mostStepsWithoutData = 256
 
     /// A server's side.
     convenience init(server context: TLSContext, peer: SocketAddress?) throws(TLSError) {
@@ -129,16 +135,25 @@ final class TLSFilter: ConnectionFilter {
     private func readRecords(_ output: inout FilterOutput) throws {
         // As long as the plain text of a record.
         try withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { buffer in
+            // Empty again after each call that succeeds.
+            OpenSSLErrors.clear()
             while true {
-                OpenSSLErrors.clear()
                 var count = 0
                 let result = SSL_read_ex(ssl, buffer.baseAddress, buffer.count, &count)
                 if result == 1 {
+                    stepsWithoutData = 0
                     output.deliver(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
+                    // The usual end: a call for nothing would take as long as a short record.
+                    if channel.input.isEmpty && SSL_has_pending(ssl) == 0 { return send(&output) }
                     continue
                 }
                 // An answer to a change of keys, or an alert.
                 send(&output)
+                if stepsWithoutData > Self.mostStepsWithoutData {
+                    let reason = SSL_R_TOO_MANY_KEY_UPDATES
+                    throw TLSError(
+                        .handshakeOrRecord(reason: Int(reason)), reason: "too many messages without data", peer: peer)
+                }
                 switch SSL_get_error(ssl, result) {
                 case SSL_ERROR_WANT_READ: return
                 case SSL_ERROR_ZERO_RETURN: return output.endInput()
@@ -177,6 +192,16 @@ final class TLSFilter: ConnectionFilter {
         }
         guard let identity else { return context.configuration.identity != nil }
         return identity.withChain { SSL_use_cert_and_key(ssl, identity.certificate, identity.key, $0, 1) } == 1
+    }
+
+    /// Counts the steps for messages of the peer behind the handshake, which take as long as many records of data. Beyond
+    /// the limit the input ends here, so that OpenSSL returns.
+    func noteStep() {
+        guard isReady else { return }
+        stepsWithoutData += 1
+        if stepsWithoutData > Self.mostStepsWithoutData {
+            channel.input = UnsafeRawBufferPointer(start: nil, count: 0)
+        }
     }
 
     /// What `identityForName` has thrown.
