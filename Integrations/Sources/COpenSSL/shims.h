@@ -4,9 +4,12 @@
 #define SWIFT_REACTOR_COPENSSL_H
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -52,6 +55,15 @@ static inline int copenssl_set_server_name(SSL *ssl, const char *name) {
 // For tests of a peer that renegotiates.
 static inline void copenssl_allow_renegotiation(SSL *ssl) { SSL_clear_options(ssl, SSL_OP_NO_RENEGOTIATION); }
 static inline long copenssl_renegotiations(SSL *ssl) { return SSL_total_renegotiations(ssl); }
+
+// A ticket's authentication code.
+static inline int copenssl_use_hmac_sha256(EVP_MAC_CTX *mac, const unsigned char *key, size_t count) {
+    OSSL_PARAM parameters[3];
+    parameters[0] = OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count);
+    parameters[1] = OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0);
+    parameters[2] = OSSL_PARAM_construct_end();
+    return EVP_MAC_CTX_set_params(mac, parameters);
+}
 
 static inline void copenssl_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 static inline void copenssl_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }

@@ -42,8 +42,14 @@ public struct TLSConfiguration: Sendable {
     public var cipherSuites: String?
 
     /// Whether sessions may be resumed, which saves the exchange of certificates. A server gives its clients tickets, which
-    /// are void after a reload; a client keeps the tickets of its servers, two for each name and 256 names at most.
+    /// are void after a reload unless it has `ticketKeys`; a client keeps the tickets of its servers, two for each name and
+    /// 256 names at most.
     public var resumesSessions = true
+
+    /// The keys of a server's tickets, for servers that resume each other's sessions and for tickets that outlive a reload:
+    /// the first encrypts new tickets, and all decrypt. Without any, each `TLSServer`, and each reload of it, has a key of
+    /// its own, which all loops share. A client does not use them.
+    public var ticketKeys: [TLSTicketKey] = []
 
     /// How long a handshake may take. `nil` for no limit.
     public var handshakeTimeout: Duration? = .seconds(10)

@@ -129,6 +129,15 @@ final class TLSContext: @unchecked Sendable {
         if !configuration.resumesSessions {
             copenssl_disable_tickets(pointer)
             SSL_CTX_set_num_tickets(pointer, 0)
+        } else if !configuration.ticketKeys.isEmpty {
+            SSL_CTX_set_tlsext_ticket_key_evp_cb(pointer) { ssl, name, vector, cipher, mac, isNew in
+                guard let ssl, let name, let vector, let cipher, let mac else { return -1 }
+                let keys = TLSFilter.of(ssl).context.configuration.ticketKeys
+                return isNew == 1
+                    ? TLSTicketKey.seal(with: keys, name, vector, cipher, mac)
+                    : TLSTicketKey.open(
+                        with: keys, name, vector, cipher, mac, mayKeep: SSL_version(ssl) < TLS1_3_VERSION)
+            }
         }
         // Sessions with client certificates are resumed only where this is set.
         let name: [UInt8] = Array("swift-reactor".utf8)

@@ -39,6 +39,7 @@ final class TLSFilter: ConnectionFilter {
             // A session that does not suit is not resumed, which is no error.
             SSL_set_session(ssl, session.pointer)
             OpenSSLErrors.clear()
+            offeredSession = session
         }
     }
 
@@ -127,6 +128,7 @@ final class TLSFilter: ConnectionFilter {
         send(&output)
         if result == 1 {
             isReady = true
+            keepRenewedSession()
             return output.becomeReady()
         }
         if SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ { throw takeError() }
@@ -177,6 +179,14 @@ final class TLSFilter: ConnectionFilter {
         guard let sessions else { return false }
         sessions.store.keep(ResumableSession(session), for: sessions.name)
         return true
+    }
+
+    /// Keeps the session of a resumed handshake if the server has replaced its ticket. In TLS 1.2 OpenSSL does not report it.
+    private func keepRenewedSession() {
+        guard let offered = offeredSession.take(), !offered.isForOneUse, SSL_session_reused(ssl) == 1,
+            SSL_get_session(ssl) != offered.pointer, let session = SSL_get1_session(ssl)
+        else { return }
+        if !takeSession(session) { SSL_SESSION_free(session) }
     }
 
     /// Uses the identity of the name that the client has asked for.

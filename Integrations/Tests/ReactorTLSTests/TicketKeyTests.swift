@@ -1,0 +1,87 @@
+import Glibc
+import Promises
+import Reactor
+import ReactorTLS
+import Testing
+
+/// Tickets that several servers, or a server before and after a reload, can decrypt.
+@Suite struct TicketKeyTests {
+    @Test(arguments: TLSVersion.allCases, [48, 80]) func serversWithOneKeyResumeEachOthersSessions(
+        version: TLSVersion, size: Int
+    ) throws {
+        try withNetwork { net in
+            let keys = [try TLSTicketKey(pattern(size))]
+            let configuration = serverConfiguration { $0.ticketKeys = keys }
+            let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
+            try converse(client, try TLSServer(configuration), net, isResumed: false)
+            try converse(client, try TLSServer(configuration), net, isResumed: true)
+            // Without them each server has a key of its own.
+            try converse(client, try TLSServer(serverConfiguration()), net, isResumed: false)
+        }
+    }
+
+    @Test(arguments: TLSVersion.allCases) func aKeyIsReplacedWithoutFullHandshakes(version: TLSVersion) throws {
+        try withNetwork { net in
+            let client = try TLSClient(clientConfiguration { $0.maximumVersion = version })
+            let (old, new) = (try TLSTicketKey.random(), try TLSTicketKey.random())
+            #expect(old != new && "\(old)".hasPrefix("ticket key "))
+            var configuration = serverConfiguration { $0.ticketKeys = [old] }
+            let server = try TLSServer(configuration)
+            try converse(client, server, net, isResumed: false)
+            // A reload does not matter to tickets that have their key.
+            try server.reload()
+            try converse(client, server, net, isResumed: true)
+            configuration.ticketKeys = [new, old]
+            try server.reload(configuration)
+            // Decrypted with the old key, and renewed with the new one.
+            try converse(client, server, net, isResumed: true)
+            configuration.ticketKeys = [new]
+            try server.reload(configuration)
+            try converse(client, server, net, isResumed: true)
+            configuration.ticketKeys = [old]
+            try server.reload(configuration)
+            try converse(client, server, net, isResumed: false)
+        }
+    }
+
+    @Test func aForgedTicketMeansAFullHandshake() throws {
+        try withNetwork { net in
+            let client = try TLSClient(clientConfiguration { $0.maximumVersion = .tls12 })
+            let bytes = pattern(80)
+            // With the name of the key, and another secret.
+            let other: [UInt8] = bytes[..<16] + bytes[16...].map { ~$0 }
+            let keys = [try TLSTicketKey(bytes), try TLSTicketKey(other)]
+            try converse(
+                client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[0]] }), net, isResumed: false)
+            try converse(
+                client, try TLSServer(serverConfiguration { $0.ticketKeys = [keys[1]] }), net, isResumed: false)
+        }
+    }
+
+    @Test func whatIsNoKeyIsRefused() throws {
+        for count in [0, 47, 49, 79, 81] {
+            expectRefusal("a ticket key of \(count) bytes") {
+                _ = try TLSTicketKey([UInt8](repeating: 1, count: count))
+            }
+        }
+        expectRefusal("/nowhere/ticket.key: No such file") { _ = try TLSTicketKey(file: "/nowhere/ticket.key") }
+        let folder = CertificateFolder()
+        try folder.write(pattern(80), to: "ticket.key")
+        #expect(try TLSTicketKey(file: "\(folder.path)/ticket.key") == TLSTicketKey(pattern(80)))
+        var text = ""
+        dump(try TLSTicketKey(pattern(80)), to: &text)
+        #expect(text.split(separator: "\n").count == 1)
+    }
+
+    /// Connects, exchanges a byte, behind which the client has its tickets, and ends.
+    private func converse(_ client: TLSClient, _ server: TLSServer, _ net: Network, isResumed: Bool) throws {
+        let (near, far) = try net.tls(client, server)
+        #expect(near.hasResumedTLSSession == isResumed && far.hasResumedTLSSession == isResumed)
+        try hang(far.write("x"), timeout: patience)
+        #expect(try hang(near.receive(), timeout: patience) == [0x78])
+        near.shutdownWrite().cauterize()
+        #expect(try hang(far.read(), timeout: patience) == .end)
+        hang(far.close())
+        hang(near.close())
+    }
+}
