@@ -8,9 +8,11 @@ struct SoakAccount {
     private(set) var sum = SoakRound.Outcome()
     private var heaps: [Int?] = []
     private var descriptors: [Int] = []
-    private let firstSeed = UInt64(time(nil)) << 20
+    private let firstSeed: UInt64
 
-    /// Each run has rounds of its own.
+    /// Without a first seed each run has rounds of its own.
+    init(firstSeed: UInt64?) { self.firstSeed = firstSeed ?? UInt64(time(nil)) << 20 }
+
     var seed: UInt64 { firstSeed + UInt64(rounds) }
 
     mutating func beginSlice() {

@@ -10,7 +10,8 @@ import Testing
 /// misbehave.
 ///
 /// A few rounds in each run. `SOAK_SECONDS=900` goes on for so long, and then also looks at the memory and at the
-/// descriptors of the process, so let it run alone: `swift test --filter Soak`. `SOAK_SEED=17` repeats one round.
+/// descriptors of the process, so let it run alone: `swift test --filter Soak`. Its rounds begin with `SOAK_FIRST_SEED`, or
+/// with the time. `SOAK_SEED=17` repeats one round.
 @Suite(.serialized, .ownThread) struct SoakTests {
     private static let seconds = number("SOAK_SECONDS")
     private static let seed = number("SOAK_SEED").map(UInt64.init)
@@ -31,7 +32,7 @@ import Testing
     /// The most that the heap may grow, whatever the number of rounds. Not zero, since Swift Testing keeps something of each
     /// case, and malloc's remainders are not the same each time.
     private static let mostGrowth = 32 << 10
-    private static let account = Shared(SoakAccount())
+    private static let account = Shared(SoakAccount(firstSeed: number("SOAK_FIRST_SEED").map(UInt64.init)))
 
     /// Each slice is a case of its own on a thread of its own, so that what grows from one to the next is the library's.
     /// Swift Testing keeps a backtrace for every address at which an error has been thrown until the case ends, and malloc
