@@ -13,7 +13,8 @@ import ServiceContextModule
 /// ```
 ///
 /// An async function needs none of it: awaiting a promise keeps the context of its task. Nothing is carried where it is not
-/// asked for; where it is, a handler pays for one task-local value, about 50 ns.
+/// asked for; where it is, a handler on a loop executes 640 instructions more, to bind and unbind a task-local value (callgrind,
+/// release, Swift 6.3).
 public struct CarriedContext: Sendable {
     /// The context; `nil` if there was none.
     public let context: ServiceContext?
