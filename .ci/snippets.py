@@ -2,8 +2,9 @@
 """Writes the Swift of the documentation into the test target that compiles it: snippets.py [--check]
 
 Every ```swift block of README.md, CONTRIBUTING.md and the pages below docs/ becomes part of
-Tests/DocumentationTests/Pages, as it stands, indented. `--check` writes nothing and fails if a file there is not what
-it would be. The name of a page names its file: no two pages with Swift blocks may share one.
+Tests/DocumentationTests/Pages, as it stands, indented; those of docs/guides/integrations.md, which need other packages,
+of Integrations/Tests/IntegrationPagesTests/Pages. `--check` writes nothing and fails if a file there is not what it
+would be. The name of a page names its file: no two pages with Swift blocks may share one.
 
 Where a block goes follows from what is in it:
 
@@ -17,6 +18,7 @@ A comment in the line before the block, which readers do not see, says otherwise
 
     <!-- snippet: goes on -->             in the function of the block before it
     <!-- snippet: file -->                at file level
+    <!-- snippet: program: PATH -->       the whole of that file
     <!-- snippet: not run: WHY -->        only compiled
     <!-- snippet: not compiled: WHY -->   left out
 
@@ -28,6 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("Tests/DocumentationTests/Pages")
+# The pages whose code needs other packages, and the folders of those.
+OTHER_PAGES = {"docs/guides/integrations.md": Path("Integrations/Tests/IntegrationPagesTests/Pages")}
 MANIFESTS = Path("Tests/Fixtures/Manifests")
 # The modules of the tutorial's package; their code is in the pages too.
 OWN_MODULES = {"TutorialServer"}
@@ -38,6 +42,7 @@ class Block:
     def __init__(self, page, heading, note, lines):
         self.page, self.heading, self.note = page, heading, note
         self.imports = [line for line in lines if line.startswith("import ")]
+        self.whole = lines
         rest = [line for line in lines if not line.startswith("import ")]
         while rest and not rest[0]:
             rest.pop(0)
@@ -55,6 +60,8 @@ class Block:
             return "file"
         if self.note == "goes on":
             return "continuation"
+        if self.note.startswith("program: "):
+            return "program"
         if self.text.startswith("// swift-tools-version"):
             return "manifest"
         if self.has(r"^((public|private|final) )*(extension\b|class \w+: XCTestCase\b)|^@Suite\b"):
@@ -80,7 +87,7 @@ def blocks_of(path):
             sys.exit(f"error: {page}:{number}: a Swift block begins with ```swift at the start of a line")
         elif match := re.fullmatch(r"<!-- snippet: (.*) -->", line):
             note = match[1]
-            if not re.fullmatch(r"goes on|file|not (run|compiled): .+", note):
+            if not re.fullmatch(r"goes on|file|program: \S+\.swift|not (run|compiled): .+", note):
                 sys.exit(f"error: {page}:{number}: what is 'snippet: {note}'?")
         else:
             if note:
@@ -113,6 +120,9 @@ def written(page, blocks, running, files):
         if block.kind == "continuation":
             parts[-1][1].append(block)
             continue
+        if block.kind == "program":
+            files[Path(block.note.removeprefix("program: "))] = "\n".join(block.whole) + "\n"
+            continue
         number += 1
         if block.kind == "manifest":
             head = HEAD.format(page).splitlines()
@@ -144,9 +154,10 @@ def written(page, blocks, running, files):
             if asserts and isRun:
                 running.append(f'        Snippet("{place} ({name})", asserts: {asserts}, Snippets.{name}),\n')
     title = camel[0].upper() + camel[1:]
-    if PAGES / f"{title}Page.swift" in files:
+    path = OTHER_PAGES.get(page, PAGES) / f"{title}Page.swift"
+    if path in files:
         sys.exit(f"error: {page}: another page with Swift blocks is called {stem}.md")
-    files[PAGES / f"{title}Page.swift"] = text
+    files[path] = text
 
 
 def main():
@@ -156,7 +167,11 @@ def main():
     files[PAGES / "Running.swift"] = (
         HEAD.format("the documentation") + "\nextension Snippet {\n    static let all: [Snippet] = [\n"
         + "".join(running) + "    ]\n}\n")
-    present = {path.relative_to(ROOT) for folder in (PAGES, MANIFESTS) for path in (ROOT / folder).glob("*.swift")}
+    present = {
+        path.relative_to(ROOT) for folder in (PAGES, MANIFESTS, *OTHER_PAGES.values())
+        for path in (ROOT / folder).glob("*.swift")}
+    # A program stands among files that are not made here.
+    present |= {path for path in files if (ROOT / path).exists()}
     stale = sorted(
         str(path) for path in present | files.keys()
         if path not in files or path not in present or (ROOT / path).read_text() != files[path])

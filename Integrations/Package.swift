@@ -56,7 +56,14 @@ let package = Package(
         .testTarget(
             name: "ReactorNIOTests",
             dependencies: ["ReactorNIO", .product(name: "NIOPosix", package: "swift-nio")] + libraries),
-        // All of it in one program.
+        // The code of docs/guides/integrations.md, written by .ci/snippets.py. Nothing of it runs.
+        .testTarget(
+            name: "IntegrationPagesTests",
+            dependencies: [
+                "ReactorDispatch", "ReactorLifecycle", "ReactorLogging", "ReactorMetrics", "ReactorNIO", "ReactorTLS",
+                "ReactorTracing", logging, lifecycle, context, .product(name: "NIOCore", package: "swift-nio"),
+            ] + libraries),
+        // All of it in one program, which is also in that page.
         .executableTarget(
             name: "https-hello",
             dependencies: [

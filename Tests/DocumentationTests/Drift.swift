@@ -4,7 +4,10 @@ import Testing
 /// looks for the blocks, so that `swift test` alone notices a page that has changed.
 @Suite struct Drift {
     @Test func everyBlockIsCompiledAsItStands() throws {
-        let folders = ["Tests/DocumentationTests/Pages", "Tests/Fixtures/Manifests"]
+        let folders = [
+            "Tests/DocumentationTests/Pages", "Tests/Fixtures/Manifests",
+            "Integrations/Tests/IntegrationPagesTests/Pages", "Integrations/Sources/https-hello",
+        ]
         let generated = try folders.flatMap(Repository.files)
         let code = try Self.code(of: generated.flatMap(Repository.lines))
         let pages = try ["README.md", "CONTRIBUTING.md"] + Repository.filesBelow("docs").filter { $0.hasSuffix(".md") }

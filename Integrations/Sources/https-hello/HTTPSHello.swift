@@ -14,10 +14,13 @@ import ServiceLifecycle
 
 @main
 enum HTTPSHello {
+    private static let requests = Counter(label: "requests_total")
+
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else { fatalError("usage: https-hello CERTIFICATE KEY [HOST:PORT]") }
         LoggingSystem.bootstrap(StreamLogHandler.standardError, metadataProvider: .threadName)
+        // A service with metrics calls MetricsSystem.bootstrap here, with the factory of its backend.
         let logger = Logger(label: "https-hello")
         conf.log(to: logger)
         let tls = try TLSServer(
@@ -45,7 +48,8 @@ enum HTTPSHello {
     @Sendable private static func answerRequests(of connection: Connection) -> Promise<Void> {
         connection.idleTimeout = .seconds(60)
         return connection.forEachFrame(DelimiterDecoder("\r\n\r\n", limit: 16_384)) { _ in
-            connection.write("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\nHello, world!\n")
+            requests.increment()
+            return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\nHello, world!\n")
         }
     }
 }
