@@ -17,6 +17,8 @@ from servers import (FLOOR, ROOT, RaceError, Server, build, choose_cpus, contest
 
 CONNECTS = 5000
 IDLE = 10000
+# As many as fit below a hard limit of 20,000 descriptors, and those that ping beside them.
+CROWD, PINGING = 15000, 200
 
 
 def cpu_ns(pid):
@@ -72,6 +74,32 @@ def idle(message):
                 raise RaceError(f"{name}: not all connected")
             return (after - before) / IDLE
     return measure
+
+
+def crowd(name, command, cpus, clients):
+    """200 connections with a message in flight each, beside 15,000 idle ones, against the same 200 alone: the 99th percentile
+    of a round trip, and the CPU time of the server for a message."""
+    # It would serve 10,000 otherwise.
+    if name == "swift-reactor":
+        command += f" --max-connections {CROWD + PINGING + 1}"
+
+    def load(server):
+        command = [build("load"), "--cpu-of", str(server.process.pid), "127.0.0.1", str(server.port), str(PINGING), "64", "1", "2"]
+        output = finish(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pinning(cpus[1])))
+        return output["p99_us"], output["server_cpu_ns"] / output["messages"]
+
+    with Server(name, command, cpus[0]) as server:
+        # The first ones of a server are dear.
+        load(server)
+        alone = load(server)
+        sitting = client(clients, cpus[1], "idle", server, CROWD, 64, stdin=subprocess.PIPE)
+        if json.loads(sitting.stdout.readline())["connections"] != CROWD:
+            raise RaceError(f"{name}: not all connected")
+        beside = load(server)
+        sitting.stdin.close()
+        if sitting.wait(timeout=150) != 0:
+            raise RaceError(f"{name}: the idle connections were ended")
+        return tuple(b / a for a, b in zip(alone, beside))
 
 
 def giving_way(cpu):
@@ -134,11 +162,11 @@ def alternate(servers, rounds, measure):
 def main():
     parser = argparse.ArgumentParser(description="Connections, memory, fairness and start of echo servers.")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=["connects", "idle", "flood", "start"],
-                        default=["connects", "idle", "flood", "start"])
+    parser.add_argument("--only", nargs="+", choices=["connects", "idle", "crowd", "flood", "start"],
+                        default=["connects", "idle", "crowd", "flood", "start"])
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    raise_file_limit(IDLE + 64)
+    raise_file_limit(CROWD + PINGING + 64 if "crowd" in options.only else IDLE + 64)
     cpus = choose_cpus()
     clients, servers = build("clients"), contestants()
     results = {}
@@ -152,6 +180,12 @@ def main():
     if "idle" in options.only:
         race("idle", f"{IDLE} idle connections", "bytes each", idle(0), 2, beside_floor=False)
         race("idle-after", f"{IDLE} idle connections after one message", "bytes each", idle(64), 2, beside_floor=False)
+    if "crowd" in options.only:
+        both = alternate(servers, options.rounds, lambda name, command: crowd(name, command, cpus, clients))
+        for index, what in enumerate(("p99 of a round trip", "CPU a message")):
+            samples = {name: [values[index] for values in rounds] for name, rounds in both.items()}
+            title = f"{PINGING} connections beside {CROWD} idle ones, {what}"
+            results[f"crowd-{index}"] = table(title, "of that without them", samples, beside_floor=False)
     if "flood" in options.only:
         greedy = {**servers, "until-empty": servers[FLOOR] + " --until-empty"}
         race("flood", "ping beside two floods", "p99 ms", flood, among=greedy)
