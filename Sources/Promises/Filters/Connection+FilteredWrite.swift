@@ -72,19 +72,39 @@ extension Connection {
             return
         }
         let isFirst = !writer.isQueued
+        let turn = UInt32(truncatingIfNeeded: loop.turnNumber)
+        let isCorked = isFirst && write != nil && turn == writer.turnOfLastSend && bytes.count <= Self.corkedSize
+        if isFirst && !isCorked && bytes.count <= WriteQueue.coalesceLimit { return sendFirst(bytes, filter, write) }
         let queue = writer.queue ?? WriteQueue()
         queue.appendFinal(bytes, write)
         writer.enqueue(queue)
         if write == nil { filter.noteOwnOutput(bytes.count, end: bytesSent + queue.count) }
         guard isFirst else { return }
-        let turn = UInt32(truncatingIfNeeded: loop.turnNumber)
-        if write != nil && turn == writer.turnOfLastSend && bytes.count <= Self.corkedSize {
+        if isCorked {
             writer.cork()
             enqueueFlushJob()
         } else {
             writer.turnOfLastSend = turn
             flush()
         }
+    }
+
+    /// Sends output before which nothing waits. Usually the kernel takes all of it, and no queue is needed.
+    private func sendFirst(_ bytes: [UInt8], _ filter: InstalledFilter, _ write: WritePromise?) {
+        writer.turnOfLastSend = UInt32(truncatingIfNeeded: loop.turnNumber)
+        let result = bytes.withUnsafeBytes { transmitDiverted($0.baseAddress!, $0.count) }
+        let sent = max(result, 0)
+        if sent > 0 { didSend(sent) }
+        if sent == bytes.count {
+            write?.fulfill(())
+            return lingerIfDelivered()
+        }
+        let queue = WriteQueue()
+        queue.appendFinal(Array(bytes[sent...]), write)
+        writer.enqueue(queue)
+        if write == nil { filter.noteOwnOutput(bytes.count - sent, end: bytesSent + queue.count) }
+        // Rejects what was just queued.
+        if result < 0 && result != -Int(EAGAIN) { fail(SystemError(writeCall, CInt(-result))) }
     }
 
     /// Calls the filter with the deferred writes, in their order, until it needs further input.

@@ -28,6 +28,21 @@ import Testing
         }
     }
 
+    @Test func anErrorOfTheFirstSendRejectsItsWrite() throws {
+        try withNetwork { net in
+            let (connection, _) = try net.filteredPair()
+            var calls = 0
+            net.kernel.send = { _, _, _ in
+                calls += 1
+                return -Int(ECONNRESET)
+            }
+            let write = connection.write(pattern(10))
+            #expect(code(write) == ECONNRESET && calls == 1)
+            #expect(code(connection.write("x")) == ECONNRESET && calls == 1)
+            connection.abort()
+        }
+    }
+
     @Test func aQueuedWriteCannotBeWithdrawn() throws {
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()
