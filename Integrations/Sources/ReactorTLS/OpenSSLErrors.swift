@@ -6,8 +6,8 @@ import Reactor
 
 /// The errors that calls of OpenSSL have left on this thread.
 enum OpenSSLErrors {
-    /// Makes the queue empty.
-    static func clear() { ERR_clear_error() }
+    /// Makes the queue empty, as it nearly always is: clearing takes ten times as long as looking.
+    static func clear() { if ERR_peek_error() != 0 { ERR_clear_error() } }
 
     /// The first error of the queue, which is then empty.
     static func takeFirst() -> UInt? {

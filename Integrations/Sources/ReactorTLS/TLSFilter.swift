@@ -135,35 +135,41 @@ final class TLSFilter: ConnectionFilter {
     }
 
     private func readRecords(_ output: inout FilterOutput) throws {
-        // As long as the plain text of a record.
-        try withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { buffer in
-            // Empty again after each call that succeeds.
-            OpenSSLErrors.clear()
-            while true {
-                var count = 0
-                let result = SSL_read_ex(ssl, buffer.baseAddress, buffer.count, &count)
-                if result == 1 {
-                    stepsWithoutData = 0
-                    output.deliver(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
-                    // The usual end: a call for nothing would take as long as a short record.
-                    if channel.input.isEmpty && SSL_has_pending(ssl) == 0 { return send(&output) }
-                    continue
-                }
-                // An answer to a change of keys, or an alert.
-                send(&output)
-                if stepsWithoutData > Self.mostStepsWithoutData {
-                    let reason = SSL_R_TOO_MANY_KEY_UPDATES
-                    throw TLSError(
-                        .handshakeOrRecord(reason: Int(reason)), reason: "too many messages without data", peer: peer)
-                }
-                switch SSL_get_error(ssl, result) {
-                case SSL_ERROR_WANT_READ: return
-                case SSL_ERROR_ZERO_RETURN: return output.endInput()
-                default: throw takeError()
-                }
+        // Empty again after each call that succeeds.
+        OpenSSLErrors.clear()
+        var result: CInt = 1
+        repeat {
+            // Usually enough: what is encrypted is longer.
+            let space = max(channel.input.count, 256)
+            let bytes = [UInt8](unsafeUninitializedCapacity: space) { buffer, count in
+                // The last call of a read is usually saved: finding nothing takes as long as a short record.
+                repeat {
+                    var read = 0
+                    result = SSL_read_ex(ssl, buffer.baseAddress! + count, buffer.count - count, &read)
+                    count += read
+                } while result == 1 && count < buffer.count && hasInput
             }
+            if !bytes.isEmpty {
+                stepsWithoutData = 0
+                output.deliver(bytes)
+            }
+        } while result == 1 && hasInput
+        // An answer to a change of keys, or an alert.
+        send(&output)
+        if result == 1 { return }
+        if stepsWithoutData > Self.mostStepsWithoutData {
+            let reason = Int(SSL_R_TOO_MANY_KEY_UPDATES)
+            throw TLSError(.handshakeOrRecord(reason: reason), reason: "too many messages without data", peer: peer)
+        }
+        switch SSL_get_error(ssl, result) {
+        case SSL_ERROR_WANT_READ: return
+        case SSL_ERROR_ZERO_RETURN: output.endInput()
+        default: throw takeError()
         }
     }
+
+    /// Whether a read may find more.
+    private var hasInput: Bool { !channel.input.isEmpty || SSL_has_pending(ssl) == 1 }
 
     /// Sends what OpenSSL has written.
     private func send(_ output: inout FilterOutput) {
