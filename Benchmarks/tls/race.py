@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Races http-server with TLS beside nginx, both with one thread, one certificate and one cipher.
 
-    race.py [--rounds 5] [--seconds 3] [--server PATH-OF-HTTP-SERVER]
+    race.py [--rounds 5] [--seconds 3] [--key ecdsa|rsa] [--server PATH-OF-HTTP-SERVER]
 
 Needs nginx, openssl and wrk. Each round runs both servers one after the other, in an order that alternates, and each of
 them with three loads:
 
-    full      openssl s_time -new: a connection for each request, with a whole handshake
-    resumed   openssl s_time -reuse: the same with a resumed session
-    requests  wrk: requests over connections that stay open
+    full      two openssl s_time -new: a connection for each request, with a whole handshake
+    resumed   two openssl s_time -reuse: the same with a resumed session
+    requests  wrk: requests over 16 connections that stay open
 
-Printed are the ratios of http-server to nginx within a round: median, lowest, highest. The rate of a load depends on what
-else the machine does; the processor time of the server for each connection or request does so far less.
+Printed are the ratios of http-server to nginx within a round: median, lowest, highest. The server has a processor for
+itself, if there are several, as far as other programs leave it. The rate of a load depends on what else the machine does,
+and where one client takes longer than the server, on the client; the processor time of the server for each connection or
+request depends on neither.
 """
 import argparse
 import os
@@ -43,12 +45,15 @@ http {{
         ssl_certificate {folder}/server.pem;
         ssl_certificate_key {folder}/server.key;
         ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_ciphers {cipher};
         ssl_session_tickets on;
         location / {{ default_type text/plain; return 200 "Hello, world!\\n"; }}
     }}
 }}
 """
 TICKS = os.sysconf("SC_CLK_TCK")
+CIPHERS = {"1.2": "ECDHE-{}-AES256-GCM-SHA384", "1.3": "TLS_AES_256_GCM_SHA384"}
+PROCESSORS = sorted(os.sched_getaffinity(0))
 
 
 def make_certificate(folder, kind):
@@ -65,17 +70,22 @@ def free_port():
         return one.getsockname()[1]
 
 
-def start(name, folder, path):
-    """Starts a server and returns its process and port when it accepts connections."""
+def cipher(version, key):
+    return CIPHERS[version].format(key.upper())
+
+
+def start(name, folder, options):
+    """Starts a server on the first processor, and returns its process and port when it accepts connections."""
     port = free_port()
     if name == "nginx":
         with open(f"{folder}/nginx.conf", "w") as file:
-            file.write(CONFIGURATION.format(folder=folder, port=port))
+            file.write(CONFIGURATION.format(folder=folder, port=port, cipher=cipher("1.2", options.key)))
         command = ["nginx", "-c", f"{folder}/nginx.conf", "-p", folder]
     else:
-        command = [path, "--listen", f"127.0.0.1:{port}", "--certificate", f"{folder}/server.pem", "--key",
+        command = [options.server, "--listen", f"127.0.0.1:{port}", "--certificate", f"{folder}/server.pem", "--key",
                    f"{folder}/server.key"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.sched_setaffinity(process.pid, PROCESSORS[:1])
     limit = time.monotonic() + 30
     while True:
         try:
@@ -93,12 +103,24 @@ def processor_seconds(process):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def handshakes(port, seconds, mode, version):
+def check_cipher(port, version, key):
+    """Both servers must speak what the race is about."""
     text = subprocess.run(
-        ["openssl", "s_time", "-connect", f"127.0.0.1:{port}", mode, version, "-www", "/", "-time", str(seconds)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds * 10 + 60).stdout
-    count, real = re.findall(r"(\d+) connections in (\d+) real seconds", text)[-1]
-    return int(count), float(real)
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", f"-tls{version.replace('.', '_')}"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60).stdout
+    if f"Cipher is {cipher(version, key)}" not in text:
+        raise SystemExit(f"not {cipher(version, key)}: {text}")
+
+
+def handshakes(port, seconds, mode, version):
+    command = ["openssl", "s_time", "-connect", f"127.0.0.1:{port}", mode, f"-tls{version.replace('.', '_')}", "-www",
+               "/", "-time", str(seconds)]
+    begin = time.monotonic()
+    clients = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+    texts = [client.communicate(timeout=seconds * 10 + 60)[0] for client in clients]
+    # It counts whole seconds itself.
+    elapsed = time.monotonic() - begin
+    return sum(int(re.findall(r"(\d+) connections in \d+ real seconds", text)[-1]) for text in texts), elapsed
 
 
 def requests(port, seconds):
@@ -112,13 +134,15 @@ def requests(port, seconds):
 
 
 def measure(name, folder, options):
-    process, port = start(name, folder, options.server)
+    process, port = start(name, folder, options)
     found = {}
     try:
         loads = [(f"{load} {version}", lambda mode=mode, version=version: handshakes(
-                     port, options.seconds, mode, f"-tls{version.replace('.', '_')}"))
+                     port, options.seconds, mode, version))
                  for version in ("1.2", "1.3") for load, mode in (("full", "-new"), ("resumed", "-reuse"))]
         loads.append(("requests", lambda: requests(port, options.seconds)))
+        for version in CIPHERS:
+            check_cipher(port, version, options.key)
         for load, run in loads:
             before = processor_seconds(process)
             count, seconds = run()
@@ -139,6 +163,9 @@ def main():
     parser.add_argument("--server", default=f"{root}/Examples/.build/release/http-server")
     options = parser.parse_args()
     results = {"http-server": [], "nginx": []}
+    # The loads inherit what is left for them.
+    if len(PROCESSORS) > 1:
+        os.sched_setaffinity(0, PROCESSORS[1:])
     with tempfile.TemporaryDirectory(prefix="reactor-tls-race-") as folder:
         make_certificate(folder, options.key)
         for number in range(options.rounds):
