@@ -77,31 +77,39 @@ final class TLSContext: @unchecked Sendable {
         if result != 1 { throw OpenSSLErrors.configuration("the identity") }
     }
 
-    private func trustRoots() throws(TLSError) {
+    /// Adds the authorities.
+    /// - Returns: bytes that are equal for equal authorities.
+    @discardableResult
+    private func addTrustRoots() throws(TLSError) -> [UInt8] {
         let roots: [OpaquePointer]
         switch configuration.trustRoots {
         case .system:
             if SSL_CTX_set_default_verify_paths(pointer) != 1 {
                 throw OpenSSLErrors.configuration("the authorities of the system")
             }
-            return
+            return Array("system".utf8)
         case .file(let path): roots = try PEM.certificates(in: try PEM.read(file: path), path)
         case .pem(let bytes): roots = try PEM.certificates(in: bytes, "the trust roots")
         }
         defer { for root in roots { X509_free(root) } }
+        var digests: [UInt8] = []
         for root in roots {
+            var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+            var count: CUnsignedInt = 0
             // Servers name these authorities when they ask a client for its certificate.
             guard X509_STORE_add_cert(SSL_CTX_get_cert_store(pointer), root) == 1,
-                SSL_CTX_add_client_CA(pointer, root) == 1
+                SSL_CTX_add_client_CA(pointer, root) == 1, X509_digest(root, EVP_sha256(), &digest, &count) == 1
             else { throw OpenSSLErrors.configuration("the trust roots") }
+            digests += digest.prefix(Int(count))
         }
+        return digests
     }
 
     // MARK: Client
 
     private func setUpClient() throws(TLSError) {
         if configuration.serverVerification != .none {
-            try trustRoots()
+            try addTrustRoots()
             SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
         }
         if !protocols.isEmpty {
@@ -139,15 +147,20 @@ final class TLSContext: @unchecked Sendable {
                         with: keys, name, vector, cipher, mac, mayKeep: SSL_version(ssl) < TLS1_3_VERSION)
             }
         }
-        // Sessions with client certificates are resumed only where this is set.
-        let name: [UInt8] = Array("swift-reactor".utf8)
-        SSL_CTX_set_session_id_context(pointer, name, CUnsignedInt(name.count))
+        // A resumed client is not verified again, so its session is only resumed under the rules by which it was verified.
+        var rules: [UInt8] = Array("swift-reactor".utf8)
         if configuration.clientCertificates != .notRequested {
-            try trustRoots()
             let isRequired = configuration.clientCertificates == .required
+            rules.append(isRequired ? 1 : 0)
+            rules += try addTrustRoots()
             SSL_CTX_set_verify(
                 pointer, SSL_VERIFY_PEER | (isRequired ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nil)
         }
+        var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: CUnsignedInt = 0
+        guard EVP_Digest(rules, rules.count, &digest, &count, EVP_sha256(), nil) == 1,
+            SSL_CTX_set_session_id_context(pointer, digest, count) == 1
+        else { throw OpenSSLErrors.configuration("a context") }
         if !protocols.isEmpty {
             SSL_CTX_set_alpn_select_cb(
                 pointer,

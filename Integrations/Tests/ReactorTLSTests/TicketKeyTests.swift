@@ -58,6 +58,36 @@ import Testing
         }
     }
 
+    /// A resumed client shows no certificate, so a ticket must not outlive the rules by which it would have been verified.
+    @Test(arguments: TLSVersion.allCases) func aTicketIsVoidWhereOtherClientsAreTrusted(version: TLSVersion) throws {
+        try withNetwork { net in
+            let shared = Certificates.shared
+            let client = try TLSClient(
+                clientConfiguration {
+                    $0.maximumVersion = version
+                    $0.identity = shared.client
+                })
+            var configuration = serverConfiguration { $0.ticketKeys = [try! TLSTicketKey(pattern(80))] }
+            let server = try TLSServer(configuration)
+            try converse(client, server, net, isResumed: false)
+            configuration.clientCertificates = .required
+            configuration.trustRoots = .pem(shared.authority)
+            try server.reload(configuration)
+            try converse(client, server, net, isResumed: false)
+            try converse(client, server, net, isResumed: true)
+            configuration.trustRoots = .pem(shared.authority + shared.stranger)
+            try server.reload(configuration)
+            try converse(client, server, net, isResumed: false)
+            configuration.trustRoots = .pem(shared.stranger)
+            try server.reload(configuration)
+            let (near, far) = try net.pair()
+            near.startTLS(as: client, serverName: Certificates.serverName).asVoid().cauterizeAll()
+            #expect(try cause(of: far.startTLS(as: server)) == .certificate(.unknownAuthority))
+            near.abort()
+            far.abort()
+        }
+    }
+
     @Test func whatIsNoKeyIsRefused() throws {
         for count in [0, 47, 49, 79, 81] {
             expectRefusal("a ticket key of \(count) bytes") {
