@@ -15,7 +15,9 @@ import Testing
             client.end()
         }
         let totals = try server.readToEnd().output
-        #expect(totals.hasPrefix("totals: 0 open, 10 connections (peak 10, 0 failed), 300000 bytes, "))
+        // A slow server accepts the last clients after the first ones have ended.
+        #expect(totals.hasPrefix("totals: 0 open, 10 connections (peak "))
+        #expect(totals.contains(", 0 failed), 300000 bytes, "))
         #expect(try server.waitForExit() == .code(0))
     }
 

@@ -104,7 +104,9 @@ import Testing
             client.end()
         }
         let rest = try server.readToEnd()
-        #expect(rest.output.hasPrefix("totals: 0 open, 10 connections (peak 10, 0 failed), 300000 bytes, "))
+        // A slow server accepts the last clients after the first ones have ended.
+        #expect(rest.output.hasPrefix("totals: 0 open, 10 connections (peak "))
+        #expect(rest.output.contains(", 0 failed), 300000 bytes, "))
         #expect(rest.errors == "")
         #expect(try server.waitForExit() == .code(0))
     }
