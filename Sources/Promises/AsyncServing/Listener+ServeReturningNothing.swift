@@ -6,6 +6,14 @@ import Reactor
 
 extension Listener {
     /// Closes each connection as soon as the handler has returned.
+    /// - Parameters:
+    ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
+    ///   - onError: called with the error that a handler has thrown, and its connection; see `serve`.
+    ///   - handler: handles one connection; called on the loop of the listener.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form whose handler returns a promise.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     public func serve(
         maxConnections: Int = .max, maxLingering: Int? = nil, onError: ((any Error, Connection) -> Void)? = nil,
@@ -17,6 +25,16 @@ extension Listener {
     }
 
     /// Closes each connection as soon as the handler has returned.
+    /// - Parameters:
+    ///   - group: the loops that run the handlers.
+    ///   - balancing: as for `serve(on:)`.
+    ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
+    ///   - onError: called with the error that a handler has thrown, and its connection, on the connection's loop.
+    ///   - handler: called on the connection's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form whose handler returns a promise.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     public func serve(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, maxConnections: Int = .max,
@@ -29,6 +47,18 @@ extension Listener {
     }
 
     /// Closes each connection as soon as the handler has returned.
+    /// - Parameters:
+    ///   - group: the loops that run the handlers.
+    ///   - state: as for `serve(on:state:)`.
+    ///   - balancing: as for `serve(on:)`.
+    ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
+    ///   - onError: called with the error that a handler has thrown, its connection and the value, on the connection's
+    ///     loop.
+    ///   - handler: called with the connection and the value of its loop, on that loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form whose handler returns a promise.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     public func serve<State: SendableMetatype>(
         on group: LoopGroup, state: LoopLocal<State>, balancing: LoopGroup.Balancing = .leastConnections,
@@ -44,6 +74,17 @@ extension Listener {
     }
 
     /// Closes each connection as soon as the handler has returned.
+    /// - Parameters:
+    ///   - signals: the signals that stop the listener; at least one.
+    ///   - drainTimeout: how long the drain may take; see `drain(deadline:)`.
+    ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
+    ///   - onSignal: as for the form whose handler returns a promise.
+    ///   - onError: called with the error that a handler has thrown, and its connection; see `serve`.
+    ///   - handler: handles one connection; called on the loop of the listener.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form whose handler returns a promise.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     public func serve(
         untilStoppedBy signals: [CInt], drainTimeout: Duration, maxConnections: Int = .max, maxLingering: Int? = nil,
@@ -57,6 +98,19 @@ extension Listener {
     }
 
     /// Closes each connection as soon as the handler has returned.
+    /// - Parameters:
+    ///   - group: the loops that run the handlers.
+    ///   - balancing: as for `serve(on:)`.
+    ///   - signals: the signals that stop the listener; at least one.
+    ///   - drainTimeout: how long the drain may take; see `drain(deadline:)`.
+    ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
+    ///   - onSignal: as for `serve(untilStoppedBy:)`; called on the listener's loop.
+    ///   - onError: called with the error that a handler has thrown, and its connection, on the connection's loop.
+    ///   - handler: called on the connection's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form whose handler returns a promise.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     public func serve(
         on group: LoopGroup, balancing: LoopGroup.Balancing = .leastConnections, untilStoppedBy signals: [CInt],
@@ -71,6 +125,21 @@ extension Listener {
     }
 
     /// Closes each connection as soon as the handler has returned.
+    /// - Parameters:
+    ///   - group: the loops that run the handlers.
+    ///   - state: as for `serve(on:state:)`.
+    ///   - balancing: as for `serve(on:)`.
+    ///   - signals: the signals that stop the listener; at least one.
+    ///   - drainTimeout: how long the drain may take; see `drain(deadline:)`.
+    ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
+    ///   - onSignal: as for `serve(untilStoppedBy:)`; called on the listener's loop.
+    ///   - onError: called with the error that a handler has thrown, its connection and the value, on the connection's
+    ///     loop.
+    ///   - handler: called with the connection and the value of its loop, on that loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form whose handler returns a promise.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     public func serve<State: SendableMetatype>(
         on group: LoopGroup, state: LoopLocal<State>, balancing: LoopGroup.Balancing = .leastConnections,
@@ -86,6 +155,18 @@ extension Listener {
     }
 
     /// Closes each connection as soon as the handler has returned.
+    /// - Parameters:
+    ///   - signals: the signals that stop the listener; at least one.
+    ///   - drainTimeout: how long the drain may take; see `drain(deadline:)`.
+    ///   - maxConnections: as for `serve`.
+    ///   - maxLingering: as for `serve`.
+    ///   - onSignal: as for `serve(untilStoppedBy:)`.
+    ///   - onError: called with the error that a handler has thrown, and its connection; see `serve`.
+    ///   - handler: handles one connection; called on the loop of the listener.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: what became of the connections that were open at the first signal.
+    /// - Throws: as the form whose handler returns a promise.
     @available(*, deprecated, message: "the connection ends when this handler returns: return a promise, or await")
     @available(*, noasync, message: "an async function must not block its thread; await serve(untilStoppedBy:)")
     @discardableResult
