@@ -56,6 +56,11 @@ public func hang<T>(
 ///
 /// For the same reason it continues to wait when this loop is being stopped. Where that matters, wait for
 /// `asPromise()`.
+/// - Parameters:
+///   - guarantee: what to wait for.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: the value of `guarantee`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
 @discardableResult
@@ -75,6 +80,11 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled or the time limit expires; see the form for promises.
+/// - Parameters:
+///   - guarantee: what to wait for.
+///   - timeout: the time limit.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
 /// - Returns: the value of `guarantee`.
 /// - Throws: the errors of the form for promises, except those of a rejection.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
@@ -88,6 +98,9 @@ public func hang<T>(
 
 extension Thenable {
     /// Drives this thread's loop until this promise settles, exactly as `hang(self)`.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: the value of the promise.
     /// - Throws: the error of the promise, and the errors of `hang`.
     @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
@@ -100,6 +113,10 @@ extension Thenable {
 
 extension Guarantee {
     /// Drives this thread's loop until this guarantee is fulfilled, exactly as `hang(self)`. Traps if it cannot be.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the value of the guarantee.
     @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
     @inlinable
     @discardableResult

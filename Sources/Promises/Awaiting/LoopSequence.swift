@@ -28,6 +28,7 @@ public struct LoopSequence<Element>: AsyncSequence {
     init(_ source: LoopSource<Element>) { self.source = source }
 
     /// Called by `for await`.
+    /// - Returns: an iterator, which continues where the previous one stopped.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source) }
 
     /// See `LoopSequence`.
@@ -37,11 +38,14 @@ public struct LoopSequence<Element>: AsyncSequence {
 
         init(_ source: LoopSource<Element>) { self.source = source }
 
-        /// The next element; `nil` at the end and from then on.
+        /// Waits for the next element.
+        /// - Returns: the element; `nil` at the end and from then on.
         /// - Throws: the errors of `next(isolation:)`.
         public mutating func next() async throws -> Element? { try await next(isolation: nil) }
 
-        /// The next element; `nil` at the end and from then on.
+        /// Waits for the next element.
+        /// - Parameter actor: the actor of the calling function.
+        /// - Returns: the element; `nil` at the end and from then on.
         /// - Throws:
         ///   - the error of the source, after which the sequence has ended;
         ///   - `CancellationError` if the task is cancelled;

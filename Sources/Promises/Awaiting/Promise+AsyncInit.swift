@@ -1,7 +1,7 @@
 import Reactor
 
 extension Promise where T: Sendable {
-    /// A promise that settles as the async function `body`, which runs in its own task on threads of the library.
+    /// A promise that settles as the async function `body`.
     ///
     /// ```swift
     /// let answer = Promise { try await ask() }
@@ -9,6 +9,10 @@ extension Promise where T: Sendable {
     ///
     /// This leads from promises to `await`. Cancelling the promise cancels the task, and its later result is ignored.
     /// This thread's loop counts the task as external work until the task has ended.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    ///   - body: runs in a task of its own, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
@@ -20,8 +24,7 @@ extension Promise where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// A guarantee that is fulfilled with the result of the async function `body`, which runs in its own task; see the
-    /// form of `Promise`.
+    /// A guarantee that is fulfilled with the result of the async function `body`; see the form of `Promise`.
     ///
     /// ```swift
     /// let size = Guarantee { await cache.count }
@@ -29,6 +32,10 @@ extension Guarantee where T: Sendable {
     ///
     /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them; see
     /// `cancel()`.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    ///   - body: runs in a task of its own, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {

@@ -36,7 +36,8 @@ extension Promise {
         }
     }
 
-    /// The value of the promise, as PromiseKit names it; see `value`.
+    /// Waits for the promise, under PromiseKit's name; see `value`.
+    /// - Returns: the value of the promise.
     /// - Throws: the promise's error; `CancellationError` if the task is cancelled.
     @inlinable
     public nonisolated(nonsending) func async() async throws -> T { try await value }
@@ -58,7 +59,8 @@ extension Guarantee {
         }
     }
 
-    /// The value of the guarantee, as PromiseKit names it; see `value`.
+    /// Waits for the guarantee, under PromiseKit's name; see `value`.
+    /// - Returns: the value of the guarantee.
     @inlinable
     public nonisolated(nonsending) func async() async -> T { await value }
 }

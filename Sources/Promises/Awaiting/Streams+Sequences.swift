@@ -14,7 +14,9 @@ extension Connection {
     /// 65,536 bytes. The sequence fails as `readLine` does.
     public var lines: LoopSequence<String> { lines(limit: 65536) }
 
-    /// The lines of the input, each of at most `limit` bytes; see `lines`.
+    /// The lines of the input; see `lines`.
+    /// - Parameter limit: the maximum number of bytes of a line.
+    /// - Returns: a sequence that ends with the input.
     public func lines(limit: Int) -> LoopSequence<String> { LoopSequence(LineSource(self, limit)) }
 }
 

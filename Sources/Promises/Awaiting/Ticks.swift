@@ -1,15 +1,15 @@
 import Reactor
 
-/// A sequence of moments on the clock of this thread's loop: `period`, twice `period`, three times `period` from now,
-/// and so on.
+/// The moments at which a period ends, on the clock of this thread's loop.
 ///
 /// ```swift
 /// for try await _ in ticks(every: .seconds(10)) { report() }
 /// ```
 ///
 /// The timer is armed only while a consumer waits. If the consumer falls behind, missed ticks are coalesced into the
-/// latest one, which is delivered immediately. A period of zero or less is one nanosecond. The sequence does not end:
-/// break out of the loop, or cancel the task.
+/// latest one, which is delivered immediately.
+/// - Parameter period: the time between two ticks, and from now to the first. Zero or less counts as one nanosecond.
+/// - Returns: a sequence that does not end: break out of the loop, or cancel the task.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")
 public func ticks(every period: Duration) -> LoopSequence<LoopInstant> {
     LoopSequence(TickSource(max(period.clampedNanoseconds, 1), on: EventLoop.ofCurrentThread))
