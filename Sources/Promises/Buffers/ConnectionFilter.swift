@@ -57,19 +57,28 @@ public protocol ConnectionFilter {
     /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func receive(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
-    /// `bytes` are to be written. The write is fulfilled when the kernel has taken what is sent in this call, and what was
-    /// queued before; if nothing is sent, when the writes before it are. The span is lent for the call.
+    /// Called with each write. The write is fulfilled when the kernel has taken what is sent in this call, and what was
+    /// queued before; if nothing is sent, when the writes before it are.
     ///
-    /// A filter that must receive before it can send them calls `output.waitForInput()` instead, and will be called with the
-    /// same bytes again.
+    /// A filter that must receive before it can send the bytes calls `output.waitForInput()` instead, and will be
+    /// called with the same bytes again.
+    /// - Parameters:
+    ///   - bytes: the plain bytes to write, lent for the call.
+    ///   - output: what the filter does with the connection; valid during the call.
+    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func write(_ bytes: RawSpan, _ output: inout FilterOutput) throws
 
     /// The user ends the write side, by `shutdownWrite` or `close`: sends the end record. Called at most once, after the last
     /// write, and not during the handshake. The implementation for all filters sends nothing.
+    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Throws: an error that fails the connection; see *Errors* above.
     mutating func end(_ output: inout FilterOutput) throws
 
-    /// The peer has ended its side of the descriptor, and `output.endInput()` has not been called. The implementation for all
-    /// filters throws `ConnectionFilterError.truncated`; one without end records returns, if it is not inside a record.
+    /// The peer has ended its side of the descriptor, and `output.endInput()` has not been called. A filter without end
+    /// records returns, if it is not inside a record.
+    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Throws: an error that fails the connection; see *Errors* above. The implementation for all filters throws
+    ///   `ConnectionFilterError.truncated`.
     mutating func receiveEnd(_ output: inout FilterOutput) throws
 
     /// Whether bytes have been received that do not make a whole record yet. Such a connection is not idle when its listener is
@@ -78,13 +87,18 @@ public protocol ConnectionFilter {
 }
 
 extension ConnectionFilter {
-    /// Becomes ready at once. Throws nothing.
+    /// Becomes ready immediately.
+    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Throws: nothing; the requirement allows other filters to throw.
     public mutating func begin(_ output: inout FilterOutput) throws { output.becomeReady() }
 
-    /// Sends nothing, and throws nothing.
+    /// Sends nothing.
+    /// - Parameter output: what the filter does with the connection; valid during the call.
+    /// - Throws: nothing; the requirement allows other filters to throw.
     public mutating func end(_ output: inout FilterOutput) throws {}
 
     /// The filter needs an end record, which is missing.
+    /// - Parameter output: what the filter does with the connection; valid during the call.
     /// - Throws: `ConnectionFilterError.truncated`.
     public mutating func receiveEnd(_ output: inout FilterOutput) throws { throw ConnectionFilterError.truncated }
 

@@ -15,6 +15,7 @@ public struct FilterOutput {
     init() {}
 
     /// Sends bytes to the peer, behind those of earlier calls.
+    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
     public mutating func send(_ bytes: some Collection<UInt8>) {
         // The usual filter sends one array in a call, which need not be copied.
@@ -22,10 +23,12 @@ public struct FilterOutput {
     }
 
     /// Sends lent bytes to the peer, behind those of earlier calls.
+    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
     public mutating func send(_ bytes: RawSpan) { bytes.withUnsafeBytes { sent.append(contentsOf: $0) } }
 
     /// Delivers plain bytes to the reads of the connection, behind those of earlier calls.
+    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
     public mutating func deliver(_ bytes: some Collection<UInt8>) {
         if delivered.isEmpty, let array = bytes as? [UInt8] {
@@ -36,6 +39,7 @@ public struct FilterOutput {
     }
 
     /// Delivers lent bytes to the reads of the connection, behind those of earlier calls.
+    /// - Parameter bytes: the bytes, which are copied.
     @inlinable
     public mutating func deliver(_ bytes: RawSpan) { bytes.withUnsafeBytes { delivered.append(contentsOf: $0) } }
 

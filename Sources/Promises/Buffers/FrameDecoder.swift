@@ -18,11 +18,12 @@
 public protocol FrameDecoder {
     associatedtype Frame
 
-    /// Looks for a frame at the beginning of `bytes`, which are all bytes that have arrived and were not consumed.
+    /// Looks for a frame at the beginning of `bytes`.
     ///
     /// After `incomplete` the next call gets these bytes again with further ones behind them, so a decoder may store
-    /// how far it has searched. After a frame, and after skipped bytes, the next call gets the bytes behind these. The
-    /// span is valid during the call only.
+    /// how far it has searched. After a frame, and after skipped bytes, the next call gets the bytes behind these.
+    /// - Parameter bytes: all bytes that have arrived and were not consumed. The span is valid during the call only.
+    /// - Returns: a frame with the number of its bytes, bytes to skip, or that the frame is incomplete.
     /// - Throws: an error about the bytes, such as `StreamError.limitExceeded`. The read is rejected with it and
     ///   consumes nothing. A decoder must throw beyond a limit of its own: otherwise a peer could fill the memory.
     mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<Frame>

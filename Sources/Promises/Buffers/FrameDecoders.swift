@@ -11,10 +11,13 @@ public struct LineDecoder: FrameDecoder, Sendable {
     // The number of leading bytes that are known to contain no newline.
     private var searched = 0
 
-    /// Makes a decoder of lines of at most `limit` bytes.
+    /// Makes a decoder of lines.
+    /// - Parameter limit: the maximum number of bytes of a line.
     public init(limit: Int = 65536) { self.limit = limit }
 
-    /// The next line.
+    /// Finds the next line.
+    /// - Parameter bytes: the bytes that have arrived and were not consumed.
+    /// - Returns: the line without its end, or that it is incomplete.
     /// - Throws: `StreamError.limitExceeded` for a line of more than `limit` bytes, and `StreamError.notUTF8`.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
         // The span is alive during the call, and the pointer does not leave it.
@@ -59,15 +62,23 @@ public struct DelimiterDecoder: FrameDecoder, Sendable {
     private var searched = 0
 
     /// Makes a decoder for a delimiter of any bytes.
+    /// - Parameters:
+    ///   - delimiter: the bytes that end a frame; at least one.
+    ///   - limit: the maximum number of bytes before the delimiter.
     public init(_ delimiter: some Collection<UInt8>, limit: Int = 65536) {
         self.delimiter = Array(delimiter)
         self.limit = limit
     }
 
-    /// A delimiter in UTF-8.
+    /// Makes a decoder for a delimiter in UTF-8.
+    /// - Parameters:
+    ///   - delimiter: the text that ends a frame; at least one character.
+    ///   - limit: the maximum number of bytes before the delimiter.
     public init(_ delimiter: String, limit: Int = 65536) { self.init(delimiter.utf8, limit: limit) }
 
-    /// The bytes before the next delimiter.
+    /// Finds the bytes before the next delimiter.
+    /// - Parameter bytes: the bytes that have arrived and were not consumed.
+    /// - Returns: the frame without its delimiter, or that it is incomplete.
     /// - Throws: `StreamError.limitExceeded` if more than `limit` bytes precede it.
     public mutating func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
         // The span is alive during the call, and the pointer does not leave it.
@@ -127,10 +138,13 @@ public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & 
     /// The greatest length of a payload, in bytes.
     public let limit: Int
 
-    /// Makes a decoder of payloads of at most `limit` bytes.
+    /// Makes a decoder of payloads.
+    /// - Parameter limit: the maximum number of bytes of a payload.
     @inlinable public init(limit: Int = 65536) { self.limit = limit }
 
-    /// The next payload.
+    /// Finds the next payload.
+    /// - Parameter bytes: the bytes that have arrived and were not consumed.
+    /// - Returns: the payload without its length, or that it is incomplete.
     /// - Throws: `StreamError.limitExceeded` for a length above `limit`.
     @inlinable
     public func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {

@@ -6,6 +6,9 @@ public struct FrameTimeouts: Hashable, Sendable {
     public var frame: Duration?
 
     /// Makes limits for the time between frames and for the time of one.
+    /// - Parameters:
+    ///   - idle: the limit for the time between two frames; see `idle`.
+    ///   - frame: the limit for the time of one frame; see `frame`.
     public init(idle: Duration? = nil, frame: Duration? = nil) {
         self.idle = idle
         self.frame = frame
