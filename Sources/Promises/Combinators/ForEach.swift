@@ -1,16 +1,20 @@
 /// Calls `body` with each of `items` in sequence: each call waits until the promise of the previous call is fulfilled.
-/// Without items, the result is fulfilled immediately.
 ///
 /// ```swift
 /// forEach(migrations) { migration in database.apply(migration) }
 /// ```
 ///
-/// The first rejection, or an error that `body` throws, rejects the result and ends the iteration. The sequence is
-/// iterated once, and each item is taken when its turn comes. The first call of `body` happens inside this call; later
-/// calls are jobs of this thread's loop. A million items take no more memory than one.
+/// A million items take no more memory than one.
 ///
 /// Cancelling the result cancels the promise of the current item, if no other handler waits for it. To process several
 /// items at a time, see `when(fulfilled:concurrently:)`.
+/// - Parameters:
+///   - items: the items. The sequence is iterated once, and each item is taken when its turn comes.
+///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise that is fulfilled after the last item, or immediately without items. It is rejected with the
+///   first error that a promise of `body` is rejected with or that `body` throws; the later items are not processed.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func forEach<Items: Sequence, Next: Thenable>(
@@ -21,7 +25,13 @@ public func forEach<Items: Sequence, Next: Thenable>(
 }
 
 /// Calls `body` with each of `items` in sequence: each call waits until the guarantee of the previous call is
-/// fulfilled. See the form with promises.
+/// fulfilled.
+/// - Parameters:
+///   - items: as for the form with promises.
+///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee that is fulfilled after the last item, or immediately without items.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @discardableResult
@@ -37,7 +47,14 @@ extension Thenable where T: Sequence {
     /// Calls `body` with each element of the value in sequence: each call waits until the promise of the previous call
     /// is fulfilled.
     ///
-    /// The first rejection, or an error that `body` throws, ends the iteration and rejects the result. See `forEach`.
+    /// See `forEach`.
+    /// - Parameters:
+    ///   - body: called with each element, in jobs of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that is fulfilled after the last element. It is rejected with the error of this promise, or
+    ///   with the first error that a promise of `body` is rejected with or that `body` throws; the later elements are
+    ///   not processed.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenForEach<Next: Thenable>(
@@ -54,12 +71,17 @@ extension Thenable where T: Sequence {
     /// chunks.thenReduce(0) { sent, chunk in upload(chunk).map { sent + $0 } }
     /// ```
     ///
-    /// `body` receives the accumulated value, at first `initial`, and the next element. The value of the promise that
-    /// it returns is the next accumulated value. Without elements, the result is `initial`.
-    ///
-    /// The first rejection, or an error that `body` throws, ends the iteration and rejects the result. A million
-    /// elements take no more memory than one. Cancelling the result cancels the promise of the current element, if no
-    /// other handler waits for it.
+    /// A million elements take no more memory than one. Cancelling the result cancels the promise of the current
+    /// element, if no other handler waits for it.
+    /// - Parameters:
+    ///   - initial: the first accumulated value.
+    ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. The value of
+    ///     the promise that it returns is the next accumulated value.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the last accumulated value, which is `initial` without elements. It is rejected with the
+    ///   error of this promise, or with the first error that a promise of `body` is rejected with or that `body`
+    ///   throws; the later elements are not processed.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenReduce<Value, Next: Thenable>(
@@ -75,6 +97,11 @@ extension Thenable where T: Sequence {
 extension Guarantee where T: Sequence {
     /// Calls `body` with each element of the value in sequence: each call waits until the guarantee of the previous
     /// call is fulfilled. See `forEach`.
+    /// - Parameters:
+    ///   - body: called with each element, in jobs of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee that is fulfilled after the last element.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -86,6 +113,13 @@ extension Guarantee where T: Sequence {
     }
 
     /// Folds the elements of the value into one value, one element after another; see the form for promises.
+    /// - Parameters:
+    ///   - initial: the first accumulated value.
+    ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. The value of
+    ///     the guarantee that it returns is the next accumulated value.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the last accumulated value, which is `initial` without elements.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult

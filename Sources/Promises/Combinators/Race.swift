@@ -9,8 +9,13 @@
 /// so that a handler can still be attached to them after the call. To let a loser continue, attach a handler to it. The
 /// outcomes of the losers are not reported.
 ///
-/// An empty list is rejected with `PromiseError.badInput`. Cancelling the result cancels the thenables that no other
-/// handler waits for.
+/// Cancelling the result cancels the thenables that no other handler waits for.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the first outcome. It is rejected with the error of that outcome, or with
+///   `PromiseError.badInput` if the list is empty.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
@@ -26,6 +31,11 @@ public func race<Each: Thenable>(
 
 /// Settles as the first of `thenables` that settles, even if that is a rejection; see the form with an array of one
 /// type.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
@@ -33,6 +43,11 @@ public func race<Each: Thenable>(
 ) -> Promise<Each.T> { race(thenables, file: file, line: line) }
 
 /// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -41,6 +56,11 @@ public func race<T>(
 ) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
 
 /// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -49,7 +69,13 @@ public func race<T>(
 ) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
 
 /// Settles as the first of the guarantees that is fulfilled, and cancels the others, except those that another handler
-/// waits for. A guarantee that is abandoned or cancelled does not count.
+/// waits for.
+/// - Parameters:
+///   - first: a guarantee.
+///   - others: the guarantees that compete with it.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the first value. A guarantee that is abandoned or cancelled does not count.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<T>(
@@ -67,11 +93,15 @@ public func race<T>(
 /// race(fulfilled: mirrors.map { fetch($0) })
 /// ```
 ///
-/// If all of them are rejected, the result is rejected with `PromiseError.noWinner`, which has their errors in the
-/// order of the list. If all errors mean "cancelled", the result is rejected with `PromiseError.cancelled`. An empty
-/// list is rejected with `PromiseError.badInput`.
-///
 /// Cancelling the result cancels the thenables that no other handler waits for.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the first value. It is rejected
+///   - with `PromiseError.noWinner` if all are rejected; it has their errors in the order of the list;
+///   - with `PromiseError.cancelled` if all are rejected with errors that mean "cancelled";
+///   - with `PromiseError.badInput` if the list is empty.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
@@ -86,6 +116,11 @@ public func race<Each: Thenable>(
 }
 
 /// Settles as the first of `thenables` that is fulfilled; see the form with an array.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func race<Each: Thenable>(
@@ -94,6 +129,11 @@ public func race<Each: Thenable>(
 
 /// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
 /// array of one type.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -103,6 +143,11 @@ public func race<T>(
 
 /// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
 /// array of one type.
+/// - Parameters:
+///   - thenables: the competitors; at least one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload

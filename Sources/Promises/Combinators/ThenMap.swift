@@ -6,9 +6,15 @@ extension Thenable where T: Sequence {
     /// firstly { fetchIDs() }.thenMap { id in fetchUser(id) }
     /// ```
     ///
-    /// `body` is called for all elements without waiting in between. The first rejection rejects the result; the other
-    /// promises continue. An error that `body` throws counts as the rejection of its element, and `body` is not called
-    /// for later elements. See `when(fulfilled:)`.
+    /// `body` is called for all elements without waiting in between. After a rejection, the other promises continue.
+    /// See `when(fulfilled:)`.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop. An error that it throws counts as the
+    ///     rejection of the element, and it is not called for later elements.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the values. It is rejected with the error of this promise, or with the first error that
+    ///   a promise of `body` is rejected with.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenMap<Next: Thenable>(
@@ -21,6 +27,11 @@ extension Thenable where T: Sequence {
     }
 
     /// The form for closures of several statements, of which one may be `return .value(…)`.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the other form.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload
@@ -36,8 +47,15 @@ extension Thenable where T: Sequence {
     /// Calls `body` with each element of the value, with at most `limit` promises pending at a time, and collects their
     /// values in the order of the elements.
     ///
-    /// With a limit of 1, the elements are processed in sequence. A limit below 1 rejects with `PromiseError.badInput`.
     /// See `when(fulfilled:concurrently:)`.
+    /// - Parameters:
+    ///   - limit: the maximum number of pending promises. With 1, the elements are processed in sequence.
+    ///   - body: called with each element, in jobs of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the values. It is rejected with the error of this promise, with the first error that a
+    ///   promise of `body` is rejected with or that `body` throws, or with `PromiseError.badInput` if `limit` is below
+    ///   1.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenMap<Next: Thenable>(
@@ -52,6 +70,11 @@ extension Thenable where T: Sequence {
 
     /// Calls `body` with each element of the value, waits for all promises that it returns, and concatenates their
     /// values in the order of the elements; see `thenMap`.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the elements of all values. It is rejected as that of `thenMap`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func thenFlatMap<Next: Thenable>(
@@ -71,6 +94,11 @@ extension Thenable where T: Sequence {
 extension Guarantee where T: Sequence {
     /// Calls `body` with each element of the value, waits for all guarantees that it returns, and collects their values
     /// in the order of the elements. `body` is called for all elements without waiting in between.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the values.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -84,6 +112,11 @@ extension Guarantee where T: Sequence {
 
     /// Calls `body` with each element of the value, waits for all guarantees that it returns, and concatenates their
     /// values in the order of the elements.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the elements of all values.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult

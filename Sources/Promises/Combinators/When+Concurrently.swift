@@ -6,13 +6,18 @@
 /// let pages = when(fulfilled: AnyIterator { urls.next().map(fetch) }, concurrently: 4)
 /// ```
 ///
-/// The next promise is requested only when a previous one is fulfilled. An empty iterator is fulfilled immediately. The
-/// first rejection rejects the result immediately, and no more promises are requested. The pending ones continue, and
-/// their outcomes are not reported. Cancelling the result cancels the pending promises that no other handler waits for.
-///
-/// The iterator runs on this thread: inside this call for the first promises, and later in jobs of the thread's loop.
-/// The iterator may run any code, even cancel the result. A limit below 1 rejects with `PromiseError.badInput`, and the
-/// iterator is not used.
+/// The next promise is requested only when a previous one is fulfilled. After the first rejection no more promises are
+/// requested. The pending ones continue, and their outcomes are not reported. Cancelling the result cancels the pending
+/// promises that no other handler waits for.
+/// - Parameters:
+///   - iterator: makes the promises, on this thread: the first ones inside this call, later ones in jobs of the
+///     thread's loop. It may run any code, even cancel the result.
+///   - limit: the maximum number of pending promises.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the values; without promises it is fulfilled immediately. It is rejected immediately with
+///   the first rejection, or with `PromiseError.badInput` if `limit` is below 1, in which case the iterator is not
+///   used.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Iterator: IteratorProtocol>(
@@ -27,7 +32,13 @@ public func when<Iterator: IteratorProtocol>(
 /// Waits until every promise of an iterator has settled, with at most `limit` pending at a time, and collects their
 /// outcomes in the order of the iterator.
 ///
-/// The result is rejected only for a limit below 1. See the form with `fulfilled:`.
+/// See the form with `fulfilled:`.
+/// - Parameters:
+///   - iterator: as for the form with `fulfilled:`.
+///   - limit: the maximum number of pending promises.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the outcomes. It is rejected only with `PromiseError.badInput`, if `limit` is below 1.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Iterator: IteratorProtocol>(
@@ -40,14 +51,22 @@ public func when<Iterator: IteratorProtocol>(
 }
 
 /// Calls `body` with each of `items`, with at most `limit` promises pending at a time, and collects their values in the
-/// order of the items. Without items, the result is fulfilled immediately.
+/// order of the items.
 ///
 /// ```swift
 /// when(fulfilled: urls, concurrently: 4) { url in fetch(url) }
 /// ```
 ///
-/// An error that `body` throws counts as the rejection of its item. The sequence is iterated once, one item at a time.
-/// For threads, rejections, cancellation and a limit below 1, see the form with an iterator.
+/// For rejections and cancellation, see the form with an iterator.
+/// - Parameters:
+///   - items: the items. The sequence is iterated once, one item at a time.
+///   - limit: the maximum number of pending promises.
+///   - body: called with each item on this thread: inside this call for the first items, in jobs of the thread's loop
+///     for later ones. An error that it throws counts as the rejection of the item.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the values; without items it is fulfilled immediately. It is rejected immediately with the
+///   first rejection, or with `PromiseError.badInput` if `limit` is below 1, in which case `body` is not called.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(
@@ -64,8 +83,13 @@ public func when<Items: Sequence, Next: Thenable>(
 
 /// Calls `body` with each of `items`, with at most `limit` promises pending at a time, waits until all have settled,
 /// and collects their outcomes in the order of the items.
-///
-/// The result is rejected only for a limit below 1. See the form with `fulfilled:`.
+/// - Parameters:
+///   - items: the items. The sequence is iterated once, one item at a time.
+///   - limit: the maximum number of pending promises.
+///   - body: as for the form with `fulfilled:`.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the outcomes. It is rejected only with `PromiseError.badInput`, if `limit` is below 1.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Items: Sequence, Next: Thenable>(

@@ -4,6 +4,12 @@
 // pack and behave identically. Outcomes cannot be compared, so `when(resolved:)` needs no such forms.
 
 /// Waits for two thenables of any types; see the form for any number.
+/// - Parameters:
+///   - a: a promise or guarantee.
+///   - b: the second one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of both values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable>(
@@ -11,6 +17,13 @@ public func when<A: Thenable, B: Thenable>(
 ) -> Promise<(A.T, B.T)> { whenAll(a, b, file: file, line: line) }
 
 /// Waits for three thenables of any types; see the form for any number.
+/// - Parameters:
+///   - a: a promise or guarantee.
+///   - b: the second one.
+///   - c: the third one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the three values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable>(
@@ -18,6 +31,14 @@ public func when<A: Thenable, B: Thenable, C: Thenable>(
 ) -> Promise<(A.T, B.T, C.T)> { whenAll(a, b, c, file: file, line: line) }
 
 /// Waits for four thenables of any types; see the form for any number.
+/// - Parameters:
+///   - a: a promise or guarantee.
+///   - b: the second one.
+///   - c: the third one.
+///   - d: the fourth one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the four values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
@@ -25,6 +46,15 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
 ) -> Promise<(A.T, B.T, C.T, D.T)> { whenAll(a, b, c, d, file: file, line: line) }
 
 /// Waits for five thenables of any types; see the form for any number.
+/// - Parameters:
+///   - a: a promise or guarantee.
+///   - b: the second one.
+///   - c: the third one.
+///   - d: the fourth one.
+///   - e: the fifth one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the five values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable>(
@@ -32,6 +62,12 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable
 ) -> Promise<(A.T, B.T, C.T, D.T, E.T)> { whenAll(a, b, c, d, e, file: file, line: line) }
 
 /// Waits for two guarantees of any types; see the form for any number.
+/// - Parameters:
+///   - a: a guarantee.
+///   - b: the second one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of both values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B>(
@@ -39,6 +75,13 @@ public func when<A, B>(
 ) -> Guarantee<(A, B)> { whenAllGuarantees(a, b, file: file, line: line) }
 
 /// Waits for three guarantees of any types; see the form for any number.
+/// - Parameters:
+///   - a: a guarantee.
+///   - b: the second one.
+///   - c: the third one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the three values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C>(
@@ -46,6 +89,14 @@ public func when<A, B, C>(
 ) -> Guarantee<(A, B, C)> { whenAllGuarantees(a, b, c, file: file, line: line) }
 
 /// Waits for four guarantees of any types; see the form for any number.
+/// - Parameters:
+///   - a: a guarantee.
+///   - b: the second one.
+///   - c: the third one.
+///   - d: the fourth one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the four values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C, D>(
@@ -54,6 +105,15 @@ public func when<A, B, C, D>(
 ) -> Guarantee<(A, B, C, D)> { whenAllGuarantees(a, b, c, d, file: file, line: line) }
 
 /// Waits for five guarantees of any types; see the form for any number.
+/// - Parameters:
+///   - a: a guarantee.
+///   - b: the second one.
+///   - c: the third one.
+///   - d: the fourth one.
+///   - e: the fifth one.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the five values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<A, B, C, D, E>(

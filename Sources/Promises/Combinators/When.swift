@@ -1,15 +1,17 @@
-/// Waits until all thenables are fulfilled and collects their values in the order of the sequence. An empty sequence is
-/// fulfilled immediately.
+/// Waits until all thenables are fulfilled and collects their values in the order of the sequence.
 ///
 /// ```swift
 /// when(fulfilled: urls.map { fetch($0) }).done { pages in print(pages.count) }
 /// ```
 ///
-/// The first rejection rejects the result with that error immediately. The other thenables continue, and their outcomes
-/// are not reported. If several are already rejected, the first one in the sequence counts. Cancelling the result
+/// After the first rejection, the other thenables continue, and their outcomes are not reported. Cancelling the result
 /// cancels the thenables that no other handler waits for.
-///
-/// The sequence is iterated once, immediately.
+/// - Parameters:
+///   - thenables: the promises or guarantees. The sequence is iterated once, immediately.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the values; without thenables it is fulfilled immediately. It is rejected immediately with
+///   the error of the first rejection. If several thenables are already rejected, the first one in the sequence counts.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
@@ -22,6 +24,11 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all thenables are fulfilled; see the form with values.
+/// - Parameters:
+///   - thenables: the promises or guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -33,6 +40,11 @@ public func when<Each: Thenable>(
 }
 
 /// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
+/// - Parameters:
+///   - thenables: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -41,6 +53,11 @@ public func when(
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
+/// - Parameters:
+///   - thenables: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -49,6 +66,11 @@ public func when(
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Waits until all promises and guarantees of one value type are fulfilled; see the form with a sequence of one type.
+/// - Parameters:
+///   - thenables: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the values in the order of the array, rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -59,6 +81,11 @@ public func when<T>(
 /// run time.
 ///
 /// See also the form with a sequence of one type, and the form without an array, which preserves the types.
+/// - Parameters:
+///   - thenables: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the values in the order of the array, rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -85,7 +112,13 @@ public func when(
 /// when(fulfilled: user, avatar).done { user, avatar in … }
 /// ```
 ///
-/// The first rejection rejects the result immediately; the other thenables continue. See the form with a sequence.
+/// The other thenables continue after a rejection. See the form with a sequence.
+/// - Parameters:
+///   - thenable: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the values in the order of the arguments. It is rejected immediately with the error of the
+///   first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each Each: Thenable>(

@@ -1,8 +1,12 @@
-/// Waits until all guarantees are fulfilled and collects their values in the order of the list. An empty list is
-/// fulfilled immediately.
+/// Waits until all guarantees are fulfilled and collects their values in the order of the list.
 ///
-/// If a guarantee is abandoned or cancelled, the result is never fulfilled; seen as a promise, it is rejected with that
-/// error. Cancelling the result cancels the guarantees that no other handler waits for.
+/// Cancelling the result cancels the guarantees that no other handler waits for.
+/// - Parameters:
+///   - guarantees: the guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the values; without guarantees it is fulfilled immediately. If one of them is abandoned or
+///   cancelled, the result is never fulfilled; seen as a promise, it is rejected with that error.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<T>(
@@ -13,6 +17,11 @@ public func when<T>(
 }
 
 /// Waits until all guarantees are fulfilled; see the form with values.
+/// - Parameters:
+///   - guarantees: the guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee that is fulfilled with the last of them.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -24,6 +33,11 @@ public func when(
 }
 
 /// Waits until all guarantees are fulfilled; see the form with values.
+/// - Parameters:
+///   - guarantees: the guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee that is fulfilled with the last of them.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -33,6 +47,11 @@ public func when(
 
 /// Waits until all guarantees of any types are fulfilled, and combines their values into a tuple; see the form with an
 /// array.
+/// - Parameters:
+///   - guarantee: the guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the values in the order of the arguments.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<each T>(

@@ -1,5 +1,4 @@
-/// Waits until all thenables have settled, and collects their outcomes in the order of the sequence. An empty sequence
-/// is fulfilled immediately.
+/// Waits until all thenables have settled, and collects their outcomes in the order of the sequence.
 ///
 /// ```swift
 /// when(resolved: uploads).done { outcomes in
@@ -7,10 +6,13 @@
 /// }
 /// ```
 ///
-/// The result cannot fail: the errors are part of its value, and count as handled. Cancelling the result cancels the
-/// thenables that no other handler waits for.
-///
-/// The sequence is iterated once, immediately.
+/// Cancelling the result cancels the thenables that no other handler waits for.
+/// - Parameters:
+///   - thenables: the promises or guarantees. The sequence is iterated once, immediately.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the outcomes; without thenables it is fulfilled immediately. The errors are part of its
+///   value, and count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
@@ -28,6 +30,11 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all thenables have settled; see the form with a sequence.
+/// - Parameters:
+///   - thenables: the promises or guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the outcomes in the order of the arguments.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
@@ -35,6 +42,11 @@ public func when<Each: Thenable>(
 ) -> Guarantee<[Result<Each.T, any Error>]> { when(resolved: thenables, file: file, line: line) }
 
 /// Waits until all promises and guarantees of one value type have settled; see the form with a sequence of one type.
+/// - Parameters:
+///   - thenables: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the outcomes in the order of the array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -52,6 +64,11 @@ public func when<T>(
 ///
 /// Several thenables of one type give an array, unless the context requires a tuple, as a closure with several
 /// parameters does.
+/// - Parameters:
+///   - thenable: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee of the outcomes in the order of the arguments.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -79,13 +96,16 @@ public func when<each Each: Thenable>(
 }
 
 /// Waits until all thenables have settled, collects their outcomes in the order of the sequence, and rejects if every
-/// one is rejected. An empty sequence is fulfilled immediately.
+/// one is rejected.
 ///
-/// If all are rejected, the result is rejected with `PromiseError.noWinner`, which has all errors. If all errors mean
-/// "cancelled", the result is rejected with `PromiseError.cancelled`. Cancelling the result cancels the thenables that
-/// no other handler waits for.
-///
-/// The sequence is iterated once, immediately.
+/// Cancelling the result cancels the thenables that no other handler waits for.
+/// - Parameters:
+///   - thenables: the promises or guarantees. The sequence is iterated once, immediately.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the outcomes; without thenables it is fulfilled immediately. If all are rejected, it is
+///   rejected with `PromiseError.noWinner`, which has all errors, or with `PromiseError.cancelled` if all errors mean
+///   "cancelled".
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Sequence>(
@@ -109,6 +129,11 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all thenables have settled, and rejects if every one is rejected; see the form with a sequence.
+/// - Parameters:
+///   - thenables: the promises or guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with a sequence.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 public func when<Each: Thenable>(
@@ -117,6 +142,11 @@ public func when<Each: Thenable>(
 
 /// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
 /// the form with a sequence of one type.
+/// - Parameters:
+///   - thenables: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
@@ -126,6 +156,11 @@ public func when<T>(
 
 /// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
 /// the form with a sequence of one type.
+/// - Parameters:
+///   - thenables: the promises and guarantees.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
 @_disfavoredOverload
