@@ -21,8 +21,9 @@ extension Promise {
 
     /// Cancels the promise, but rejects it with `error` in place of `PromiseError.cancelled`.
     ///
-    /// If `error` does not mean "cancelled", it is an ordinary error, which `catch` sees. The sources of this promise
-    /// are still rejected with `PromiseError.cancelled`.
+    /// The sources of this promise are still rejected with `PromiseError.cancelled`.
+    /// - Parameter error: the error of the rejection. If it does not mean "cancelled", it is an ordinary error, which
+    ///   `catch` sees.
     public func cancel(with error: any Error) { core.cancel(with: error) }
 }
 

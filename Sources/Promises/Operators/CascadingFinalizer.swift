@@ -14,6 +14,11 @@ public struct CascadingFinalizer {
     @usableFromInline var rest: Promise<Void> { Promise(core) }
 
     /// Calls `body` with a remaining error, if `policy` lets the handler see it; see `Promise.catch`.
+    /// - Parameters:
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: the handler; called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -25,6 +30,13 @@ public struct CascadingFinalizer {
 
     /// Calls `body` with a remaining error of type `only`, if `policy` lets the handler see it; see
     /// `Promise.catch(only:)`.
+    /// - Parameters:
+    ///   - only: the type of the errors to handle.
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: the handler; called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the rest of the chain, which handles the other errors.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func `catch`<E: Error>(
@@ -32,8 +44,13 @@ public struct CascadingFinalizer {
         file: StaticString = #fileID, line: UInt = #line
     ) -> CascadingFinalizer { rest.catch(only: only, policy: policy, body, file: file, line: line) }
 
-    /// Calls `body` if a remaining error is equal to `only`, whatever the policy for cancellations; see
-    /// `Promise.catch(only:)`.
+    /// Calls `body` if a remaining error is equal to `only`; see `Promise.catch(only:)`.
+    /// - Parameters:
+    ///   - only: the error to handle, whatever the policy for cancellations.
+    ///   - body: the handler; called in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the rest of the chain, which handles the other errors.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     public func `catch`<E: Error & Equatable>(
@@ -41,6 +58,11 @@ public struct CascadingFinalizer {
     ) -> CascadingFinalizer { rest.catch(only: only, body, file: file, line: line) }
 
     /// Logs a remaining error, if `policy` lets it pass; see `Promise.cauterize`.
+    /// - Parameters:
+    ///   - policy: whether an error that means "cancelled" is logged; by default `conf.catchPolicy`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @discardableResult
@@ -50,6 +72,10 @@ public struct CascadingFinalizer {
 
     /// Calls `body` when the chain so far has ended: after a handler, after a success, or with an error that remains.
     /// `finally` does not handle that error. It may be called several times.
+    /// - Parameters:
+    ///   - body: called once, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = watchEnd(body, file, line)

@@ -40,6 +40,10 @@ public struct Finalizer {
 
     /// Calls `body` when the chain has ended: after the `catch` handler, after a success, or after a cancellation that
     /// the handler did not see. `finally` may be called several times.
+    /// - Parameters:
+    ///   - body: called once, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = end.map("finally", body, file, line)

@@ -6,6 +6,13 @@ extension Catchable {
     ///     .catch(only: SystemError.self) { error in print(error.code) }
     ///     .catch { error in print("what else can happen?", error) }
     /// ```
+    ///
+    /// - Parameters:
+    ///   - only: the type of the errors to handle.
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: the handler; called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: the rest of the chain, which handles the other errors. An error that is not handled there is an
     ///   unhandled rejection.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -22,8 +29,13 @@ extension Catchable {
         return catchSome(handle, file, line)
     }
 
-    /// Calls `body` if the error is equal to `only`, whatever the policy for cancellations. Other errors pass on; see
-    /// the form with a type.
+    /// Calls `body` if the error is equal to `only`. Other errors pass on; see the form with a type.
+    /// - Parameters:
+    ///   - only: the error to handle, whatever the policy for cancellations.
+    ///   - body: the handler; called in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the rest of the chain, which handles the other errors.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func `catch`<E: Error & Equatable>(

@@ -7,7 +7,12 @@ extension Thenable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// The result has no value. An error that `body` throws rejects it.
+    /// - Parameters:
+    ///   - body: called with the value, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise without a value, fulfilled when `body` has returned. Rejected with the error of this
+    ///   promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func done(
@@ -19,7 +24,12 @@ extension Thenable {
 }
 
 extension Guarantee {
-    /// Calls `body` with the value. The result has no value.
+    /// Calls `body` with the value.
+    /// - Parameters:
+    ///   - body: called with the value, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee without a value, fulfilled when `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

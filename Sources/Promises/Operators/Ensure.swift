@@ -9,8 +9,12 @@ extension Catchable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// `body` is also called when the chain is cancelled, above or below. The result is then rejected once `body` has
-    /// been called.
+    /// `body` is also called when the chain is cancelled, above or below.
+    /// - Parameters:
+    ///   - body: called in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as this one, once `body` has been called.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensure(
@@ -20,8 +24,12 @@ extension Catchable {
     /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
     /// on.
     ///
-    /// `body` is also called when the chain is cancelled. The guarantee that it returns is not cancelled with the
-    /// chain.
+    /// `body` is also called when the chain is cancelled.
+    /// - Parameters:
+    ///   - body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensureThen(
@@ -36,6 +44,11 @@ extension Catchable {
 extension Guarantee {
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on; see
     /// `Promise.ensure`.
+    /// - Parameters:
+    ///   - body: called in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -49,6 +62,11 @@ extension Guarantee {
 
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
     /// returns, and then passes the value on; see `Promise.ensureThen`.
+    /// - Parameters:
+    ///   - body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value, fulfilled once the guarantee of `body` is.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult

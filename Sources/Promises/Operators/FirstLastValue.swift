@@ -8,8 +8,13 @@ extension Thenable where T: Sequence {
         map("firstValue", { try PromiseError.present($0.first { _ in true }) }, "", 0)
     }
 
-    /// The first element for which `body` returns `true`; if there is none, rejects with `PromiseError.emptySequence`.
-    /// An error that `body` throws rejects the result.
+    /// Finds the first element for which `body` returns `true`.
+    /// - Parameters:
+    ///   - body: called with one element after the other, in a job of this thread's loop, until it returns `true`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the element. Rejected with `PromiseError.emptySequence` if there is none; otherwise with
+    ///   the error of this promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func firstValue(
@@ -23,8 +28,14 @@ extension Thenable where T: BidirectionalCollection {
     @inlinable @inline(__always)
     public var lastValue: Promise<T.Element> { map("lastValue", { try PromiseError.present($0.last) }, "", 0) }
 
-    /// The last element for which `body` returns `true`, searched from the end; if there is none, rejects with
-    /// `PromiseError.emptySequence`. An error that `body` throws rejects the result.
+    /// Finds the last element for which `body` returns `true`.
+    /// - Parameters:
+    ///   - body: called with one element after the other, from the end, in a job of this thread's loop, until it
+    ///     returns `true`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the element. Rejected with `PromiseError.emptySequence` if there is none; otherwise with
+    ///   the error of this promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func lastValue(
@@ -38,7 +49,12 @@ extension Guarantee where T: Sequence {
     @inlinable @inline(__always)
     public var firstValue: Guarantee<T.Element?> { map("firstValue", { $0.first { _ in true } }, "", 0) }
 
-    /// The first element for which `body` returns `true`, or `nil` if there is none.
+    /// Finds the first element for which `body` returns `true`.
+    /// - Parameters:
+    ///   - body: called with one element after the other, in a job of this thread's loop, until it returns `true`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the element, or of `nil` if there is none.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func firstValue(
@@ -52,7 +68,13 @@ extension Guarantee where T: BidirectionalCollection {
     @inlinable @inline(__always)
     public var lastValue: Guarantee<T.Element?> { map("lastValue", { $0.last }, "", 0) }
 
-    /// The last element for which `body` returns `true`, searched from the end, or `nil` if there is none.
+    /// Finds the last element for which `body` returns `true`.
+    /// - Parameters:
+    ///   - body: called with one element after the other, from the end, in a job of this thread's loop, until it
+    ///     returns `true`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the element, or of `nil` if there is none.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func lastValue(

@@ -6,7 +6,12 @@
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// If `body` throws, the returned promise is rejected with that error.
+/// - Parameters:
+///   - body: called once, inside this call.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise that settles as the one that `body` returns, or that is rejected with the error that `body`
+///   throws.
 @inlinable
 public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -17,6 +22,12 @@ public func firstly<Next: Thenable>(
 }
 
 /// The form for closures of several statements, of which one may be `return .value(…)`.
+/// - Parameters:
+///   - body: called once, inside this call.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise that settles as the one that `body` returns, or that is rejected with the error that `body`
+///   throws.
 @inlinable
 @_disfavoredOverload
 public func firstly<T>(
@@ -27,7 +38,9 @@ public func firstly<T>(
     }
 }
 
-/// Runs `body` immediately and returns its guarantee, so that the first step of a chain reads like the others.
+/// Runs `body` immediately, so that the first step of a chain reads like the others.
+/// - Parameter body: called once, inside this call.
+/// - Returns: the guarantee that `body` returns.
 @inlinable
 @discardableResult
 public func firstly<T>(_ body: () -> Guarantee<T>) -> Guarantee<T> { body() }

@@ -2,30 +2,52 @@
 // elements.
 
 extension Thenable where T: Sequence {
-    /// Transforms each element. An error that `body` throws rejects the result.
+    /// Transforms each element.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the results, in order. Rejected with the error of this promise, or with the error that
+    ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func mapValues<U>(
         _ body: @escaping (T.Element) throws -> U, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[U]> { map("mapValues", { try $0.map(body) }, file, line) }
 
-    /// Transforms each element into a sequence and concatenates the sequences. An error that `body` throws rejects the
-    /// result.
+    /// Transforms each element into a sequence and concatenates the sequences.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the elements of all sequences, in order. Rejected with the error of this promise, or
+    ///   with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func flatMapValues<Part: Sequence>(
         _ body: @escaping (T.Element) throws -> Part, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[Part.Element]> { map("flatMapValues", { try $0.flatMap(body) }, file, line) }
 
-    /// Transforms each element and omits those for which `body` returns `nil`. An error that `body` throws rejects the
-    /// result.
+    /// Transforms each element and omits those for which `body` returns `nil`.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the results, in order. Rejected with the error of this promise, or with the error that
+    ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func compactMapValues<U>(
         _ body: @escaping (T.Element) throws -> U?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[U]> { map("compactMapValues", { try $0.compactMap(body) }, file, line) }
 
-    /// Keeps the elements for which `body` returns `true`. An error that `body` throws rejects the result.
+    /// Keeps the elements for which `body` returns `true`.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the elements that remain, in order. Rejected with the error of this promise, or with the
+    ///   error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func filterValues(
@@ -35,6 +57,11 @@ extension Thenable where T: Sequence {
 
 extension Guarantee where T: Sequence {
     /// Transforms each element.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the results, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func mapValues<U>(
@@ -42,6 +69,11 @@ extension Guarantee where T: Sequence {
     ) -> Guarantee<[U]> { map("mapValues", { $0.map(body) }, file, line) }
 
     /// Transforms each element into a sequence and concatenates the sequences.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the elements of all sequences, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func flatMapValues<Part: Sequence>(
@@ -49,6 +81,11 @@ extension Guarantee where T: Sequence {
     ) -> Guarantee<[Part.Element]> { map("flatMapValues", { $0.flatMap(body) }, file, line) }
 
     /// Transforms each element and omits those for which `body` returns `nil`.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the results, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func compactMapValues<U>(
@@ -56,6 +93,11 @@ extension Guarantee where T: Sequence {
     ) -> Guarantee<[U]> { map("compactMapValues", { $0.compactMap(body) }, file, line) }
 
     /// Keeps the elements for which `body` returns `true`.
+    /// - Parameters:
+    ///   - body: called with each element, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the elements that remain, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func filterValues(

@@ -3,6 +3,7 @@ extension Promise {
     ///
     /// May be called on any thread. A name costs about 200 bytes and less than a microsecond; a promise without a name
     /// costs nothing. `Promise<Void>.value` is one shared object and keeps no name.
+    /// - Parameter name: the name, of any length.
     /// - Returns: this promise.
     @discardableResult
     public func named(_ name: String) -> Promise<T> {
@@ -13,6 +14,7 @@ extension Promise {
 
 extension Guarantee {
     /// Names the guarantee; see `Promise.named`.
+    /// - Parameter name: the name, of any length.
     /// - Returns: this guarantee.
     @discardableResult
     public func named(_ name: String) -> Guarantee<T> {

@@ -5,8 +5,14 @@ extension Catchable {
     /// fetch(url).recover { _ in cached(url) }
     /// ```
     ///
-    /// An error that `body` throws rejects the result. A value skips `body`, and so does an error that `policy` does
-    /// not let it see.
+    /// - Parameters:
+    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
+    ///     does not see rejects the result.
+    ///   - body: called with the error, in a job of this thread's loop. A value skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns, or that is rejected
+    ///   with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<Next: Thenable>(
@@ -22,6 +28,12 @@ extension Catchable {
     ///
     /// Without a declared type, a closure that cannot throw and returns only `.value(…)` makes a guarantee: see the form
     /// that replaces every rejection.
+    /// - Parameters:
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form that returns a thenable.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @_disfavoredOverload
@@ -35,6 +47,12 @@ extension Catchable {
     }
 
     /// The form for closures that return promises on some paths and guarantees on others.
+    /// - Parameters:
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form that returns a thenable of one type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
     @_disfavoredOverload
@@ -46,10 +64,15 @@ extension Catchable {
         return recover(policy: policy, unwrap, file: file, line: line)
     }
 
-    /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns. The rest of the
-    /// chain cannot fail.
+    /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
     ///
     /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
+    /// - Parameters:
+    ///   - body: called with the error, in a job of this thread's loop. A value skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value, or of the value of the guarantee that `body` returns: the rest of the chain
+    ///   cannot fail.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -63,7 +86,12 @@ extension Catchable {
 }
 
 extension Catchable where T == Void {
-    /// Handles every error, including a cancellation. The rest of the chain cannot fail.
+    /// Handles every error, including a cancellation.
+    /// - Parameters:
+    ///   - body: called with the error, in a job of this thread's loop. A success skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee that is fulfilled in both cases: the rest of the chain cannot fail.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @discardableResult
@@ -77,7 +105,14 @@ extension Catchable where T == Void {
         return recover(handle, file: file, line: line)
     }
 
-    /// Handles an error that `policy` lets `body` see. An error that `body` throws takes its place.
+    /// Handles an error that `policy` lets `body` see.
+    /// - Parameters:
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: called with the error, in a job of this thread's loop. A success skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that is fulfilled after a success and after `body`. Rejected with the error that `body`
+    ///   throws, or with one that it does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover(

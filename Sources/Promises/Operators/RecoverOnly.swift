@@ -1,6 +1,13 @@
 extension Catchable {
-    /// Replaces a rejection with an error of type `only` with the promise that `body` returns, if `policy` lets `body`
-    /// see the error. All other outcomes skip `body`.
+    /// Replaces a rejection with an error of type `only` with the promise that `body` returns.
+    /// - Parameters:
+    ///   - only: the type of the errors to replace. All other outcomes skip `body`.
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected with the
+    ///   error that `body` throws, or with one that it does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error, Next: Thenable>(
@@ -12,6 +19,13 @@ extension Catchable {
     }
 
     /// The form for closures of several statements, of which one may be `return .value(…)`.
+    /// - Parameters:
+    ///   - only: the type of the errors to replace.
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form that returns a thenable.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     @_disfavoredOverload
@@ -23,8 +37,14 @@ extension Catchable {
         return recoverSome(handle, file, line)
     }
 
-    /// Replaces a rejection with an error equal to `only`, whatever the policy for cancellations, with the promise that
-    /// `body` returns. All other outcomes skip `body`.
+    /// Replaces a rejection with an error equal to `only` with the promise that `body` returns.
+    /// - Parameters:
+    ///   - only: the error to replace, whatever the policy for cancellations. All other outcomes skip `body`.
+    ///   - body: called in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected with the
+    ///   error that `body` throws, or with another error of this promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable, Next: Thenable>(
@@ -46,8 +66,15 @@ extension Catchable {
 }
 
 extension Catchable where T == Void {
-    /// Handles an error of type `only`, if `policy` lets `body` see it. An error that `body` throws takes its place.
-    /// All other outcomes skip `body`.
+    /// Handles an error of type `only`.
+    /// - Parameters:
+    ///   - only: the type of the errors to handle. All other outcomes skip `body`.
+    ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that is fulfilled after a success and after `body`. Rejected with the error that `body`
+    ///   throws, or with one that it does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error>(
@@ -62,8 +89,14 @@ extension Catchable where T == Void {
         return recoverSome(handle, file, line)
     }
 
-    /// Handles an error equal to `only`, whatever the policy for cancellations. An error that `body` throws takes its
-    /// place. All other outcomes skip `body`.
+    /// Handles an error equal to `only`.
+    /// - Parameters:
+    ///   - only: the error to handle, whatever the policy for cancellations. All other outcomes skip `body`.
+    ///   - body: called in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that is fulfilled after a success and after `body`. Rejected with the error that `body`
+    ///   throws, or with another error of this promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func recover<E: Error & Equatable>(

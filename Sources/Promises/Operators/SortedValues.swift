@@ -1,6 +1,12 @@
 extension Thenable where T: Sequence {
-    /// Sorts the elements by `areInIncreasingOrder`; equal elements keep their order. An error that the closure throws
-    /// rejects the result.
+    /// Sorts the elements by `areInIncreasingOrder`; equal elements keep their order.
+    /// - Parameters:
+    ///   - areInIncreasingOrder: whether its first argument stands before its second; called in a job of this thread's
+    ///     loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the sorted elements. Rejected with the error of this promise, or with the error that the
+    ///   closure throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(
@@ -11,6 +17,10 @@ extension Thenable where T: Sequence {
 
 extension Thenable where T: Sequence, T.Element: Comparable {
     /// Sorts the elements in ascending order; equal elements keep their order.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the sorted elements, rejected with the error of this promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Promise<[T.Element]> {
@@ -20,6 +30,12 @@ extension Thenable where T: Sequence, T.Element: Comparable {
 
 extension Guarantee where T: Sequence {
     /// Sorts the elements by `areInIncreasingOrder`; equal elements keep their order.
+    /// - Parameters:
+    ///   - areInIncreasingOrder: whether its first argument stands before its second; called in a job of this thread's
+    ///     loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the sorted elements.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(
@@ -30,6 +46,10 @@ extension Guarantee where T: Sequence {
 
 extension Guarantee where T: Sequence, T.Element: Comparable {
     /// Sorts the elements in ascending order; equal elements keep their order.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the sorted elements.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func sortedValues(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<[T.Element]> {

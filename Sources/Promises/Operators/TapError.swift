@@ -1,9 +1,12 @@
 extension Catchable {
-    /// Calls `body` with the error, if there is one and `policy` lets `body` see it, and passes the outcome on. The
-    /// error does not count as handled.
-    ///
-    /// Under the policy `.allErrors`, `body` also sees cancellations, including a cancellation of the chain above or
-    /// below.
+    /// Calls `body` with the error, if there is one, and passes the outcome on. The error does not count as handled.
+    /// - Parameters:
+    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. Under `.allErrors`
+    ///     it sees all cancellations, including those of the chain above or below.
+    ///   - body: called with the error, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func tapError(

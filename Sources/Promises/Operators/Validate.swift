@@ -1,8 +1,11 @@
 extension Thenable {
-    /// Passes the value on if `body` returns `true`; otherwise rejects with `PromiseError.validationFailed`, which
-    /// shows the value.
-    ///
-    /// An error that `body` throws rejects the result. A rejection of this promise skips `body`.
+    /// Passes the value on if `body` returns `true`.
+    /// - Parameters:
+    ///   - body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value. Rejected with `PromiseError.validationFailed`, which shows the value, if
+    ///   `body` returns `false`; otherwise with the error of this promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func validate(
