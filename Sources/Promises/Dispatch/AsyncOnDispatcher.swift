@@ -15,6 +15,12 @@ extension Dispatcher {
     ///
     /// Errors and cancellation are as for `Promise.map(on:)`: if the promise is cancelled before `body` has begun,
     /// `body` is released without being called.
+    /// - Parameters:
+    ///   - namespacer: `.promise`.
+    ///   - body: called once, as a job of this dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of what `body` returns, rejected as that of `map(on:)`.
     @inlinable
     @_disfavoredOverload
     public func async<T: Sendable>(
@@ -25,8 +31,14 @@ extension Dispatcher {
             PromiseCore.void.derive(MapOn<Void, T> { try body() }, on: self, "async", Promise<T>.self, file, line))
     }
 
-    /// Runs `body` on this dispatcher, and returns a guarantee of its result. As for `Guarantee.map(on:)`, the
-    /// guarantee is abandoned if the dispatcher refuses the job or releases it without running it.
+    /// Runs `body` on this dispatcher, and returns a guarantee of its result.
+    /// - Parameters:
+    ///   - namespacer: `.promise`.
+    ///   - body: called once, as a job of this dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of what `body` returns. As with `Guarantee.map(on:)`, it is abandoned if the dispatcher
+    ///   refuses the job or releases it without running it.
     @inlinable
     @discardableResult
     public func async<T: Sendable>(

@@ -3,6 +3,12 @@ import Reactor
 extension Catchable where T: Sendable {
     /// Ends a chain: calls `body` on `dispatcher` with the error, if there is one and `policy` lets the handler see it.
     /// See `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: the handler.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     /// - Returns: a finalizer, for a `finally` that always runs, on the thread that calls `finally`.
     @inlinable @inline(__always)
     @discardableResult

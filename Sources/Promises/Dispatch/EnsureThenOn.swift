@@ -5,9 +5,14 @@ extension Catchable where T: Sendable {
     /// Calls `body` on `dispatcher` when the promise settles or is cancelled, waits for the guarantee that `body`
     /// returns, and then passes the outcome on.
     ///
-    /// In `body`, attach handlers only with `on:`, unless `dispatcher` is a loop's `remote`. The outcome is passed on as
-    /// a job of this thread's loop. If the dispatcher refuses the job, the result is rejected with that error; see
-    /// `map(on:)`.
+    /// The outcome is passed on as a job of this thread's loop.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: the cleanup. It attaches handlers only with `on:`, unless `dispatcher` is a loop's `remote`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled. If the dispatcher
+    ///   refuses the job, it is rejected with that error; see `map(on:)`.
     @available(*, noasync, message: "no loop passes the outcome on in an async function; use ensure(on:)")
     public func ensureThen(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> Guarantee<Void>,
@@ -21,6 +26,12 @@ extension Catchable where T: Sendable {
 extension Guarantee where T: Sendable {
     /// Calls `body` on `dispatcher` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that
     /// `body` returns, and then passes the value on; see `Promise.ensureThen(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: the cleanup.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value, fulfilled once the guarantee of `body` is.
     @available(*, noasync, message: "no loop passes the outcome on in an async function; use ensure(on:)")
     @discardableResult
     public func ensureThen(

@@ -11,6 +11,7 @@ extension LoopGroup {
     ///
     /// Any thread may ask, and an async function may await the value. This thread's loop counts the question as
     /// external work until all loops have answered.
+    /// - Parameter body: called once on each loop.
     /// - Returns: a guarantee of one result for each loop. A loop that has ended, or ends before it has answered, has
     ///   the failure `DispatchError.loopEnded`.
     public func collect<Value: Sendable>(
@@ -39,6 +40,9 @@ extension LoopGroup {
     /// ```
     ///
     /// A loop that has no value yet makes one.
+    /// - Parameters:
+    ///   - state: the values of the loops. A loop that has none yet makes one.
+    ///   - body: called once on each loop, with the loop's value.
     /// - Returns: as `collect(_:)`.
     public func collect<State: SendableMetatype, Value: Sendable>(
         _ state: LoopLocal<State>, _ body: @escaping @Sendable (State) -> Value

@@ -19,13 +19,25 @@ extension Thenable where T: Sendable {
     /// With `nil` in place of a dispatcher, `body` runs inline: on the thread that settles this promise, inside the
     /// settling call, or immediately if this promise has settled. Inline handlers run one after another, never inside
     /// each other. Jobs that they give to a dispatcher start after they have returned.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of what `body` returns, rejected as above.
     @inlinable @inline(__always)
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Calls `body` with the value on `dispatcher`. The result has no value. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`. See `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise without a value, fulfilled when `body` has returned, and rejected as that of `map(on:)`.
     @inlinable @inline(__always)
     public func done(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Void,
@@ -33,6 +45,12 @@ extension Thenable where T: Sendable {
     ) -> Promise<Void> { map("done", on: dispatcher, body, file, line) }
 
     /// Calls `body` with the value on `dispatcher`, and passes the value on. See `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value, fulfilled when `body` has returned, and rejected as that of `map(on:)`.
     @inlinable @inline(__always)
     public func get(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Void,
@@ -54,8 +72,14 @@ extension Thenable where T: Sendable {
         Promise(asPromise().core.derive(MapOn(body), on: dispatcher, operation, Promise<U>.self, file, line))
     }
 
-    /// Transforms the value on `dispatcher`, and rejects with `PromiseError.compactMap` if `body` returns `nil`. See
-    /// `map(on:)`.
+    /// Transforms the value, which must have a result, on `dispatcher`. See `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the result. Rejected with `PromiseError.compactMap` if `body` returns `nil`; otherwise
+    ///   as that of `map(on:)`.
     @inlinable @inline(__always)
     public func compactMap<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U?,
@@ -71,16 +95,26 @@ extension Thenable where T: Sendable {
 
 extension Guarantee where T: Sendable {
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
-    ///
-    /// A guarantee has no error to report that the dispatcher has refused the job or released it without running it. In
-    /// these cases it is abandoned, and that is logged.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of what `body` returns. A guarantee has no error to report that the dispatcher has
+    ///   refused the job or released it without running it. In these cases it is abandoned, and that is logged.
     @inlinable @inline(__always)
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", on: dispatcher, body, file, line) }
 
-    /// Calls `body` with the value on `dispatcher`. The result has no value. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`. See `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee without a value, fulfilled when `body` has returned.
     @inlinable @inline(__always)
     @discardableResult
     public func done(
@@ -89,6 +123,12 @@ extension Guarantee where T: Sendable {
     ) -> Guarantee<Void> { map("done", on: dispatcher, body, file, line) }
 
     /// Calls `body` with the value on `dispatcher`, and passes the value on. See `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value, in a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
     @inlinable @inline(__always)
     @discardableResult
     public func get(

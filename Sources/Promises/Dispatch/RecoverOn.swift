@@ -1,9 +1,17 @@
 import Reactor
 
 extension Catchable where T: Sendable {
-    /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`.
-    ///
-    /// A value skips `body`, and so does an error that `policy` does not let it see. See `map(on:)` and `then(on:)`.
+    /// Replaces a rejection with the promise that `body` returns for the error, on `dispatcher`. See `map(on:)` and
+    /// `then(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
+    ///     does not see rejects the result.
+    ///   - body: called with the error. A value skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected as that of
+    ///   `map(on:)` if `body` throws or does not run.
     @inlinable @inline(__always)
     public func recover<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,
@@ -16,9 +24,14 @@ extension Catchable where T: Sendable {
 
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns, on `dispatcher`.
     ///
-    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with. If
-    /// the dispatcher refuses the job or releases it without running it, the guarantee is abandoned, and that is
-    /// logged.
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the error. A value skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value, or of the value of the guarantee that `body` returns. If the dispatcher
+    ///   refuses the job or releases it without running it, the guarantee is abandoned, and that is logged.
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -32,7 +45,14 @@ extension Catchable where T: Sendable {
 }
 
 extension Catchable where T == Void {
-    /// Handles every error on `dispatcher`, including a cancellation. The rest of the chain cannot fail.
+    /// Handles every error on `dispatcher`, including a cancellation.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the error. A success skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee that is fulfilled after a success and after `body`: the rest of the chain cannot fail. It
+    ///   is abandoned, and that is logged, if the dispatcher does not run the job.
     @inlinable @inline(__always)
     @discardableResult
     public func recover(
@@ -46,7 +66,15 @@ extension Catchable where T == Void {
         return recover(on: dispatcher, handle, file: file, line: line)
     }
 
-    /// Handles an error on `dispatcher`, if `policy` lets `body` see it. An error that `body` throws takes its place.
+    /// Handles an error on `dispatcher`, if `policy` lets `body` see it.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`.
+    ///   - body: called with the error. A success skips it.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that is fulfilled after a success and after `body`. Rejected with an error that `body` does
+    ///   not see, and as that of `map(on:)` if `body` throws or does not run.
     @inlinable @inline(__always)
     public func recover(
         on dispatcher: (any Dispatcher)?, policy: CatchPolicy = conf.catchPolicy,

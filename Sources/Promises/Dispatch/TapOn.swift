@@ -1,10 +1,14 @@
 import Reactor
 
 extension Thenable where T: Sendable {
-    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on. `body` also sees a cancellation of the
-    /// chain.
-    ///
-    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
+    /// Calls `body` with the outcome on `dispatcher`, and passes the outcome on.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the outcome, which may be a cancellation of the chain. It is not called if the dispatcher
+    ///     refuses the job or releases it without running it; see `map(on:)`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as this one, once `body` has returned.
     @inlinable @inline(__always)
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
@@ -25,8 +29,12 @@ extension Thenable where T: Sendable {
 
 extension Catchable where T: Sendable {
     /// Calls `body` on `dispatcher` when the promise settles or is cancelled, and then passes the outcome on.
-    ///
-    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called once, unless the dispatcher refuses the job or releases it without running it; see `map(on:)`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as this one, once `body` has returned.
     @inlinable @inline(__always)
     public func ensure(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> Void,
@@ -35,8 +43,13 @@ extension Catchable where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// Calls `body` with the outcome on `dispatcher`, and passes it on, as `Promise.tap(on:)`. The outcome is a failure
-    /// only if the guarantee was abandoned or cancelled.
+    /// Calls `body` with the outcome on `dispatcher`, and passes it on, as `Promise.tap(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the outcome, which is a failure only if the guarantee was abandoned or cancelled.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
     @inlinable @inline(__always)
     @discardableResult
     public func tap(
@@ -52,8 +65,12 @@ extension Guarantee where T: Sendable {
 
 extension Guarantee where T: Sendable {
     /// Calls `body` on `dispatcher` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on.
-    ///
-    /// `body` is not called if the dispatcher refuses the job or releases it without running it; see `map(on:)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called once, unless the dispatcher refuses the job or releases it without running it; see `map(on:)`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
     @inlinable @inline(__always)
     @discardableResult
     public func ensure(

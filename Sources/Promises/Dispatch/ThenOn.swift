@@ -1,11 +1,18 @@
 import Reactor
 
 extension Thenable where T: Sendable {
-    /// Calls `body` with the value on `dispatcher`, and settles as the promise that `body` returns. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`, and waits for the promise that `body` returns. See `map(on:)`.
     ///
-    /// In `body`, attach handlers only with `on:`, unless `dispatcher` is a loop's `remote`: the loop of a pool's
-    /// thread is never driven. Unlike those of `then`, the promises of this operator are settled one by one, and not
-    /// linked. An endless recursion through it therefore does not run in constant memory.
+    /// Unlike those of `then`, the promises of this operator are settled one by one, and not linked. An endless
+    /// recursion through it therefore does not run in constant memory.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value. It attaches handlers only with `on:`, unless `dispatcher` is a loop's `remote`:
+    ///     the loop of a pool's thread is never driven.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as the one that `body` returns. Rejected as that of `map(on:)` if `body`
+    ///   throws or does not run.
     @inlinable @inline(__always)
     public func then<Next: Thenable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
@@ -15,6 +22,12 @@ extension Thenable where T: Sendable {
     }
 
     /// The form for closures of several statements, of which one may be `return .value(…)`.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form that returns a thenable.
     @inlinable @inline(__always)
     @_disfavoredOverload
     public func then<U: Sendable>(
@@ -26,9 +39,15 @@ extension Thenable where T: Sendable {
 }
 
 extension Guarantee where T: Sendable {
-    /// Calls `body` with the value on `dispatcher`, and settles as the guarantee that `body` returns. See `map(on:)`.
+    /// Calls `body` with the value on `dispatcher`, and waits for the guarantee that `body` returns. See `map(on:)`.
     ///
     /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value of the guarantee that `body` returns. It is abandoned as that of `map(on:)`.
     @inlinable @inline(__always)
     @discardableResult
     public func then<Next: Sendable>(

@@ -8,6 +8,11 @@ import Reactor
 ///
 /// A delay of zero or less means the loop's next turn. The timer never fires early. Timers with equal deadlines fire in
 /// the order of the calls.
+/// - Parameters:
+///   - delay: the time to wait.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable @inline(__always)
 public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
@@ -15,14 +20,23 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
 }
 
 /// A guarantee that is fulfilled `seconds` from now; see `after(_:)`.
+/// - Parameters:
+///   - seconds: the time to wait, at most 6.3e9 s. NaN and negative values count as zero.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
     after(.clamped(seconds: seconds), file: file, line: line)
 }
 
-/// A guarantee that is fulfilled at `deadline` on the clock of this thread's loop, or in the loop's next turn if the
-/// deadline has passed.
+/// A guarantee that is fulfilled at `deadline`; see `after(_:)`.
+/// - Parameters:
+///   - deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable
 public func after(

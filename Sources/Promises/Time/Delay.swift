@@ -3,8 +3,12 @@ import Reactor
 extension Thenable {
     /// Passes the value on `pause` after this promise is fulfilled, and passes a rejection on immediately.
     ///
-    /// A pause of zero or less means the loop's next turn. A cancellation during the pause removes the timer from the
-    /// loop.
+    /// A cancellation during the pause removes the timer from the loop.
+    /// - Parameters:
+    ///   - pause: the time to wait; zero or less means the loop's next turn.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value. Rejected with the error of this promise.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
@@ -13,6 +17,11 @@ extension Thenable {
     }
 
     /// Passes the value on after a pause in seconds; see `delay(_:)`.
+    /// - Parameters:
+    ///   - seconds: the pause, at most 6.3e9 s. NaN and negative values count as zero.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value. Rejected with the error of this promise.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
@@ -22,6 +31,11 @@ extension Thenable {
 
 extension Guarantee {
     /// Passes the value on `pause` after the guarantee is fulfilled; see `Promise.delay`.
+    /// - Parameters:
+    ///   - pause: the time to wait; zero or less means the loop's next turn.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {
@@ -29,6 +43,11 @@ extension Guarantee {
     }
 
     /// Passes the value on after a pause in seconds; see `delay(_:)`.
+    /// - Parameters:
+    ///   - seconds: the pause, at most 6.3e9 s. NaN and negative values count as zero.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the value.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
     public func delay(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {

@@ -22,6 +22,7 @@ import Reactor
 ///     attempt.
 ///   - file: the file that reports name; the caller's by default.
 ///   - line: the line that reports name.
+/// - Returns: a promise of the value of the first attempt that succeeds.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable>(
     maxAttempts: Int, delay schedule: RetrySchedule = .none,
@@ -34,6 +35,15 @@ public func retry<Next: Thenable>(
 
 /// Calls `body` until its promise is fulfilled, with an asynchronous condition. The next attempt waits for the promise
 /// of the condition, and then for the pause of the schedule; see the other form.
+/// - Parameters:
+///   - maxAttempts: the maximum number of attempts, including the first; see the other form.
+///   - schedule: how long to wait between attempts.
+///   - isRetryable: returns a promise of whether another attempt makes sense after this error. An error that it throws,
+///     or with which its promise is rejected, rejects the result instead.
+///   - body: the work. Its argument is the number of the attempt, from 1.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the other form.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable, Condition: Thenable>(
     maxAttempts: Int, delay schedule: RetrySchedule = .none,

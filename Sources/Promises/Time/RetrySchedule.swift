@@ -17,6 +17,8 @@ public struct RetrySchedule {
     public static var none: RetrySchedule { .custom { _, _ in .zero } }
 
     /// An equal pause before every further attempt.
+    /// - Parameter pause: the time between the end of one attempt and the next.
+    /// - Returns: a schedule that allows any number of attempts.
     public static func constant(_ pause: Duration) -> RetrySchedule { .custom { _, _ in pause } }
 
     /// Pauses that grow from `first` by `factor`, up to `cap`.
@@ -30,6 +32,7 @@ public struct RetrySchedule {
     ///     `retry` with `PromiseError.badInput`.
     ///   - cap: the longest pause.
     ///   - jitter: whether pauses are randomized.
+    /// - Returns: a schedule for `retry`.
     public static func exponential(
         from first: Duration = .milliseconds(100), factor: Double = 2, cap: Duration = .seconds(30),
         jitter: Jitter = .full
@@ -45,6 +48,7 @@ public struct RetrySchedule {
     /// A custom schedule.
     /// - Parameter pause: returns the pause after a failed attempt, given its number (from 1) and its error. `nil`
     ///   means no further attempt.
+    /// - Returns: a schedule for `retry`.
     public static func custom(_ pause: @escaping (_ attempt: Int, _ error: any Error) -> Duration?) -> RetrySchedule {
         RetrySchedule(pause: pause)
     }

@@ -10,6 +10,12 @@ extension Thenable {
     /// When the limit expires, this promise is cancelled, as by `cancel()`, unless another handler waits for it. The
     /// timer belongs to this thread's loop. It never fires early, and it is removed from the loop as soon as this
     /// promise settles. A limit of zero or less expires in the loop's next turn.
+    /// - Parameters:
+    ///   - limit: the time that this promise may take, from now on.
+    ///   - error: the error of the result when the limit expires.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value. Rejected with the error of this promise, or with `error`.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
@@ -17,6 +23,12 @@ extension Thenable {
     ) -> Promise<T> { timeout(LoopDeadline(after: limit), error, file, line) }
 
     /// Limits the time to settle, in seconds; see `timeout(_:)`.
+    /// - Parameters:
+    ///   - seconds: the limit, at most 6.3e9 s. NaN and negative values count as zero.
+    ///   - error: the error of the result when the limit expires.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value. Rejected with the error of this promise, or with `error`.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(
@@ -30,6 +42,14 @@ extension Thenable {
     /// let deadline = EventLoop.current.now.advanced(by: .seconds(5))
     /// connect(to: address).timeout(deadline: deadline).then { greet($0).timeout(deadline: deadline) }
     /// ```
+    ///
+    /// - Parameters:
+    ///   - deadline: the moment at which this promise must have settled. One that has passed expires in the loop's next
+    ///     turn.
+    ///   - error: the error of the result when the limit expires.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the value. Rejected with the error of this promise, or with `error`.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func timeout(

@@ -14,6 +14,7 @@ import Reactor
 /// `EventLoop.current.now` is the virtual time, which starts at zero. Handlers that are still pending when `body`
 /// returns or throws are released without being called, and reported as `LogEvent.undeliveredHandlers`. This is
 /// `EventLoop.withLoop(clock:)` for tests.
+/// - Parameter body: called once, inside this call.
 /// - Returns: the result of `body`.
 /// - Throws: the error of `body`.
 @available(*, noasync, message: "an async function has no loop of its own")
@@ -24,6 +25,7 @@ public func withVirtualTime<Value>(_ body: () throws -> Value) rethrows -> Value
 
 /// Runs `body` with a new loop for this thread whose time is virtual, and passes it the clock, which `body` may also
 /// advance explicitly.
+/// - Parameter body: called once, inside this call, with the clock.
 /// - Returns: the result of `body`.
 /// - Throws: the error of `body`.
 @available(*, noasync, message: "an async function has no loop of its own")
