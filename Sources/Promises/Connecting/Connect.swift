@@ -25,6 +25,7 @@ import Reactor
 ///   - options: socket options, set before the socket connects.
 ///   - file: the file that reports name; the caller's by default.
 ///   - line: the line that reports name.
+/// - Returns: a promise of the connection.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to address: SocketAddress, timeout: Duration? = nil, from source: SocketAddress? = nil,
@@ -38,12 +39,17 @@ public func connect(
 /// Opens a connection to the first of `addresses` that accepts it.
 ///
 /// The addresses are tried in their order. Each attempt starts 250 ms after the previous one, or immediately when that
-/// has failed. Once one attempt succeeds, the others are closed. The time limit and cancellation apply to the whole
-/// operation; for them and the other parameters, see the form with one address.
-///
-/// The promise is rejected with:
-/// - `ConnectError`, which has each address and its error, if all attempts fail;
-/// - `SystemError` with `EINVAL` if the list is empty.
+/// has failed. Once one attempt succeeds, the others are closed. Cancellation applies to the whole operation.
+/// - Parameters:
+///   - addresses: the addresses of the peer; at least one.
+///   - timeout: the limit for the whole operation; `nil` for none. See the form with one address.
+///   - source: the local address; `nil` lets the kernel choose.
+///   - options: socket options, set on the socket of each attempt before it connects.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: a promise of the first connection. Rejected with `ConnectError`, which has each address and its error, if
+///   all attempts fail, with `SystemError` (`EINVAL`) if the list is empty, and with `PromiseError.timedOut` if
+///   `timeout` expires.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to addresses: [SocketAddress], timeout: Duration? = nil, from source: SocketAddress? = nil,
@@ -83,6 +89,7 @@ public func connect(
 ///   - lookup: finds the addresses of a name.
 ///   - file: the file that reports name; the caller's by default.
 ///   - line: the line that reports name.
+/// - Returns: a promise of the connection.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
     to address: String, timeout: Duration? = nil, from source: SocketAddress? = nil, options: [SocketSetting] = [],

@@ -2,9 +2,13 @@ import Reactor
 
 /// Finds the addresses of a host name: the system's lookup, a cache of your own, or a table in a test.
 public protocol NameLookup: Sendable {
-    /// The addresses of `host`, each with `port`, in the order of preference.
+    /// Finds the addresses of `host`.
     ///
     /// Called on the thread that connects. The promise is cancelled when the answer is no longer needed.
+    /// - Parameters:
+    ///   - host: the name, without brackets and port.
+    ///   - port: the port that each address gets.
+    /// - Returns: a promise of the addresses, in the order of preference.
     func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]>
 }
 
@@ -29,8 +33,12 @@ public struct SystemNameLookup: NameLookup {
 
     private init(pool: ThreadPool) { self.pool = pool }
 
-    /// The addresses of `host`. Rejected with `NameLookupError`, or with `DispatchError.queueIsFull` if too many
-    /// lookups wait.
+    /// Finds the addresses of `host` on a thread of the lookup.
+    /// - Parameters:
+    ///   - host: the name, without brackets and port.
+    ///   - port: the port that each address gets.
+    /// - Returns: a promise of the addresses, in the order of preference. Rejected with `NameLookupError`, or with
+    ///   `DispatchError.queueIsFull` if too many lookups wait.
     public func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
         pool.async(.promise) { try SocketAddress.lookUp(host, port: port) }
     }

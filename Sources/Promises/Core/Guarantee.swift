@@ -16,8 +16,11 @@ public struct Guarantee<T> {
     @inlinable
     init(_ core: PromiseCore) { self.core = core }
 
-    /// A guarantee that `body` fulfills, now or later, by calling the closure that it receives. `body` runs at once, on
-    /// this thread.
+    /// A guarantee that `body` fulfills, now or later.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    ///   - body: runs at once, on this thread, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -26,6 +29,10 @@ public struct Guarantee<T> {
     }
 
     /// A pending guarantee and the closure that fulfills it.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the guarantee, and a closure that fulfills it.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -36,13 +43,19 @@ public struct Guarantee<T> {
     }
 
     /// A guarantee that is fulfilled with `value`.
+    /// - Parameter value: the value.
+    /// - Returns: a guarantee that has settled.
     @inlinable
     public static func value(_ value: T) -> Guarantee<T> { Guarantee(PromiseCore(value: value)) }
 }
 
 extension Guarantee where T: Sendable {
-    /// A guarantee that `body` fulfills by calling, on any thread, the closure that it receives. `body` runs at once,
-    /// on this thread.
+    /// A guarantee that `body` fulfills, now or later, on any thread.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    ///   - body: runs at once, on this thread, with the closure that fulfills the guarantee. Any thread may call that
+    ///     closure.
     @inlinable
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
@@ -52,7 +65,11 @@ extension Guarantee where T: Sendable {
         body { resolver.fulfill($0) }
     }
 
-    /// A pending guarantee and the closure that fulfills it, which may be called on any thread.
+    /// A pending guarantee and the closure that fulfills it.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the guarantee, and a closure that fulfills it and that any thread may call.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -77,8 +94,9 @@ extension Guarantee where T == Void {
 extension Guarantee: Sendable where T: Sendable {}
 
 extension Guarantee: Thenable {
-    /// As `Promise.pipe`. If the guarantee is abandoned (the closure that would have fulfilled it was released), the
-    /// handler receives `PromiseError.abandoned`.
+    /// As `Promise.pipe`.
+    /// - Parameter handler: called exactly once. If the guarantee is abandoned (the closure that would have fulfilled
+    ///   it was released), it receives `PromiseError.abandoned`.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
         core.attach(PromiseCore(inline: Pipe(handler)))
@@ -91,7 +109,8 @@ extension Guarantee: Thenable {
         return .success(core._withUnsafeGuaranteedRef { $0.value(as: T.self) })
     }
 
-    /// This guarantee as a promise. Allocates nothing.
+    /// This guarantee as a promise.
+    /// - Returns: a promise that settles as this guarantee. Allocates nothing.
     @inlinable
     public func asPromise() -> Promise<T> { Promise(core) }
 }

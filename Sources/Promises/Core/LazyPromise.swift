@@ -17,8 +17,11 @@ public final class LazyPromise<T>: Catchable {
     private let file: StaticString
     private let line: UInt
 
-    /// A promise that `body` settles through the resolver, once the promise is first used. `body` is called at most
-    /// once, as the body of `Promise.init` is, and released when it has returned.
+    /// A promise that `body` settles through the resolver, once the promise is first used.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    ///   - body: called at most once, as the body of `Promise.init` is, and released when it has returned.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: @escaping (Resolver<T>) throws -> Void
     ) {
@@ -32,7 +35,9 @@ public final class LazyPromise<T>: Catchable {
         if case .started = state { true } else { false }
     }
 
-    /// The promise. The first call runs the body before it returns; the body may itself call this.
+    /// Starts the work, if no earlier call has. The first call runs the body before it returns; the body may itself
+    /// call this.
+    /// - Returns: the promise, which is one promise for all calls.
     public func asPromise() -> Promise<T> {
         switch state {
         case .started(let promise): return promise
@@ -45,6 +50,7 @@ public final class LazyPromise<T>: Catchable {
     }
 
     /// As `Promise.pipe`; starts the work.
+    /// - Parameter handler: called exactly once.
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) { asPromise().pipe(to: handler) }
 
     /// The outcome, or `nil` while the work has not been started or has not ended. Starts nothing. Reading an error

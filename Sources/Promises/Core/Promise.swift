@@ -29,6 +29,11 @@ public struct Promise<T> {
     ///     database.query("…") { result in resolver.resolve(result) }     // a Result, or (value, error)
     /// }
     /// ```
+    ///
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    ///   - body: the work, or its start. An error that it throws after settling the promise is ignored.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -37,6 +42,10 @@ public struct Promise<T> {
     }
 
     /// A pending promise and its resolver.
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the promise and the resolver that settles it.
     @inlinable
     public static func pending(
         _ file: StaticString = #fileID, _ line: UInt = #line
@@ -46,16 +55,23 @@ public struct Promise<T> {
     }
 
     /// A promise that is fulfilled with `value`.
+    /// - Parameter value: the value.
+    /// - Returns: a promise that has settled.
     @inlinable
     public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore(value: value)) }
 
     /// A promise that is rejected with `error`.
+    /// - Parameters:
+    ///   - error: the error of the rejection.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
         core = PromiseCore(error: error, origin: CallSite(file, line)).traced(Self.self, file, line)
     }
 
     /// A promise that settles as `other` does, which is a guarantee, or a thenable of your own.
+    /// - Parameter other: a guarantee, or a thenable of your own.
     @inlinable
     public init<Other: Thenable>(_ other: Other) where Other.T == T { self = other.asPromise() }
 }
@@ -81,6 +97,7 @@ extension Promise: Catchable {
     /// Calls `handler` once the promise settles, inline: on the settling thread, inside the call that settles. If the
     /// promise has settled already, `handler` runs at once. Combinators are built on this; everywhere else use `done`,
     /// `catch` or `tap`.
+    /// - Parameter handler: called exactly once, with the outcome.
     @inlinable
     public func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void) {
         core.attach(PromiseCore(inline: Pipe(handler)))
@@ -120,7 +137,8 @@ extension Promise: Catchable {
     @inlinable
     public var isRejected: Bool { core.settled?.kind == State.rejected }
 
-    /// This promise.
+    /// Returns this promise.
+    /// - Returns: this promise.
     @inlinable
     public func asPromise() -> Promise<T> { self }
 }

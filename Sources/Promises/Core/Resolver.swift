@@ -19,6 +19,7 @@ public struct Resolver<T> {
     init(_ core: PromiseCore) { token = ResolverToken(core) }
 
     /// Settles with a value.
+    /// - Parameter value: the value of the promise.
     @inlinable
     public func fulfill(_ value: T) {
         let core = token.core
@@ -26,6 +27,7 @@ public struct Resolver<T> {
     }
 
     /// Settles with an error.
+    /// - Parameter error: the error of the promise.
     public func reject(_ error: any Error) { token.reject(error) }
 
     /// Calls `body` if the promise is cancelled before it settles, by `cancel()` on it or on a promise that waits for
@@ -41,12 +43,14 @@ public struct Resolver<T> {
     ///
     /// The promise retains `body`. If `body` retains the resolver, even indirectly (as a query retains its callback),
     /// the promise can never be detected as abandoned.
+    /// - Parameter body: stops the work.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
     public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body)) }
 
     /// Settles with a result, of any error type.
     ///
     /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise { fetch($0.resolve) }`.
+    /// - Parameter result: the outcome of the promise.
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
         switch result {
@@ -59,8 +63,11 @@ public struct Resolver<T> {
         }
     }
 
-    /// For callbacks of the form `(value?, error?)`. An error takes precedence. If both are nil, rejects with
+    /// For callbacks of the form `(value?, error?)`. If both are nil, rejects with
     /// `PromiseError.invalidCallingConvention`.
+    /// - Parameters:
+    ///   - value: the value, unless there is an error.
+    ///   - error: the error, which takes precedence; `nil` for none.
     @inlinable
     public func resolve(_ value: T?, _ error: (any Error)?) {
         if let error {
@@ -72,8 +79,11 @@ public struct Resolver<T> {
         }
     }
 
-    /// For callbacks of the form `(value, error?)`. An error takes precedence. An optional value may be nil: a
-    /// `Resolver<Int?>` that receives `(nil, nil)` from an `(Int?, error?)` fulfills with nil.
+    /// For callbacks of the form `(value, error?)`. An optional value may be nil: a `Resolver<Int?>` that receives
+    /// `(nil, nil)` from an `(Int?, error?)` fulfills with nil.
+    /// - Parameters:
+    ///   - value: the value, unless there is an error.
+    ///   - error: the error, which takes precedence; `nil` for none.
     @inlinable
     public func resolve(_ value: T, _ error: (any Error)?) {
         if let error { reject(error) } else { fulfill(value) }
@@ -82,11 +92,17 @@ public struct Resolver<T> {
     // Where both orders fit, because the value is itself an error, the first one applies.
 
     /// For callbacks of the form `(error?, value?)`; see the form with the other order.
+    /// - Parameters:
+    ///   - error: the error, which takes precedence; `nil` for none.
+    ///   - value: the value, unless there is an error.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T?) { resolve(value, error) }
 
     /// For callbacks of the form `(error?, value)`; see the form with the other order.
+    /// - Parameters:
+    ///   - error: the error, which takes precedence; `nil` for none.
+    ///   - value: the value, unless there is an error.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T) { resolve(value, error) }
@@ -98,6 +114,7 @@ extension Resolver where T == Void {
     public func fulfill() { fulfill(()) }
 
     /// For callbacks of the form `(error?)`.
+    /// - Parameter error: the error; `nil` fulfills the promise.
     @inlinable
     public func resolve(_ error: (any Error)?) {
         if let error { reject(error) } else { fulfill(()) }

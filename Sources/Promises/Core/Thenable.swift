@@ -4,13 +4,15 @@ public protocol Thenable<T> {
     /// The type of the value.
     associatedtype T
 
-    /// Calls `handler` exactly once: inline at settlement, or at once if this has settled already; see `Promise.pipe`.
+    /// Adds a handler for the outcome; see `Promise.pipe`.
+    /// - Parameter handler: called exactly once: inline at settlement, or at once if this has settled already.
     func pipe(to handler: @escaping @Sendable (Result<T, any Error>) -> Void)
 
     /// The outcome, or `nil` while pending.
     var result: Result<T, any Error>? { get }
 
-    /// A promise with the same outcome. The default implementation uses `pipe`.
+    /// Makes a promise of this. The default implementation uses `pipe`.
+    /// - Returns: a promise with the outcome of this.
     func asPromise() -> Promise<T>
 }
 
@@ -23,6 +25,9 @@ extension Thenable {
     /// ```swift
     /// fetch(url).then { page in page.isEmpty ? .value(home) : render(page) }
     /// ```
+    ///
+    /// - Parameter value: the value of the promise.
+    /// - Returns: a promise that has settled.
     @inlinable
     public static func value<V>(_ value: V) -> Promise<V> where Self == Promise<V> {
         Promise(PromiseCore(value: value))
@@ -37,6 +42,7 @@ extension Thenable where Self == Promise<Void> {
 
 extension Thenable {
     /// The default implementation, by `pipe`.
+    /// - Returns: a promise with the outcome of this.
     public func asPromise() -> Promise<T> {
         let (promise, resolver) = Promise<T>.pending()
         // Values of T cross threads only where the thenable itself makes them do so.

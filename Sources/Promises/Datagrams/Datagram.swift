@@ -9,7 +9,10 @@ public struct Datagram: Hashable, Sendable {
     /// Whether the datagram was longer than the socket's `packetSize`, so that its end was lost.
     public var isTruncated: Bool
 
-    /// A datagram of `bytes` for `address`.
+    /// Makes a datagram to send.
+    /// - Parameters:
+    ///   - bytes: the payload, which may be empty.
+    ///   - address: the destination; `nil` for the peer of a connected socket.
     public init<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil
     ) where Bytes.Element == UInt8 {

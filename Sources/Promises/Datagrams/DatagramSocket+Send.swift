@@ -28,6 +28,12 @@ extension DatagramSocket {
     /// - `ECANCELED` if the socket is closed while the send waits.
     ///
     /// See sendmmsg(2).
+    /// - Parameters:
+    ///   - bytes: the payload.
+    ///   - address: the destination; `nil` for the peer of a connected socket.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise without a value.
     public func send<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {
@@ -36,8 +42,13 @@ extension DatagramSocket {
         return Promise(promise.core.traced(root: "send", Promise<Void>.self, file, line))
     }
 
-    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes. Bytes that the kernel does not
-    /// accept immediately are copied.
+    /// Sends borrowed bytes, such as those of `forEachPacket`; see the form with bytes.
+    /// - Parameters:
+    ///   - span: the payload. Bytes that the kernel does not accept immediately are copied.
+    ///   - address: the destination; `nil` for the peer of a connected socket.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form with bytes.
     public func send(
         _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> {
@@ -46,10 +57,13 @@ extension DatagramSocket {
     }
 
     /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more.
-    ///
-    /// The value is the number of datagrams sent. It is less than the total if the kernel refused a datagram, which is
-    /// the next one in the array. If the kernel refused the first one, the promise is rejected as in the form with one
-    /// datagram.
+    /// - Parameters:
+    ///   - packets: the datagrams, which are sent in their order.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the number of datagrams sent. It is less than the total if the kernel refused a
+    ///   datagram, which is the next one in the array. If the kernel refused the first one, the promise is rejected as
+    ///   in the form with one datagram.
     public func send(
         _ packets: [Datagram], file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Int> {

@@ -59,6 +59,7 @@ public final class DatagramSocket: IOProducer {
     ///   - packetSize: the maximum length of a datagram that is received without truncation, 1 to 65,535 bytes.
     ///     Receiving takes a buffer of 32 times that size, which is allocated on first use.
     ///   - options: socket options, set before the socket is bound.
+    /// - Returns: the socket, which receives from now on.
     /// - Throws: a `SystemError` with the call and the address:
     ///   - the error of the kernel, such as `EADDRINUSE`;
     ///   - `EAFNOSUPPORT` for a Unix address;
@@ -71,6 +72,11 @@ public final class DatagramSocket: IOProducer {
     }
 
     /// Makes a socket that receives at an address given as text, `127.0.0.1:5353` or `[::1]:5353`.
+    /// - Parameters:
+    ///   - address: the local address as text. Names are not looked up.
+    ///   - packetSize: see the form with an address.
+    ///   - options: socket options, set before the socket is bound.
+    /// - Returns: the socket, which receives from now on.
     /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
@@ -85,6 +91,7 @@ public final class DatagramSocket: IOProducer {
     ///   - source: the local address; `nil` lets the kernel choose.
     ///   - packetSize: see `bind`.
     ///   - options: socket options, set before the socket is bound.
+    /// - Returns: the socket.
     /// - Throws: the errors of `bind`, and those of connect(2), such as `ENETUNREACH`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func connect(
@@ -95,6 +102,12 @@ public final class DatagramSocket: IOProducer {
     }
 
     /// Makes a socket for a peer given as text, `127.0.0.1:5353` or `[::1]:5353`. Names are not looked up.
+    /// - Parameters:
+    ///   - peer: the address of the peer as text.
+    ///   - source: the local address; `nil` lets the kernel choose.
+    ///   - packetSize: see `bind`.
+    ///   - options: socket options, set before the socket is bound.
+    /// - Returns: the socket.
     /// - Throws: `SocketAddress.ParseError`, and the errors of the form with an address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func connect(
@@ -117,6 +130,9 @@ public final class DatagramSocket: IOProducer {
     // MARK: Options
 
     /// Sets an option of the socket; see `Connection.set`.
+    /// - Parameters:
+    ///   - option: the option.
+    ///   - value: its new value.
     /// - Throws: `SystemError` of setsockopt(2); `EBADF` after `close`.
     public func set<Value>(_ option: SocketOption<Value>, to value: Value) throws(SystemError) {
         let setting = SocketSetting.set(option, to: value)
@@ -125,6 +141,8 @@ public final class DatagramSocket: IOProducer {
     }
 
     /// Reads an option of the socket from the kernel; see `Connection.value`.
+    /// - Parameter option: the option.
+    /// - Returns: its value, as the kernel reports it.
     /// - Throws: `SystemError` of getsockopt(2); `EBADF` after `close`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         if isClosed { throw SystemError(.getSocketOption, EBADF, detail: "\(option.name): the socket is closed") }

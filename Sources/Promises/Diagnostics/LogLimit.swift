@@ -7,7 +7,10 @@ public struct LogLimit: Hashable, Sendable {
     /// The length of a period, on the monotonic clock, from the first event that passes. At least one nanosecond.
     public var period: Duration
 
-    /// A limit of `burst` events in each `period`.
+    /// Makes a limit.
+    /// - Parameters:
+    ///   - burst: how many events pass in each period. A number below one counts as one.
+    ///   - period: the length of a period. Less than a nanosecond counts as one nanosecond.
     public init(burst: Int, period: Duration) {
         self.burst = max(burst, 1)
         self.period = max(period, .nanoseconds(1))

@@ -56,6 +56,7 @@ extension Connection {
     /// - Parameter filter: the layer between the bytes of the connection and its users.
     /// - Parameter file: the file that reports name; the caller's by default.
     /// - Parameter line: the line that reports name.
+    /// - Returns: a promise of this connection.
     public func filter(
         _ filter: some ConnectionFilter, timeout: Duration? = .seconds(10), file: StaticString = #fileID,
         line: UInt = #line

@@ -25,6 +25,12 @@ extension Connection {
     /// - the errors of `readFrame`.
     ///
     /// Cancelling the result cancels the read, or the promise of `body` unless that has other waiters.
+    /// - Parameters:
+    ///   - decoder: finds the frames.
+    ///   - body: called with each frame, in jobs of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that is fulfilled at the peer's end, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
@@ -36,6 +42,12 @@ extension Connection {
     }
 
     /// Calls `body` with each frame until the peer ends, without waiting between the calls; see the form with promises.
+    /// - Parameters:
+    ///   - decoder: finds the frames.
+    ///   - body: called with each frame, in jobs of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder>(
@@ -58,6 +70,12 @@ extension Connection {
     /// `body` ends the loop by `StopReading`. Rejected as `readLine`, with the first error that `body` throws, and with
     /// that of its first rejected promise. Cancelling the result cancels the read, or the promise of `body` unless that
     /// has other waiters.
+    /// - Parameters:
+    ///   - limit: the maximum number of bytes of a line.
+    ///   - body: called with each line, without its end, in jobs of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that is fulfilled at the peer's end, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -67,6 +85,12 @@ extension Connection {
     }
 
     /// Calls `body` with each line until the peer ends, without waiting between the calls; see the form with promises.
+    /// - Parameters:
+    ///   - limit: the maximum number of bytes of a line.
+    ///   - body: called with each line, without its end, in jobs of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine(
         limit: Int = 65536, _ body: @escaping (String) throws -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -11,6 +11,12 @@ extension Connection {
     /// - `StreamError.endedEarly` if the peer ends before;
     /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
     /// - a `SystemError` as `receive` is, and with `EINVAL` if `count` is below one.
+    ///
+    /// - Parameters:
+    ///   - count: the number of bytes; at least one.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of exactly these bytes.
     @inlinable @inline(__always)
     public func read(
         exactly count: Int, file: StaticString = #fileID, line: UInt = #line
@@ -18,14 +24,18 @@ extension Connection {
         Promise(startFrame(exactly: count).core.traced(root: "read(exactly:)", Promise<[UInt8]>.self, file, line))
     }
 
-    /// Reads the bytes before the next `delimiter`, and drops the delimiter; `nil` if the peer ends before another byte
-    /// has come.
+    /// Reads the bytes before the next `delimiter`, and drops the delimiter.
     ///
-    /// Rejected as `read(exactly:)`, and with
+    /// The bytes of a rejected read are kept for a read of another form. Rejected as `read(exactly:)`, and with
     /// - `StreamError.limitExceeded` if more than `limit` bytes precede the delimiter;
     /// - a `SystemError` with `EINVAL` if the delimiter is empty or `limit` is below one.
     ///
-    /// The bytes of a rejected read are kept for a read of another form.
+    /// - Parameters:
+    ///   - delimiter: the bytes to look for; at least one.
+    ///   - limit: the maximum number of bytes before the delimiter; at least one.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the bytes; `nil` if the peer ends before another byte has come.
     @inlinable @inline(__always)
     public func read(
         until delimiter: some Collection<UInt8>, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -34,23 +44,40 @@ extension Connection {
         return Promise(core.traced(root: "read(until:)", Promise<[UInt8]?>.self, file, line))
     }
 
-    /// Reads the bytes before the next `delimiter`, which is given as text and is sought in UTF-8.
+    /// Reads the bytes before the next `delimiter`, which is sought in UTF-8.
+    /// - Parameters:
+    ///   - delimiter: the text to look for.
+    ///   - limit: the maximum number of bytes before the delimiter.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func read(
         until delimiter: String, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]?> { read(until: Array(delimiter.utf8), limit: limit, file: file, line: line) }
 
     /// Reads the bytes before the next byte that equals `delimiter`.
+    /// - Parameters:
+    ///   - delimiter: the byte to look for.
+    ///   - limit: the maximum number of bytes before the delimiter.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func read(
         until delimiter: UInt8, limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]?> { read(until: [delimiter], limit: limit, file: file, line: line) }
 
-    /// Reads the next line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte has come.
+    /// Reads the next line.
     ///
-    /// Rejected as `read(until:)`, with a limit in bytes, and with `StreamError.notUTF8` if the line is not UTF-8. If
-    /// the last line has no end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a
-    /// line.
+    /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no
+    /// end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line.
+    /// - Parameters:
+    ///   - limit: the maximum number of bytes of the line.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte has
+    ///   come.
     @inlinable @inline(__always)
     public func readLine(
         limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -65,6 +92,11 @@ extension Connection {
     /// ```
     ///
     /// Rejected as `read(exactly:)`, and with the error that the decoder throws; the bytes are kept then.
+    /// - Parameters:
+    ///   - decoder: finds the frame.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the frame; `nil` if the peer ends before another byte has come.
     @inlinable @inline(__always)
     public func readFrame<Decoder: FrameDecoder>(
         _ decoder: Decoder, file: StaticString = #fileID, line: UInt = #line

@@ -13,8 +13,10 @@ extension ConnectionPool {
     /// still wait, aborts the connections in use and cancels the promises of their requests. Further requests are
     /// rejected with `PoolError.closed` from now on.
     ///
-    /// Fulfilled when the last connection is closed. A request that waits for it waits until the deadline. A further
-    /// call returns the same guarantee, and the first deadline stands.
+    /// A request that waits for the result waits until the deadline.
+    /// - Parameter deadline: the time that the requests have, from now on. In a further call it has no effect.
+    /// - Returns: a guarantee that is fulfilled when the last connection is closed, and that a further call returns
+    ///   again.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
     public func drain(deadline: Duration) -> Guarantee<PoolDrainResult> {

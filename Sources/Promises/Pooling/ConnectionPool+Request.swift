@@ -34,6 +34,14 @@ extension ConnectionPool {
     /// - the error of `connect(to:)` or of `prepare`, for the connection that was made for this request or for one behind it;
     /// - `PromiseError.badInput` if the pool's limits are not valid;
     /// - `SystemError` with `ECANCELED` if the loop ends while the request waits.
+    ///
+    /// - Parameters:
+    ///   - address: the address of the server, which is the key of the connections.
+    ///   - isIdempotent: whether the request may be made twice.
+    ///   - body: makes the request, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as the one that `body` returns.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func withConnection<Work: Thenable>(
         to address: SocketAddress, isIdempotent: Bool = false,
@@ -42,6 +50,13 @@ extension ConnectionPool {
 
     /// Calls `body` with a connection to the first of `addresses` that accepts it, as `connect(to:)` finds it. The list
     /// as a whole is the key of the connections; see the form with one address.
+    /// - Parameters:
+    ///   - addresses: the addresses of the server, in the order of preference.
+    ///   - isIdempotent: whether the request may be made twice.
+    ///   - body: makes the request, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form with one address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func withConnection<Work: Thenable>(
         to addresses: [SocketAddress], isIdempotent: Bool = false,
@@ -50,6 +65,13 @@ extension ConnectionPool {
 
     /// Calls `body` with a connection to an address given as text, or to a host name and port. The name is the key of
     /// the connections, and is looked up for each new one; see the form with one address.
+    /// - Parameters:
+    ///   - address: the address, or the name and port, of the server.
+    ///   - isIdempotent: whether the request may be made twice.
+    ///   - body: makes the request, in a job of this thread's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as the form with one address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func withConnection<Work: Thenable>(
         to address: String, isIdempotent: Bool = false,
