@@ -23,6 +23,7 @@ extension Listener {
     ///   - options: options of the listening socket. Its connections inherit most of them; `noDelay` is set on each
     ///     connection anyway.
     ///   - address: where to listen; port 0 lets the kernel choose one.
+    /// - Returns: the listener, on this thread's loop.
     /// - Throws: `SystemError` with call and address:
     ///   - `EADDRINUSE`;
     ///   - `EACCES` for a privileged port;
@@ -39,6 +40,12 @@ extension Listener {
     /// Listens on several addresses as one listener: with one `serve`, and one limit for all of them. If one address
     /// cannot be bound, none stays bound; if one socket fails later, all are closed. Each port 0 gets a port of its
     /// own. See the form with one address.
+    /// - Parameters:
+    ///   - addresses: where to listen; at least one address.
+    ///   - backlog: how many connections may wait to be accepted, for each address.
+    ///   - mode: the permissions of Unix paths; allowed only if all addresses are such paths.
+    ///   - options: options of each listening socket.
+    /// - Returns: one listener for all addresses.
     /// - Throws: as the form with one address, and `EINVAL` for an empty list. `mode` is allowed for Unix paths only.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
@@ -61,6 +68,12 @@ extension Listener {
 
     /// Listens on `127.0.0.1:7000`, `[::1]:7000`, `localhost:7000` (which is 127.0.0.1), `unix:/run/service.sock` or
     /// `unix:@name`; see the form with a `SocketAddress`.
+    /// - Parameters:
+    ///   - address: where to listen, as text.
+    ///   - backlog: how many connections may wait to be accepted.
+    ///   - mode: the permissions of a Unix path.
+    ///   - options: options of the listening socket.
+    /// - Returns: the listener, on this thread's loop.
     /// - Throws: also `SocketAddress.ParseError`, for host names too: the addresses on which a server listens should
     ///   not depend on a name server.
     @available(*, noasync, message: "an async function has no loop of its own")
@@ -71,6 +84,12 @@ extension Listener {
     }
 
     /// Listens on several addresses as one listener; see the form with several addresses, and the one with a text.
+    /// - Parameters:
+    ///   - addresses: where to listen, as texts; at least one.
+    ///   - backlog: how many connections may wait to be accepted, for each address.
+    ///   - mode: the permissions of Unix paths; allowed only if all addresses are such paths.
+    ///   - options: options of each listening socket.
+    /// - Returns: one listener for all addresses.
     /// - Throws: the errors of both.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func bind(
@@ -81,6 +100,7 @@ extension Listener {
 
     /// Takes over a stream socket that already listens. It is made non-blocking and close-on-exec. The file of a Unix
     /// path is not removed when the listener is closed, since another owner created it.
+    /// - Parameter descriptor: the socket, which the listener then owns.
     /// - Throws: `SystemError`: `EINVAL` for a socket that does not listen, `ENOTSOCK`, `EBADF`. The caller then still
     ///   owns the descriptor.
     @available(*, noasync, message: "an async function has no loop of its own")

@@ -21,6 +21,9 @@ extension Listener {
     /// Clients in the backlog are reset; to accept them, call `close(drain: true)` before. Connections that were taken
     /// with `accept` do not belong to the listener. A further call returns the same guarantee, and the first deadline
     /// stands.
+    /// - Parameter deadline: the time that the busy connections have, from now on. In a further call it has no effect.
+    /// - Returns: a guarantee that is fulfilled when the last connection has ended, with what became of the
+    ///   connections.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {

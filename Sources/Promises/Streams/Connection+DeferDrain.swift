@@ -21,6 +21,9 @@ extension Connection {
     ///     connection.deferDrain(until: connection.read(exactly: length(line)).then { handle(line, $0) })
     /// }
     /// ```
+    ///
+    /// - Parameter answer: the answer that is pending.
+    /// - Returns: `answer`.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
     public func deferDrain<T>(until answer: Promise<T>) -> Promise<T> {
@@ -29,6 +32,8 @@ extension Connection {
     }
 
     /// As the form with a promise, for an answer that cannot fail.
+    /// - Parameter answer: the answer that is pending.
+    /// - Returns: `answer`.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
     public func deferDrain<T>(until answer: Guarantee<T>) -> Guarantee<T> {

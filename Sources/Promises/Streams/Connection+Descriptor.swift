@@ -5,7 +5,8 @@ import Reactor
 // Making connections of descriptors, and detaching them.
 
 extension Connection {
-    /// Two connections that are each other's peers, both on this thread's loop: a socketpair(2).
+    /// Makes two connections that are each other's peers, both on this thread's loop: a socketpair(2).
+    /// - Returns: both ends.
     /// - Throws: `SystemError` of socketpair(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pair() throws(SystemError) -> (Connection, Connection) {
@@ -18,10 +19,11 @@ extension Connection {
         return (make(ends.0), make(ends.1))
     }
 
-    /// A pipe(2) with both ends on this thread's loop: bytes that are written to `writer` arrive at `reader`.
+    /// Makes a pipe(2) with both ends on this thread's loop: bytes that are written to `writer` arrive at `reader`.
     ///
     /// Each end has one direction; an operation in the other direction fails with `EBADF`. When the writer is closed,
     /// or has been shut down, the reader ends; a writer without a reader fails with `EPIPE`, and no signal is raised.
+    /// - Returns: both ends.
     /// - Throws: `SystemError` of pipe(2): `EMFILE` or `ENFILE` without a free descriptor, `ENOMEM`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func pipe() throws(SystemError) -> (reader: Connection, writer: Connection) {
@@ -38,6 +40,7 @@ extension Connection {
     ///
     /// It is set to close-on-exec and to non-blocking. Non-blocking is a property of the open file description, so it
     /// affects every copy of the descriptor, in other processes too: a shell's terminal is better not adopted.
+    /// - Parameter fd: the descriptor.
     /// - Throws: `SystemError`, and then the caller still owns the descriptor, unchanged:
     ///   - `EINVAL` of `fstat` for a descriptor that is not a stream, with the reason: a regular file, a directory, a
     ///     datagram socket, a listening socket, a device that epoll cannot watch;
@@ -66,6 +69,7 @@ extension Connection {
     ///
     /// No operation may be pending and no input buffered, since neither could be passed on. Input that is still in the
     /// kernel stays there for the new owner.
+    /// - Returns: the descriptor, which the caller must close.
     /// - Throws: `SystemError` of `fcntl`, and then the connection is unchanged:
     ///   - `EBUSY` if a read or a write waits, if bytes were read beyond a frame, or if the connection has a filter,
     ///     whose state could not be passed on;

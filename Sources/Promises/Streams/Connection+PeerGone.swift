@@ -24,6 +24,7 @@ extension Connection {
     ///   ended.
     /// - Parameter file: the file that reports name; the caller's by default.
     /// - Parameter line: the line that reports name.
+    /// - Returns: a guarantee of how the peer has gone.
     @inlinable @inline(__always)
     public func peerGone(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line
@@ -41,6 +42,13 @@ extension Connection {
     /// As with `timeout`, the promise is not cancelled if it has other waiters. `work` is not called if an earlier read
     /// or write has found that the peer has gone, or if the connection is closed. A later `close`, `abort` or `detach`
     /// on this side does not cancel the work. `peerGone` describes what counts as gone.
+    /// - Parameters:
+    ///   - ignoringHalfClose: whether the end of the peer's side alone does not count; see `peerGone`.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    ///   - work: starts the work; called at most once, inside this call.
+    /// - Returns: a promise of the value of the work. Rejected with its error, with the error that `work` throws, or
+    ///   with `PeerGone`.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
     public func cancelWhenPeerGone<Work: Thenable>(

@@ -12,6 +12,12 @@ extension Connection {
     /// - `EBADF` after `close` or `abort`, and at a pipe's writer;
     /// - `ECANCELED` if `close` or `abort` is called while the read waits;
     /// - `EINVAL` if `limit` is below one.
+    ///
+    /// - Parameters:
+    ///   - limit: the maximum number of bytes; at least one.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a guarantee of the bytes, the end or the failure.
     @inlinable @inline(__always)
     public func read(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
@@ -19,8 +25,13 @@ extension Connection {
         Guarantee(startRead(limit).core.traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
     }
 
-    /// Reads the next bytes as `read` does; fulfilled with an empty array at the peer's end. Rejected with the
-    /// `SystemError` of `ReadOutcome.failed`, and with the error of the filter if that has failed.
+    /// Reads the next bytes as `read` does.
+    /// - Parameters:
+    ///   - limit: the maximum number of bytes; at least one.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the bytes, which are empty at the peer's end. Rejected with the `SystemError` of
+    ///   `ReadOutcome.failed`, and with the error of the filter if that has failed.
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> {

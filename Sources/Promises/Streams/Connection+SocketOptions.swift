@@ -5,6 +5,9 @@ import Reactor
 
 extension Connection {
     /// Sets an option of the socket.
+    /// - Parameters:
+    ///   - option: the option.
+    ///   - value: its new value.
     /// - Throws: `SystemError` with the option and the value; see setsockopt(2):
     ///   - `EINVAL` for a value that the option cannot have;
     ///   - `ENOPROTOOPT` or `EOPNOTSUPP` for an option that this kind of connection does not have;
@@ -18,7 +21,9 @@ extension Connection {
         try socket.apply(setting)
     }
 
-    /// The value of an option as the kernel reports it, which may differ from the value that was set.
+    /// Reads the value of an option from the kernel. It may differ from the value that was set.
+    /// - Parameter option: the option.
+    /// - Returns: its value.
     /// - Throws: `SystemError` with the option; as for `set`.
     public func value<Value>(of option: SocketOption<Value>) throws(SystemError) -> Value {
         guard lifecycle.hasDescriptor else {

@@ -42,6 +42,7 @@ extension ChildProcess {
     ///   - arguments: the arguments, without the name of the program.
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
+    /// - Returns: a promise of the output and the exit status.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func run(
         _ name: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String]? = nil,

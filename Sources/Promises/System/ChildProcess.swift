@@ -60,6 +60,7 @@ public final class ChildProcess {
     ///   - standardError: the child's standard error.
     ///   - ownGroup: whether the child leads its own process group. Such a group can be signalled as a whole, and the
     ///     terminal's Ctrl-C does not reach it.
+    /// - Returns: the child, which runs.
     /// - Throws: a `SystemError` of `posix_spawn`, of `pipe2`, or of the loop's own descriptors, such as `EMFILE`.
     ///   Those of `posix_spawn` are:
     ///   - `ENOENT`, `EACCES`, and the others of execve(2);
@@ -80,6 +81,16 @@ public final class ChildProcess {
 
     /// Starts the program `name`, which is looked up along this process's `PATH` unless it contains a slash; see
     /// `spawn(_:)`.
+    /// - Parameters:
+    ///   - name: a name to look up along `PATH`, or a path, which contains a slash.
+    ///   - arguments: the arguments without the program's own name.
+    ///   - environment: all variables of the child; `nil` for those of this process.
+    ///   - workingDirectory: the directory where the child starts; `nil` for this process's.
+    ///   - standardInput: the child's standard input.
+    ///   - standardOutput: the child's standard output.
+    ///   - standardError: the child's standard error.
+    ///   - ownGroup: whether the child leads its own process group; see `spawn(_:)`.
+    /// - Returns: the child, which runs.
     /// - Throws: the errors of `spawn(_:)`; `ENOENT` also for a name that is in no folder of `PATH`.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func spawn(
@@ -139,8 +150,9 @@ public final class ChildProcess {
     /// How the child has ended; `nil` while it runs. Makes no system call.
     public var exitStatus: ChildExitStatus? { end.child.status }
 
-    /// A promise of the child's exit status that kills the child with SIGKILL when it is cancelled, for example by a
+    /// Waits for the end of the child, and kills it with SIGKILL when the wait is cancelled, for example by a
     /// `timeout`. If the child leads its own group, the whole group is killed.
+    /// - Returns: a promise of the child's exit status.
     public func waitOrKill() -> Promise<ChildExitStatus> { Promise(end.wait(kills: true)) }
 
     /// Sends a signal to the child.

@@ -42,6 +42,7 @@ public enum FileWriting: Sendable {
 ///   - pool: the threads that read.
 ///   - file: the file that reports name; the caller's by default.
 ///   - line: the line that reports name.
+/// - Returns: a promise of the content.
 public func readFile(
     _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
     line: UInt = #line
@@ -68,6 +69,7 @@ package func readFile(
 ///   - pool: the threads that write.
 ///   - file: the file that reports name; the caller's by default.
 ///   - line: the line that reports name.
+/// - Returns: a promise without a value.
 public func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
@@ -76,6 +78,15 @@ public func writeFile(
 }
 
 /// Writes `text` in UTF-8; see the form with bytes.
+/// - Parameters:
+///   - text: the content.
+///   - path: the file.
+///   - mode: the permissions of a new file, before the process's umask is applied.
+///   - manner: how an existing file is treated.
+///   - pool: the threads that write.
+///   - file: the file that reports name; the caller's by default.
+///   - line: the line that reports name.
+/// - Returns: as the form with bytes.
 public func writeFile(
     _ text: String, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
     on pool: ThreadPool = .shared, file: StaticString = #fileID, line: UInt = #line
