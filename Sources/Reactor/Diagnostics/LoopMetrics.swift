@@ -45,6 +45,7 @@ public struct LoopMetrics: Sendable {
         public let rawValue: UInt8
 
         /// Creates a set from its bits.
+        /// - Parameter rawValue: one bit for each part.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// The waits, for `timeWaiting`: with `measuresTurns` or `measuresHandlers`.

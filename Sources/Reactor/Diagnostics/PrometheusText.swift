@@ -14,6 +14,7 @@ extension LoopMetrics {
     ///   - prefix: the prefix of all names. Characters that are not allowed in a name are replaced by underscores.
     ///   - labels: labels that distinguish this loop from others. Their names are treated like the prefix; their values
     ///     may be any text.
+    /// - Returns: the text, of which each line ends with a line break.
     public func prometheusText(prefix: String = "reactor", labels: [String: String] = [:]) -> String {
         var text = PrometheusText(prefix, labels)
         add(to: &text)
@@ -22,6 +23,11 @@ extension LoopMetrics {
 
     /// The metrics of several loops as one text. As the format requires, each metric appears once, with one sample for
     /// each loop, whose name is the label `loop`. The names must differ.
+    /// - Parameters:
+    ///   - loops: the name of each loop, and its metrics.
+    ///   - prefix: as for one loop.
+    ///   - labels: labels of all samples, beside `loop`.
+    /// - Returns: the text, of which each line ends with a line break.
     public static func prometheusText(
         of loops: [(name: String, metrics: LoopMetrics)], prefix: String = "reactor", labels: [String: String] = [:]
     ) -> String {

@@ -9,6 +9,11 @@ extension EventLoop {
     /// that something has already happened, and then the wait ends at once.)
     ///
     /// With a virtual clock, a jump to the next deadline is a wait.
+    /// - Parameters:
+    ///   - body: called on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the hook, which `cancel()` removes.
     @discardableResult
     public func beforeWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -18,6 +23,11 @@ extension EventLoop {
     }
 
     /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
+    /// - Parameters:
+    ///   - body: called on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the hook, which `cancel()` removes.
     @discardableResult
     public func afterWaiting(
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line

@@ -1,8 +1,14 @@
 extension EventLoop {
     /// Calls `body` on this loop once, after `delay`.
     ///
-    /// The timer never fires early by the loop's clock. A delay of zero or less means the next turn. Timers with equal
-    /// deadlines fire in the order in which they were started.
+    /// The timer never fires early by the loop's clock. Timers with equal deadlines fire in the order in which they
+    /// were started.
+    /// - Parameters:
+    ///   - delay: the time from now on. Zero or less means the next turn.
+    ///   - body: called on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
         after delay: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -10,8 +16,13 @@ extension EventLoop {
         startTimer(after: delay, job(body, file, line))
     }
 
-    /// Calls `body` on this loop once, at `deadline` of the loop's clock. A deadline that has passed means the next
-    /// turn.
+    /// Calls `body` on this loop once, at `deadline`.
+    /// - Parameters:
+    ///   - deadline: a moment on the loop's clock. One that has passed means the next turn.
+    ///   - body: called on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
         at deadline: LoopInstant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -22,7 +33,13 @@ extension EventLoop {
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
     ///
     /// The ticks form a fixed grid: a late tick does not shift those after it. Of several missed ticks, one fires at
-    /// once and the others are skipped. An interval below a nanosecond counts as one nanosecond.
+    /// once and the others are skipped.
+    /// - Parameters:
+    ///   - interval: the time between two ticks. Less than a nanosecond counts as one nanosecond.
+    ///   - body: called on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
         every interval: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
@@ -88,6 +105,7 @@ extension EventLoop {
         }
 
         /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.
+        /// - Parameter deadline: the new deadline, on the loop's clock.
         /// - Returns: whether the timer had still to fire; otherwise nothing changes.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         @discardableResult

@@ -3,7 +3,8 @@ public struct HandlerKind: RawRepresentable, Hashable, Sendable, CustomStringCon
     /// The name of the kind in reports: `timer`.
     public let rawValue: String
 
-    /// Creates a kind with this name.
+    /// Creates a kind.
+    /// - Parameter rawValue: the name of the kind.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// A closure that was enqueued, submitted or dispatched.

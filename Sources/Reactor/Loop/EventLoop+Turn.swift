@@ -15,6 +15,10 @@ extension EventLoop {
     ///
     /// It runs in the current turn if one is under way, otherwise in the next. Once the loop has ended, `body` is
     /// released without being called.
+    /// - Parameters:
+    ///   - body: called at most once, on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         enqueue(job(body, file, line))
     }

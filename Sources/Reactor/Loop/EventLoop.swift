@@ -96,6 +96,7 @@ public final class EventLoop {
     ///
     /// The condition is checked before each turn. Jobs that the previous turn made ready have run by then, unless they
     /// exceeded the turn's budget.
+    /// - Parameter condition: called on this thread.
     /// - Returns: whether the condition held in the end.
     /// - Throws: `SystemError` as `run()`, and the errors of `condition`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
@@ -121,6 +122,7 @@ public final class EventLoop {
     }
 
     /// Runs one turn; see the description of the type.
+    /// - Parameter wait: how long the turn may wait for events.
     /// - Throws: `SystemError` as `run()`.
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func turn(_ wait: Wait = .wait) throws(SystemError) {

@@ -14,18 +14,23 @@
 /// for instance, lets other jobs run before it returns, including jobs of the same actor.
 extension EventLoop.Remote: SerialExecutor, TaskExecutor {
     /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
+    /// - Parameter job: the job to run on the loop's thread.
     public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), ofTask: .task(self)) }
 
-    /// The executor for actors that live on the loop. Called by Swift.
+    /// Called by Swift, for actors that live on the loop.
+    /// - Returns: the executor of those actors.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { actors.asUnownedSerialExecutor() }
 
-    /// Whether both are remotes of one loop.
+    /// Compares two remotes. Called by Swift.
+    /// - Parameter other: another remote.
+    /// - Returns: whether both are remotes of one loop.
     public func isSameExclusiveExecutionContext(other: EventLoop.Remote) -> Bool { self == other }
 
     /// Traps unless the calling thread is the loop's and has the loop as its current one. `assumeIsolated` therefore
     /// works in the loop's handlers.
     public func checkIsolated() { actors.checkIsolated() }
 
-    /// As `checkIsolated()`, but returns the result instead of trapping.
+    /// As `checkIsolated()`, without a trap.
+    /// - Returns: whether the calling thread is the loop's and has the loop as its current one.
     public func isIsolatingCurrentContext() -> Bool? { loop.isCurrent }
 }

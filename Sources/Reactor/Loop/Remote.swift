@@ -39,6 +39,10 @@ extension EventLoop {
 
         /// Runs `job` on the loop, after the jobs that this thread has submitted before. A sleeping loop is woken, once
         /// for any number of jobs.
+        /// - Parameters:
+        ///   - job: called at most once, on the loop's thread.
+        ///   - file: the file that reports name; the caller's by default.
+        ///   - line: the line that reports name.
         /// - Returns: false if the loop has ended; the job is then released on this thread without being run.
         @discardableResult
         public func submit(
@@ -94,6 +98,7 @@ extension EventLoop.Remote: Hashable {
     public static func == (one: EventLoop.Remote, other: EventLoop.Remote) -> Bool { one.loop === other.loop }
 
     /// Hashes the identity of the loop.
+    /// - Parameter hasher: receives the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(loop)) }
 }
 

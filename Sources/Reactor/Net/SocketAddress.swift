@@ -47,6 +47,7 @@ public struct SocketAddress: Hashable, Sendable {
     /// It accepts `127.0.0.1:7000`, `[::1]:7000`, `[fe80::1%eth0]:7000`, `localhost:7000`, which means 127.0.0.1,
     /// `unix:/run/service.sock`, and `unix:@name` for an abstract name. It refuses all other host names. (Write a
     /// relative path that begins with an @ as `unix:./@name`.)
+    /// - Parameter text: an address with its port, or a Unix address.
     /// - Throws: `ParseError`.
     public init(_ text: String) throws(ParseError) {
         guard case .address(let address) = try Endpoint(text, takesNames: false) else {
@@ -55,7 +56,10 @@ public struct SocketAddress: Hashable, Sendable {
         self = address
     }
 
-    /// Creates the address of a numeric `host` (without brackets) or of `localhost`. Returns `nil` for any other text.
+    /// Creates the address of a numeric host or of `localhost`; `nil` for any other text.
+    /// - Parameters:
+    ///   - host: an IPv4 or IPv6 address, without brackets, or `localhost`.
+    ///   - port: the port, in this machine's byte order.
     public init?(host: String, port: UInt16) {
         // C functions would take the zero byte as the end of the text.
         guard !host.utf8.contains(0) else { return nil }
@@ -78,12 +82,14 @@ public struct SocketAddress: Hashable, Sendable {
         self.init(host: .v6(high, low, scope: scope), port: port)
     }
 
-    /// Creates the Unix address of the file `unixPath`, at most 107 bytes of UTF-8.
+    /// Creates the Unix address of a file.
+    /// - Parameter unixPath: the path, at most 107 bytes of UTF-8.
     /// - Throws: `ParseError` for a path that is empty, too long, or has a zero byte.
     public init(unixPath: String) throws(ParseError) { try self.init(unix: unixPath, isAbstract: false) }
 
-    /// Creates the Unix address `name` in the kernel's abstract space, at most 107 bytes of UTF-8. Such a name belongs
-    /// to the network namespace, has no file and no permissions, and disappears when its socket is closed.
+    /// Creates a Unix address in the kernel's abstract space. Such a name belongs to the network namespace, has no file
+    /// and no permissions, and disappears when its socket is closed.
+    /// - Parameter name: the name, at most 107 bytes of UTF-8.
     /// - Throws: `ParseError` for a name that is empty, too long, or has a zero byte.
     public init(abstract name: String) throws(ParseError) { try self.init(unix: name, isAbstract: true) }
 
@@ -95,7 +101,9 @@ public struct SocketAddress: Hashable, Sendable {
         self.init(host: .unix(UnixSocketPath(bytes: bytes, isAbstract: isAbstract)), port: 0)
     }
 
-    /// The address 127.0.0.1 with `port`.
+    /// Makes an address of this machine's loopback interface.
+    /// - Parameter port: the port, in this machine's byte order; 0 lets the kernel choose.
+    /// - Returns: the address 127.0.0.1 with `port`.
     public static func loopback(port: UInt16) -> SocketAddress {
         SocketAddress(host: .v4(UInt32(0x7F00_0001).bigEndian), port: port)
     }

@@ -32,7 +32,11 @@ public struct SocketSetting: Sendable, CustomStringConvertible {
     let value: CInt?
     let range: String
 
-    /// Sets `option` to `value`. An invalid value is refused, with `EINVAL`, when the socket is opened.
+    /// Pairs an option with a value, to be set when the socket is opened.
+    /// - Parameters:
+    ///   - option: the option.
+    ///   - value: its value. An invalid one is refused, with `EINVAL`, when the socket is opened.
+    /// - Returns: the setting.
     public static func set<Value>(_ option: SocketOption<Value>, to value: Value) -> SocketSetting {
         SocketSetting(
             description: "\(option.name): \(value)", level: option.level, number: option.number,

@@ -27,7 +27,8 @@ extension ReadinessHandler {
 public struct Interest: OptionSet, Hashable, Sendable {
     /// The set as bits of epoll: EPOLLIN, EPOLLOUT.
     public let rawValue: UInt32
-    /// Creates a set from bits of epoll.
+    /// Creates a set.
+    /// - Parameter rawValue: bits of epoll.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// The descriptor has data, end of input, or an error to read.

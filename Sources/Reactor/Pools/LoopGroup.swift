@@ -88,7 +88,8 @@ public final class LoopGroup: Sendable {
         case leastConnections
     }
 
-    /// Returns the loops in turn. Loops that have ended are skipped, unless all have ended.
+    /// Chooses each loop in turn. Loops that have ended are skipped, unless all have ended.
+    /// - Returns: the remote of the chosen loop.
     public func next() -> EventLoop.Remote { (pick(.roundRobin) ?? members[0]).remote }
 
     /// A share of a loop's work, which is counted until it is cancelled or released: for connections, sessions and
@@ -123,8 +124,9 @@ public final class LoopGroup: Sendable {
         public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !member.remote.hasEnded }
     }
 
-    /// Chooses a loop and returns a lease on it, which counts until it is cancelled or released. Loops that have ended
-    /// are skipped, unless all have ended.
+    /// Chooses a loop. Loops that have ended are skipped, unless all have ended.
+    /// - Parameter balancing: how to choose.
+    /// - Returns: a lease on the loop, which counts until it is cancelled or released.
     public func lease(_ balancing: Balancing = .leastConnections) -> Lease {
         Lease(pick(balancing) ?? members[0], self)
     }
@@ -175,6 +177,8 @@ extension LoopGroup: RandomAccessCollection {
     public var startIndex: Int { 0 }
     /// The number of loops.
     public var endIndex: Int { members.count }
-    /// The remote of the loop at `index`, counted from 0; the loop at 0 is called "loop-1".
+    /// The remote of one loop.
+    /// - Parameter index: the number of the loop, from 0; the loop at 0 is called "loop-1".
+    /// - Returns: the remote.
     public subscript(index: Int) -> EventLoop.Remote { members[index].remote }
 }

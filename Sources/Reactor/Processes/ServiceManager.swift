@@ -10,8 +10,10 @@ public enum ServiceManager {
         public let text: String
 
         /// Creates a notification with a text of your own.
+        /// - Parameter text: the text as it is sent, `NAME=value`.
         public init(_ text: String) { self.text = text }
         /// Creates a notification with a text of your own.
+        /// - Parameter text: the text as it is sent, `NAME=value`.
         public init(stringLiteral text: String) { self.text = text }
 
         /// The service has started.
@@ -20,16 +22,21 @@ public enum ServiceManager {
         public static var stopping: State { "STOPPING=1" }
         /// The service is alive; see `watchdogInterval`.
         public static var watchdog: State { "WATCHDOG=1" }
-        /// A status line for human readers. Line breaks are replaced by spaces.
+        /// Describes the service by a status line.
+        /// - Parameter text: the line, for human readers. Line breaks are replaced by spaces.
+        /// - Returns: the notification.
         public static func status(_ text: String) -> State {
             State("STATUS=" + String(text.map { $0.isNewline ? " " : $0 }))
         }
-        /// The main process of the service is another one.
+        /// Names another process as the main process of the service.
+        /// - Parameter id: the process.
+        /// - Returns: the notification.
         public static func mainProcess(_ id: pid_t) -> State { State("MAINPID=\(id)") }
     }
 
     /// Notifies the service manager, with one datagram to the socket that NOTIFY_SOCKET names. Any thread may call it;
     /// it does not block.
+    /// - Parameter states: the notifications, which are sent together.
     /// - Returns: false if there is no service manager.
     /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address; otherwise an error of socket(2) or
     ///   sendmmsg(2), such as `EAGAIN` if the manager does not keep up.
@@ -82,10 +89,12 @@ public enum ServiceManager {
         }
     }
 
-    /// Returns the descriptors that the service manager has passed to this process (LISTEN_PID), and makes them
-    /// close-on-exec. Each call returns the same descriptors, so do not call it again after taking one over.
+    /// Takes the descriptors that the service manager has passed to this process (LISTEN_PID), and makes them
+    /// close-on-exec.
     /// - Parameter unsettingEnvironment: whether to remove the variables, so that child processes do not see them. The
     ///   environment belongs to the whole process; no other thread may read it meanwhile.
+    /// - Returns: the descriptors, which are none without a service manager. Each call returns the same descriptors, so
+    ///   do not call it again after taking one over.
     /// - Throws: `SystemError` of `fcntl`: `EINVAL` for invalid variables, `EBADF` for a number that is not open.
     public static func descriptors(unsettingEnvironment: Bool = false) throws(SystemError) -> [Descriptor] {
         defer {

@@ -13,7 +13,11 @@ public struct SystemError: Error, Sendable, CustomStringConvertible {
     /// sufficient.
     public let detail: String?
 
-    /// Creates an error of `call` with the `errno` value `code`.
+    /// Creates an error.
+    /// - Parameters:
+    ///   - call: the call that failed, or that is refused.
+    ///   - code: the `errno` value, for example `ECONNRESET`.
+    ///   - detail: the subject of the call, or the reason; `nil` if call and code are sufficient.
     public init(_ call: SystemCall, _ code: CInt, detail: String? = nil) {
         self.call = call
         self.code = code
@@ -55,6 +59,7 @@ extension SystemError: Hashable {
     }
 
     /// Hashes call and code.
+    /// - Parameter hasher: receives call and code.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(call)
         hasher.combine(code)

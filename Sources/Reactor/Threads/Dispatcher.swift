@@ -15,6 +15,7 @@ public protocol Dispatcher: Sendable {
     ///
     /// If the job will never run, release it: the release notifies its waiter. Throwing has the same effect and also
     /// gives the reason. An error that is thrown after the job has begun to run is ignored, and so is a second run.
+    /// - Parameter job: the work.
     /// - Throws: the reason for which the job was refused.
     func dispatch(_ job: @escaping @Sendable () -> Void) throws
 }

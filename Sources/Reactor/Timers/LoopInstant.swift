@@ -7,7 +7,8 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     /// Nanoseconds since the clock's zero.
     public var nanoseconds: Int64
 
-    /// Creates the moment `nanoseconds` after the clock's zero.
+    /// Creates a moment.
+    /// - Parameter nanoseconds: the time since the clock's zero.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     /// A moment that never comes.
@@ -16,8 +17,10 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
     /// The latest moment that a clock reaches.
     static var last: LoopInstant { LoopInstant(nanoseconds: .max - 1) }
 
-    /// The moment `duration` later; saturates. The result is `distantFuture` only if this moment or the duration is
-    /// endless itself. Any other sum that overflows is the last moment before `distantFuture`.
+    /// Adds a duration; saturates.
+    /// - Parameter duration: the time to add, which may be negative.
+    /// - Returns: the moment `duration` later. It is `distantFuture` only if this moment or the duration is endless
+    ///   itself. Any other sum that overflows is the last moment before `distantFuture`.
     public func advanced(by duration: Duration) -> LoopInstant {
         let delay = duration.clampedNanoseconds
         let (sum, overflow) = nanoseconds.addingReportingOverflow(delay)
@@ -30,7 +33,9 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
         return delay == .max || self == .distantFuture ? .distantFuture : .last
     }
 
-    /// The time from this moment to `other`; negative if `other` is earlier.
+    /// Measures the time to another moment.
+    /// - Parameter other: the other moment.
+    /// - Returns: the time from this moment to `other`; negative if `other` is earlier.
     public func duration(to other: LoopInstant) -> Duration {
         .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
     }

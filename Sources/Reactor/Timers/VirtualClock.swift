@@ -18,15 +18,17 @@ public final class VirtualClock {
     /// The current moment of this clock.
     public private(set) var now: LoopInstant
 
-    /// Creates a clock that starts at `start`.
+    /// Creates a clock.
+    /// - Parameter start: the first moment of the clock.
     public init(start: LoopInstant = LoopInstant(nanoseconds: 0)) { now = min(start, .last) }
 
-    /// Advances the clock by `duration`. Timers that become due fire in the loop's next turn. A negative duration has
-    /// no effect: time does not run backwards.
+    /// Advances the clock by `duration`. Timers that become due fire in the loop's next turn.
+    /// - Parameter duration: the time to add. A negative one has no effect: time does not run backwards.
     public func advance(by duration: Duration) { advance(to: now.advanced(by: duration)) }
 
-    /// Advances the clock to `moment`, if that is later than now. The last moment that the clock reaches is a
-    /// nanosecond before `distantFuture`, which means "never": a time-out that begins at the last moment is due at
-    /// once, and a timer for `distantFuture` does not fire.
+    /// Advances the clock to `moment`. The last moment that the clock reaches is a nanosecond before `distantFuture`,
+    /// which means "never": a time-out that begins at the last moment is due at once, and a timer for `distantFuture`
+    /// does not fire.
+    /// - Parameter moment: the new time. One that is not later than now has no effect.
     public func advance(to moment: LoopInstant) { now = max(now, min(moment, .last)) }
 }
