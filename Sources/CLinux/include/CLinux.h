@@ -7,6 +7,7 @@
 
 #include <asm/ioctls.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,6 +31,9 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 pid_t gettid(void);
 static inline pid_t clinux_gettid(void) { return gettid(); }
 
+// The calling thread as a number, which pthread_t is in glibc and a pointer in musl.
+static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
+
 // pthread_setname_np(3); hidden without _GNU_SOURCE. At most 15 bytes and a zero.
 int pthread_setname_np(pthread_t thread, const char *name);
 
@@ -39,6 +43,29 @@ int pthread_setname_np(pthread_t thread, const char *name);
 int ioctl(int fd, unsigned long request, ...);
 enum { clinux_FIONREAD = FIONREAD, clinux_TIOCOUTQ = TIOCOUTQ };
 static inline int clinux_waiting_bytes(int fd, unsigned long request, int *count) { return ioctl(fd, request, count); }
+
+// Constants of socket(2) and epoll_ctl(2): some are members of enumerations in glibc and macros in musl, and Swift imports
+// these as different types.
+enum {
+    clinux_SOCK_STREAM = SOCK_STREAM,
+    clinux_SOCK_DGRAM = SOCK_DGRAM,
+    clinux_SOCK_NONBLOCK = SOCK_NONBLOCK,
+    clinux_SOCK_CLOEXEC = SOCK_CLOEXEC,
+};
+enum {
+    clinux_EPOLLIN = EPOLLIN,
+    clinux_EPOLLOUT = EPOLLOUT,
+    clinux_EPOLLERR = EPOLLERR,
+    clinux_EPOLLHUP = EPOLLHUP,
+    clinux_EPOLLRDHUP = EPOLLRDHUP,
+    clinux_EPOLLET = EPOLLET,
+};
+
+// The mask of the access mode in the flags of a descriptor, which Swift cannot read in musl: a macro of other macros.
+enum { clinux_O_ACCMODE = O_ACCMODE };
+
+// Sets the handler of a sigaction(2): the field is a macro, which differs between glibc and musl.
+static inline void clinux_set_handler(struct sigaction *action, void (*handler)(int)) { action->sa_handler = handler; }
 
 // flock(2), whose name Swift takes for the structure of fcntl(2).
 static inline int clinux_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }

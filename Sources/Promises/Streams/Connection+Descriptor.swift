@@ -141,7 +141,7 @@ extension Connection {
                 _ = try kernel.getSocketOption(fd, SOL_SOCKET, name, &value).orThrow(.getSocketOption)
                 return value
             }
-            if try option(SO_TYPE) != CInt(SOCK_STREAM.rawValue) { throw refuse("a socket that is not a stream") }
+            if try option(SO_TYPE) != CInt(clinux_SOCK_STREAM) { throw refuse("a socket that is not a stream") }
             if try option(SO_ACCEPTCONN) != 0 { throw refuse("a listening socket") }
             let isTCP = try option(SO_PROTOCOL) == CInt(IPPROTO_TCP)
             return isTCP ? [.tcp, .socket, .reads, .writes] : [.socket, .reads, .writes]
@@ -162,7 +162,7 @@ extension Connection {
 
     private static func direction(of fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Traits {
         let flags = CInt(try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)"))
-        switch flags & O_ACCMODE {
+        switch flags & CInt(clinux_O_ACCMODE) {
         case O_RDONLY: return .reads
         case O_WRONLY: return .writes
         default: return [.reads, .writes]

@@ -138,7 +138,7 @@ package final class LimitedReports<Key: Hashable & Sendable>: Sendable {
     }
 
     private func startThread() {
-        var handle = pthread_t()
+        var handle = LibraryThread.noHandle
         // If there is no thread, the count is reported with the next report of the key, or at exit.
         if LibraryThread.start("reports", &handle, LibraryThread.create, { self.reportExpired() }) == 0 {
             pthread_detach(handle)

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Synchronization
 
@@ -28,7 +29,7 @@ struct LoopLifecycle<Handle: AnyObject> {
     @usableFromInline
     struct Shared: ~Copyable {
         /// The `pthread_t` of the thread that drives the loop. Stored before the loop is first handed out.
-        private let owner = Atomic<UInt>(pthread_self())
+        private let owner = Atomic<UInt>(clinux_this_thread())
         private let fork = ForkMark()
         /// Distinguishes loops where addresses do not: a new loop may have the address of one that has ended.
         let serial = LoopSerials.next()
@@ -37,10 +38,10 @@ struct LoopLifecycle<Handle: AnyObject> {
         /// Whether a Swift job that arrived after the end has been reported.
         let hasReportedTask = Atomic(false)
 
-        var isOwnedByThisThread: Bool { pthread_equal(owner.load(ordering: .relaxed), pthread_self()) != 0 }
+        var isOwnedByThisThread: Bool { owner.load(ordering: .relaxed) == clinux_this_thread() }
 
         /// Called on the thread that will drive the loop.
-        func setOwner() { owner.store(pthread_self(), ordering: .relaxed) }
+        func setOwner() { owner.store(clinux_this_thread(), ordering: .relaxed) }
 
         /// Whether this process is a fork of the one that created the loop.
         var isForked: Bool { fork.isForked }

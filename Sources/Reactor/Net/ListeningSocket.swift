@@ -17,7 +17,7 @@ package struct ListeningSocket {
             throw SystemError(.changeMode, EINVAL, detail: "\(name), mode: \(String(mode, radix: 8)): \(reason)")
         }
         var file: UnixFile?
-        socket = try Socket(SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
+        socket = try Socket(clinux_SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
             // A restarted server must not wait until the last connections of its predecessor have left TIME_WAIT.
             if !address.isUnix { try socket.set(SOL_SOCKET, SO_REUSEADDR, CInt(1)) }
             // Otherwise [::] would also take the IPv4 port, and a second listener on that port would fail.
@@ -53,7 +53,7 @@ package struct ListeningSocket {
         }
         var type: CInt = 0
         _ = try kernel.getSocketOption(fd, SOL_SOCKET, SO_TYPE, &type).orThrow(.getSocketOption, "descriptor \(fd)")
-        guard type == CInt(SOCK_STREAM.rawValue) else {
+        guard type == CInt(clinux_SOCK_STREAM) else {
             throw SystemError(.listen, EINVAL, detail: "descriptor \(fd) is not a stream socket")
         }
         guard let address = socket.localAddress else {
@@ -112,7 +112,7 @@ struct UnixFile {
     /// before and after the check leaves a window of microseconds.
     private static func isStale(_ path: String, _ address: SocketAddress, _ kernel: CountingSyscalls) -> Bool {
         guard let before = identity(path, kernel), before.isSocket,
-            let probe = try? Socket(SOCK_STREAM, for: address, kernel)
+            let probe = try? Socket(clinux_SOCK_STREAM, for: address, kernel)
         else { return false }
         // EAGAIN means a listener whose backlog is full, EPROTOTYPE a datagram socket: both are alive.
         let answer = probe.startConnect(to: address)

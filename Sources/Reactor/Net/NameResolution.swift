@@ -38,7 +38,7 @@ extension SocketAddress {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         // Otherwise each address would appear once for each type of socket.
-        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        hints.ai_socktype = CInt(clinux_SOCK_STREAM)
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, nil, &hints, &list)
         guard code == 0 else {

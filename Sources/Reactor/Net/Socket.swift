@@ -12,9 +12,9 @@ package struct Socket {
     }
 
     init(
-        _ kind: __socket_type, for address: SocketAddress, _ kernel: CountingSyscalls
+        _ kind: Int, for address: SocketAddress, _ kernel: CountingSyscalls
     ) throws(SystemError) {
-        let type = CInt(kind.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let type = CInt(kind | clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)
         let number = try kernel.socket(address.family, type).orThrow(.socket, address.description)
         self.init(CInt(number), kernel)
     }
@@ -36,7 +36,7 @@ package struct Socket {
     package static func client(
         for address: SocketAddress, from source: SocketAddress?, _ settings: [SocketSetting], _ kernel: CountingSyscalls
     ) throws(SystemError) -> Socket {
-        try Socket(SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
+        try Socket(clinux_SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
             try socket.apply(settings)
             if let source { try socket.bind(to: source) }
         }
@@ -50,7 +50,7 @@ package struct Socket {
             throw SystemError(.bind, EINVAL, detail: "no address")
         }
         if address.isUnix { throw SystemError(.bind, EAFNOSUPPORT, detail: "\(address) for UDP") }
-        return try Socket(SOCK_DGRAM, for: address, kernel).orClosed { socket throws(SystemError) in
+        return try Socket(clinux_SOCK_DGRAM, for: address, kernel).orClosed { socket throws(SystemError) in
             // As for listeners: [::] does not take the IPv4 port.
             if address.isIPv6 { try socket.set(CInt(IPPROTO_IPV6), IPV6_V6ONLY, CInt(1)) }
             try socket.apply(settings)

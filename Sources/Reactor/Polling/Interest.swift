@@ -32,19 +32,19 @@ public struct Interest: OptionSet, Hashable, Sendable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// The descriptor has data, end of input, or an error to read.
-    public static var reading: Interest { Interest(rawValue: EPOLLIN.rawValue) }
+    public static var reading: Interest { Interest(rawValue: UInt32(clinux_EPOLLIN)) }
     /// The descriptor has room to write, or an error to report.
-    public static var writing: Interest { Interest(rawValue: EPOLLOUT.rawValue) }
+    public static var writing: Interest { Interest(rawValue: UInt32(clinux_EPOLLOUT)) }
 }
 
 extension Interest {
     /// EPOLLRDHUP: the peer has ended its side, whether or not there is unread input. Ended once, it is reported as
     /// long as it is wanted.
-    package static var readHangUp: Interest { Interest(rawValue: EPOLLRDHUP.rawValue) }
+    package static var readHangUp: Interest { Interest(rawValue: UInt32(clinux_EPOLLRDHUP)) }
     /// EPOLLHUP: both sides have ended, or the peer has reset.
-    package static var hangUp: Interest { Interest(rawValue: EPOLLHUP.rawValue) }
+    package static var hangUp: Interest { Interest(rawValue: UInt32(clinux_EPOLLHUP)) }
     /// EPOLLERR: the descriptor has an error to report.
-    package static var error: Interest { Interest(rawValue: EPOLLERR.rawValue) }
+    package static var error: Interest { Interest(rawValue: UInt32(clinux_EPOLLERR)) }
     /// `readHangUp`, `hangUp` and `error` together (0x2018). Each is delivered only if the kernel has reported it.
     /// Reading and writing also become ready by an error or a hang-up.
     @inlinable

@@ -75,7 +75,7 @@ package struct Poller: ~Copyable {
 
     /// Adds one of the loop's own descriptors, edge-triggered: a counter that is never read reports each new write.
     package mutating func add(_ source: Source, _ fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
-        let event = clinux_epoll_event(EPOLLIN.rawValue | EPOLLET.rawValue, source.rawValue)
+        let event = clinux_epoll_event(UInt32(clinux_EPOLLIN | clinux_EPOLLET), source.rawValue)
         _ = try add(fd, event, kernel).orThrow(.epollControl)
     }
 
@@ -102,7 +102,7 @@ package struct Poller: ~Copyable {
     /// wanted.
     private func maskToRegister(_ wanted: UInt32, over registered: UInt32) -> UInt32 {
         let asksAboutPeer = (wanted | registered) & Interest.peerGone.rawValue != 0
-        return asksAboutPeer ? wanted | registered & ~EPOLLOUT.rawValue : wanted
+        return asksAboutPeer ? wanted | registered & ~UInt32(clinux_EPOLLOUT) : wanted
     }
 
     @inline(__always)
@@ -245,7 +245,7 @@ package struct Poller: ~Copyable {
                 return .loop(.mailbox)
             }
             let wanted = slots[fd].wanted
-            let failed = event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0
+            let failed = event.events & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) != 0
             if wanted == 0 {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0

@@ -9,7 +9,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
         var queue = JobQueue()
         var queued = 0
         /// All started threads, in the order of their start. Each of them is running a job, or takes the next one.
-        var handles: [pthread_t] = []
+        var handles: [LibraryThread.Handle] = []
         var busy = 0
         var completed = 0
         var isClosed = false
@@ -122,7 +122,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
     /// Starts one more thread. Returns 0 or an errno.
     private func start(_ state: inout State) -> CInt {
         let name = LibraryThread.name(name, number: state.handles.count + 1)
-        var handle = pthread_t()
+        var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             PoolThread.begin(of: self)
             self.work()

@@ -55,7 +55,7 @@ public enum ServiceManager {
             throw SystemError(.sendMessages, EINVAL, detail: "NOTIFY_SOCKET: \(error)")
         }
         let kernel = CountingSyscalls()
-        let socket = try Socket(SOCK_DGRAM, for: address, kernel)
+        let socket = try Socket(clinux_SOCK_DGRAM, for: address, kernel)
         defer { kernel.close(socket.fd) }
         let text = Array(states.map(\.text).joined(separator: "\n").utf8)
         _ = try text.withUnsafeBytes { DatagramBatch.send($0, to: address, socket.fd, kernel) }

@@ -48,7 +48,7 @@ enum SignalRegistry {
         let failure = previous.withLock { previous -> SystemError? in
             if previous[signal] == nil {
                 var action = sigaction()
-                action.__sigaction_handler.sa_handler = { SignalRegistry.handle($0) }
+                clinux_set_handler(&action) { SignalRegistry.handle($0) }
                 action.sa_flags = CInt(bitPattern: UInt32(SA_RESTART))
                 sigfillset(&action.sa_mask)
                 var old = sigaction()

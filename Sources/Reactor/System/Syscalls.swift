@@ -9,7 +9,7 @@ package struct Syscalls {
     package var accept: (_ fd: CInt, _ address: UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            result(accept4(fd, $0, &length, CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)))
+            result(accept4(fd, $0, &length, CInt(clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)))
         }
     }
     package var bind: (CInt, UnsafePointer<sockaddr>, socklen_t) -> Int = { result(Glibc.bind($0, $1, $2)) }
@@ -75,7 +75,7 @@ package struct Syscalls {
     package var sendVector: (CInt, _ pieces: UnsafePointer<iovec>, _ count: Int) -> Int = { fd, pieces, count in
         var message = msghdr()
         message.msg_iov = UnsafeMutablePointer(mutating: pieces)
-        message.msg_iovlen = count
+        message.msg_iovlen = .init(count)
         return result(sendmsg(fd, &message, CInt(MSG_NOSIGNAL)))
     }
     package var sendMessages: (CInt, UnsafeMutablePointer<clinux_mmsghdr>, _ count: Int) -> Int = {
@@ -87,7 +87,7 @@ package struct Syscalls {
     package var shutdown: (CInt, _ how: CInt) -> Int = { result(Glibc.shutdown($0, $1)) }
     package var socket: (_ family: CInt, _ type: CInt) -> Int = { result(Glibc.socket($0, $1, 0)) }
     package var socketPair: (_ ends: UnsafeMutablePointer<CInt>) -> Int = {
-        let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let type = CInt(clinux_SOCK_STREAM | clinux_SOCK_NONBLOCK | clinux_SOCK_CLOEXEC)
         return result(socketpair(AF_UNIX, type, 0, $0))
     }
     package var spawn: (SpawnArguments) -> Int = { $0.spawn() }

@@ -3,15 +3,24 @@ import Glibc
 
 /// How the library starts its own threads: with a name, and with signals blocked.
 package enum LibraryThread {
+    /// A thread, for pthread_join and pthread_detach, and the value before there is one.
+    #if canImport(Musl)
+        package typealias Handle = pthread_t?
+        static var noHandle: Handle { nil }
+    #else
+        package typealias Handle = pthread_t
+        static var noHandle: Handle { 0 }
+    #endif
+
     /// Starts a thread as pthread_create does: the thread runs `LibraryThread.run` with the address. Returns 0 or an
     /// errno.
-    package typealias Create = @Sendable (UnsafeMutablePointer<pthread_t>, UnsafeMutableRawPointer) -> CInt
+    package typealias Create = @Sendable (UnsafeMutablePointer<Handle>, UnsafeMutableRawPointer) -> CInt
 
     package static let create: Create = { pthread_create($0, nil, { LibraryThread.run($0) }, $1) }
 
     /// Starts a thread that calls `body`. Returns 0 or an errno.
     static func start(
-        _ name: String, _ handle: inout pthread_t, _ create: Create, _ body: @escaping @Sendable () -> Void
+        _ name: String, _ handle: inout Handle, _ create: Create, _ body: @escaping @Sendable () -> Void
     ) -> CInt {
         let address = Unmanaged.passRetained(ThreadStart(name, body))
         // Signals are for the program's own threads. Faults stay unblocked: they concern the faulting thread, and a
