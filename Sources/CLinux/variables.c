@@ -8,6 +8,10 @@ _Thread_local unsigned clinux_notes_handlers = 0;
 int clinux_fork_count = 0;
 void (*clinux_while_async_main_waits)(void) = 0;
 
+extern void __asan_init(void) __attribute__((weak));
+extern void __tsan_init(void) __attribute__((weak));
+_Bool clinux_is_sanitized(void) { return __asan_init != 0 || __tsan_init != 0; }
+
 _Thread_local uintptr_t clinux_stack_end = 0, clinux_stack_reserve = 0;
 
 // pthread_getattr_np(3); hidden without _GNU_SOURCE.

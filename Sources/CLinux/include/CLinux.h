@@ -157,6 +157,10 @@ extern _Thread_local void *clinux_current_loop __attribute__((tls_model("initial
 static inline void *clinux_get_current_loop(void) { return clinux_current_loop; }
 static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = loop; }
 
+// Whether the program was built with a sanitizer that watches memory or threads: their functions are weak references, which
+// lead nowhere otherwise.
+_Bool clinux_is_sanitized(void);
+
 // Where the calling thread's stack ends, and how much of it is to remain; zero before they are asked for.
 extern _Thread_local uintptr_t clinux_stack_end, clinux_stack_reserve;
 void clinux_find_stack(void);

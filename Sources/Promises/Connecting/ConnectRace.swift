@@ -20,7 +20,7 @@ final class ConnectRace: IOProducer {
     private var nextStart: EventLoop.Timer?
     private var isOver = false
     // Weak: the lookup retains this object by its handler.
-    private weak var lookup: PromiseCore?
+    private var lookup = WeakCore(nil)
 
     /// RFC 8305, section 5: "Connection Attempt Delay".
     static var delay: Duration { .milliseconds(250) }
@@ -57,7 +57,7 @@ final class ConnectRace: IOProducer {
         startDeadline(timeout)
         // getaddrinfo returns both families together, so no resolution delay applies.
         let found = lookup.addresses(of: host, port: port).done { [self] in begin(Self.interleaved($0)) }
-        self.lookup = found.core
+        self.lookup = WeakCore(found.core)
         found.catch(policy: .allErrors) { [self] in fail($0) }
     }
 
@@ -68,7 +68,7 @@ final class ConnectRace: IOProducer {
     }
 
     private func begin(_ addresses: [SocketAddress]) {
-        lookup = nil
+        lookup = WeakCore(nil)
         if isOver { return }
         untried = addresses[...]
         startNext()
@@ -138,8 +138,8 @@ final class ConnectRace: IOProducer {
         for attempt in rest { attempt.giveUp() }
         // In a job: the cancellation may reach an inline handler of the user's, which must not observe a half-ended
         // race.
-        if let lookup {
-            self.lookup = nil
+        if let lookup = lookup.core {
+            self.lookup = WeakCore(nil)
             if !loop.hasEnded { loop.enqueue { Promise<Void>(lookup).cancel() } }
         }
     }

@@ -16,9 +16,10 @@
 /// | `link` | | root, owned | A handler returned this promise, which is now an alias of the root; its own producer settles the root | a producer that settles: marks it as claimed |
 /// | `link` | `isClaimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
 /// | `link` | | `PromiseCore.never` | Abandoned under `AbandonPolicy.log`: pending forever | no thread |
+/// | `link` | `isBusy` | 0 | Kept by a loop, which has the only reference: see PromiseCore+Reuse.swift | the loop's thread: makes it another, pending promise |
 ///
 /// So bit 4 is `isClaimed` (pending, link), `isTrivial` (fulfilled) or `isHandled` (rejected). Bit 8 is `isBusy`
-/// (pending) or `isSettling` (settled), and a link never has it. `pending` turns into any other kind, once; a link or
+/// (pending) or `isSettling` (settled), and no link of a promise has it. `pending` turns into any other kind, once; a link or
 /// an outcome stays one. (`releaseLinks` writes `pending` over a link whose core is about to be released, and which no
 /// other thread can see.)
 @usableFromInline
@@ -42,6 +43,9 @@ enum State {
     /// Pending: a thread briefly reads the list of waiters, or removes some of them. A thread that is about to take the
     /// list must wait.
     @usableFromInline static var isBusy: UInt { 8 }
+
+    /// No promise: kept by a loop, to be used again. As a link that leads nowhere it traps where it is followed.
+    static var spare: UInt { link | isBusy }
 
     /// The state word for an outcome that waiters receive: a rejection is then handled.
     @inline(__always)

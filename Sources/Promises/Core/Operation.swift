@@ -106,7 +106,8 @@ extension PromiseCore {
     /// Makes a core whose operation runs once this core has settled.
     @inlinable
     func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
-        let child = PromiseCore(operation)
+        let child = PromiseCore.pending { PromiseCore.perform(Op.self, $0, $1) }
+        child.store(operation)
         attach(child)
         return child
     }
@@ -133,7 +134,7 @@ extension PromiseCore {
             let operation = core.take(Op.self)
             core.upstream.store(Upstream.taken, ordering: .relaxed)
             operation.run(Source(source, isFulfilled: word & State.kindMask == State.fulfilled), core)
-            source.release()
+            PromiseCore.releaseOrKeep(source)
         case .drop:
             _ = core.take(Op.self)
         case .destroy:

@@ -12,7 +12,8 @@ extension PromiseCore {
     /// are freed as it goes.
     @usableFromInline
     func follow(_ inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
-        if linkAtOnce(inner) { return Unmanaged.passUnretained(self).release() }
+        let here = EventLoop.addressOfThisThread
+        if linkAtOnce(inner, here) { return releaseOrKeepLink(here) }
         followSlow(inner, by: code)
     }
 
@@ -20,10 +21,9 @@ extension PromiseCore {
     /// else, and that nothing has been attached to. The core's root is pending, and of this thread too.
     /// - Returns: false if `inner` is not such a promise, and then nothing has changed.
     @inline(__always)
-    private func linkAtOnce(_ inner: PromiseCore) -> Bool {
+    private func linkAtOnce(_ inner: PromiseCore, _ here: UnsafeMutableRawPointer) -> Bool {
         let own = state.load(ordering: .acquiring)
         // Without a mark: it is neither claimed nor busy, and has no waiters.
-        let here = EventLoop.addressOfThisThread
         guard !Tracing.isOn, inner.state.load(ordering: .acquiring) == State.pending,
             inner.loop == here, !inner.isAdopting, !inner.role.contains(.externallySettled)
         else { return false }

@@ -14,6 +14,8 @@ extension PromiseCore {
             let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
             if seen & State.isHandled == 0 { Reports.unhandled(error, origin, record) }
         case State.link:
+            // The loop that kept it has ended: it has nothing to destroy.
+            if seen == State.spare { return }
             dropOperation()
             Self.releaseLinks(seen)
         default:
@@ -23,7 +25,7 @@ extension PromiseCore {
     }
 
     /// A chain of links can be a million long; a loop releases it, because nested deinits would overflow the stack.
-    private static func releaseLinks(_ first: UInt) {
+    static func releaseLinks(_ first: UInt) {
         var word = first
         while word & State.kindMask == State.link {
             var core = Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)

@@ -5,8 +5,8 @@ import Synchronization
 /// it.
 ///
 /// `map` makes one of these and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in
-/// the loop's ready queue, *is* the mail to another thread. So a hop costs two allocations, of which the user's closure
-/// is one.
+/// the loop's ready queue, *is* the mail to another thread. So a hop needs two blocks, of which the user's closure is
+/// one, and the other is often one that the loop has kept: see `PromiseCore+Reuse.swift`.
 ///
 /// The class is not generic. A generic class's methods run unspecialised when they are called through its vtable, so
 /// its `deinit` would look up metadata for every value; here the specialised code is a closure without captures, made
@@ -52,13 +52,15 @@ class PromiseCore: Job, @unchecked Sendable {
     }
     /// Whether the loop counts it among its waiting handlers. Accessed only on the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
-    /// Which tables have an entry for it: `isRecorded`, `isNoted`. Atomic since any thread may set it, and another
-    /// thread may release the core.
+    /// Which tables have an entry for it, `isRecorded` and `isNoted`, and `isHeldWeakly`. Atomic since any thread that has a
+    /// reference may set it, and another thread may release the core. No loop uses a core with any of them again.
     final let annotations = Atomic<UInt8>(0)
     /// `TraceRegistry` has an entry for it. Set under the lock there.
     static var isRecorded: UInt8 { 1 }
     /// Its thread may never drive its loop, so the call site is noted; see `EventLoop.note`.
     static var isNoted: UInt8 { 2 }
+    /// A weak reference leads to it; see `WeakCore`.
+    static var isHeldWeakly: UInt8 { 4 }
     /// Whether it was attached through a promise that was linked to its source. Written before the node is pushed.
     @exclusivity(unchecked) final var cameByLink = false
     /// How many withdrawn waiters are still in the list, and when to sweep it: see `Withdrawal`.
@@ -111,6 +113,15 @@ class PromiseCore: Job, @unchecked Sendable {
         self.code = code
         self.role = role
         super.init()
+    }
+
+    /// Makes the fields that are not constant, apart from state and upstream, those of a new core.
+    @inline(__always)
+    final func resetMarks() {
+        ownMarks = 0
+        countsAsWaiting = false
+        cameByLink = false
+        withdrawals.store(0, ordering: .relaxed)
     }
 
     // MARK: Payload

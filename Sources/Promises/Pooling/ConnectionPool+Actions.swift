@@ -27,7 +27,7 @@ extension ConnectionPool {
         case .cancelConnect(let member):
             let removed = members.removeValue(forKey: member)
             removed?.connection?.closeForPool()
-            removed?.work?.cancel()
+            removed?.work.core?.cancel()
         case .lend(let member, let request): lend(member, request)
         case .check(let member, _): check(member)
         case .park(let member):
@@ -36,7 +36,7 @@ extension ConnectionPool {
         case .abort(let member):
             let removed = members.removeValue(forKey: member)
             removed?.connection?.abort()
-            removed?.work?.cancel()
+            removed?.work.core?.cancel()
         case .reject(let request, let rejection): reject(request, rejection)
         }
     }
@@ -58,7 +58,7 @@ extension ConnectionPool {
             }
         }
         let ready = opening ?? connecting
-        members[member] = PoolMember(connection: nil, work: ready.core)
+        members[member] = PoolMember(connection: nil, work: WeakCore(ready.core))
         ready.done { [self] connection in didConnect(member, connection) }
             .catch(policy: .allErrors) { [self] error in
                 connectErrors[member] = error
@@ -99,13 +99,13 @@ extension ConnectionPool {
         let answer = firstly { try healthCheck(connection) }
         let limited = configuration.healthCheckTimeout.map { answer.timeout($0) } ?? answer
         let checking = limited.tap { [self] outcome in
-            members[member]?.work = nil
+            members[member]?.work = WeakCore(nil)
             var isUsable = connection.isReusable
             if case .failure = outcome { isUsable = false }
             if isUsable { connection.resetSettings() }
             perform(state.didCheck(member, isUsable: isUsable))
         }
-        members[member]?.work = checking.core
+        members[member]?.work = WeakCore(checking.core)
         checking.catch(policy: .allErrors) { _ in }
     }
 

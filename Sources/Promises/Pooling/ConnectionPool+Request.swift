@@ -99,7 +99,7 @@ extension ConnectionPool {
                 mayRetry = lease.isStale(after: outcome)
                 end(lease, outcome)
             }
-            members[lease.member]?.work = work.core
+            members[lease.member]?.work = WeakCore(work.core)
             return work
         }
         if retries == 0 { return outcome }
@@ -128,7 +128,7 @@ extension ConnectionPool {
     private func end<Value>(_ lease: ConnectionLease, _ outcome: Result<Value, any Error>) {
         lease.isOver = true
         let connection = lease.connection
-        members[lease.member]?.work = nil
+        members[lease.member]?.work = WeakCore(nil)
         if case .failure = outcome { connection.abort() }
         let isReusable = connection.isReusable && hasOriginalSettings(lease.member)
         if isReusable { connection.resetSettings() } else { connection.closeForPool(linger: .seconds(5)) }

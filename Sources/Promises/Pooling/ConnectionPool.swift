@@ -124,7 +124,7 @@ struct PoolMember {
     /// `nil` while it is being opened, but not while it is being prepared.
     var connection: Connection?
     /// The connect, the check or the request that uses it. Weak: their handlers retain the pool.
-    weak var work: PromiseCore?
+    var work = WeakCore(nil)
     /// The filter that the preparation has installed.
     var filter: InstalledFilter?
     /// Whether no request has used it.

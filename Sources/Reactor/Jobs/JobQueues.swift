@@ -6,6 +6,8 @@
 struct JobQueues: ~Copyable {
     /// Jobs that turns run, in the order in which they were queued.
     @usableFromInline var ready = JobQueue()
+    /// Jobs that have run, to be used again.
+    @usableFromInline var spare = SpareJobs()
     /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
     var endOfTurn = JobQueue()
     /// For how many batches of ready jobs they have waited.

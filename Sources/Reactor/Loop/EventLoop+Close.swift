@@ -24,6 +24,7 @@ extension EventLoop {
         // been counted already.
         _ = releaseEverything()
         lifecycle.hasReleasedAll = true
+        queues.spare.close()
         awaitOwedWakes()
         if timers.descriptor >= 0 { kernel.close(timers.descriptor) }
         poller.close(kernel)

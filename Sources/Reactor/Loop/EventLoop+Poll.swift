@@ -145,7 +145,8 @@ extension EventLoop {
 
     func deliverEvents() {
         if meter.isTiming && poller.hasUndelivered { beginTiming() }
-        while let delivery = poller.next(kernel) {
+        // Checked here too: a call that finds no event costs a quarter of one that finds one.
+        while poller.hasUndelivered, let delivery = poller.next(kernel) {
             switch delivery {
             case .handler(let handler, let ready):
                 if meter.isTiming {

@@ -194,6 +194,15 @@ extension EventLoop {
     @inlinable @inline(__always)
     package func enqueueOwned(_ job: Unmanaged<Job>) { queues.ready.append(job) }
 
+    /// Keeps a job that has run for `takeSpare`, with the caller's reference, to which no other leads.
+    /// - Returns: false if the loop keeps no more; the reference is then still the caller's.
+    @inlinable @inline(__always)
+    package func keepSpare(_ job: Unmanaged<Job>) -> Bool { queues.spare.keep(job) }
+
+    /// A job that was kept, with its only reference.
+    @inlinable @inline(__always)
+    package func takeSpare() -> Unmanaged<Job>? { queues.spare.take() }
+
     /// Queues the jobs that other threads have posted.
     @inlinable @inline(__always)
     package func takeMail() { if !shared.waker.mailbox.isEmpty { collectMail() } }

@@ -448,12 +448,6 @@ import Testing
     }
 }
 
-struct WeakCore {
-    weak var core: PromiseCore?
-
-    init(_ core: PromiseCore) { self.core = core }
-}
-
 extension EventLoop {
     /// No handler is counted as waiting.
     fileprivate var waitsForNothing: Bool { !isAlive }

@@ -1,0 +1,252 @@
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// A loop keeps the cores of steps that have run, and makes further promises of them. Neither a promise that the program
+/// still holds nor what a promise has held may be affected by that.
+@Suite struct CoreReuseTests {
+    private let tally = Tally()
+
+    /// Whether a link is used again. Without optimisation, the caller that runs a step has a reference to it as well.
+    private static var keepsLinks: Bool {
+        #if DEBUG
+            false
+        #else
+            !isSanitized
+        #endif
+    }
+
+    private func address<T>(_ promise: Promise<T>) -> UnsafeMutableRawPointer {
+        Unmanaged.passUnretained(promise.core).toOpaque()
+    }
+
+    /// Two steps behind `promise`, of which the caller holds only the last one.
+    private func twoSteps(after promise: Promise<Int>) -> (first: UnsafeMutableRawPointer, last: Promise<Int>) {
+        let first = promise.map { $0 + 1 }
+        return (address(first), first.map { $0 + 1 })
+    }
+
+    @Test(.disabled(if: isSanitized)) func aStepThatHasRunIsUsedAgain() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let (first, last) = twoSteps(after: promise)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(last.settledValue == 3)
+            let next = promise.map { $0 * 10 }
+            #expect(address(next) == first)
+            #expect(next.isPending)
+            try loop.run()
+            #expect(next.settledValue == 10)
+        }
+    }
+
+    @Test(.enabled(if: Self.keepsLinks)) func aStepThatBecameALinkIsUsedAgain() throws {
+        try inLoop { loop throws in
+            var steps: [UnsafeMutableRawPointer] = []
+            // The test holds it, so that its core is not used for a step.
+            let settled = Promise.value(7)
+            func descend(_ left: Int) -> Promise<Int> {
+                let step = settled.then { value in left == 0 ? .value(value) : descend(left - 1) }
+                steps.append(address(step))
+                return step
+            }
+            let all = descend(100)
+            try loop.run()
+            #expect(all.settledValue == 7)
+            #expect(Set(steps).count < 10)
+        }
+    }
+
+    @Test func aStepThatTheProgramHoldsIsNot() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let first = promise.map { $0 + 1 }
+            let last = first.map { $0 + 1 }
+            resolver.fulfill(1)
+            try loop.run()
+            let others = (0..<200).map { number in promise.map { $0 + number } }
+            try loop.run()
+            #expect(!others.contains { address($0) == address(first) })
+            #expect(first.settledValue == 2 && last.settledValue == 3)
+            #expect(others.last?.settledValue == 200)
+        }
+    }
+
+    @Test func aStepWithAWeakReferenceIsNot() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var weak = WeakCore(nil)
+            func attach() -> Promise<Int> {
+                let first = promise.map { $0 + 1 }
+                weak = WeakCore(first.core)
+                return first.map { $0 + 1 }
+            }
+            let last = attach()
+            #expect(weak.core != nil)
+            resolver.fulfill(1)
+            try loop.run()
+            #expect(last.settledValue == 3)
+            let next = promise.map { $0 }
+            #expect(weak.core == nil && next.isPending)
+        }
+    }
+
+    /// What the assertion sees that finds weak references of another kind.
+    @Test func aWeakReferenceMakesASideTable() {
+        let core = PromiseCore(root: Int.self)
+        #expect(!PromiseCore.hasSideTable(.passUnretained(core)))
+        weak let other: PromiseCore? = core
+        #expect(other === core && PromiseCore.hasSideTable(.passUnretained(core)))
+    }
+
+    // MARK: The memory of a core
+
+    /// The fields behind the payload, with what is between them.
+    private static let fields = PromiseCore.payloadOffset + 24..<PromiseCore.payloadOffset + 44
+
+    /// Bytes of the fields that differ between `role` or `annotations` with nothing in them and with everything.
+    private func constantBytes() -> Set<Int> {
+        let code: (PromiseCore, PromiseCore.Phase) -> Void = { _, _ in }
+        let plain = PromiseCore(state: State.fulfilled | State.isTrivial, loop: nil, code: code)
+        let special = PromiseCore(
+            state: State.fulfilled | State.isTrivial, loop: nil, role: .init(rawValue: 255), code: code)
+        special.annotations.store(255, ordering: .relaxed)
+        defer { special.annotations.store(0, ordering: .relaxed) }
+        return Set(Self.fields.filter { byte(special, $0) == 255 && byte(plain, $0) == 0 })
+    }
+
+    private func byte(_ core: PromiseCore, _ offset: Int) -> UInt8 {
+        Unmanaged.passUnretained(core).toOpaque().load(fromByteOffset: offset, as: UInt8.self)
+    }
+
+    /// Writes a pattern to all fields of the core at this address except those that are the same in all kept cores.
+    private func fill(_ core: UnsafeMutableRawPointer, except constants: Set<Int>) {
+        for offset in Self.fields where !constants.contains(offset) {
+            core.storeBytes(of: 0xA5, toByteOffset: offset, as: UInt8.self)
+        }
+    }
+
+    /// Which bytes an initializer leaves as they were: those between the fields.
+    private func bytesLeftByInit(_ constants: Set<Int>) throws -> Set<Int> {
+        for _ in 0..<100 {
+            let old = PromiseCore(state: State.fulfilled | State.isTrivial, loop: nil) { _, _ in }
+            let block = Unmanaged.passRetained(consume old).toOpaque()
+            fill(block, except: constants)
+            Unmanaged<PromiseCore>.fromOpaque(block).release()
+            let core = PromiseCore(state: State.pending, loop: nil) { _, _ in }
+            core.upstream.store(Upstream.taken, ordering: .relaxed)
+            // The allocator gives the block that was freed last.
+            guard Unmanaged.passUnretained(core).toOpaque() == block else { continue }
+            return Set(Self.fields.filter { byte(core, $0) == 0xA5 })
+        }
+        throw Missing()
+    }
+
+    private struct Missing: Error {}
+
+    /// A field that `reuse` forgets keeps what the previous promise has left in it.
+    @Test(.disabled(if: isSanitized)) func noFieldIsLeftAsItWas() throws {
+        try inLoop { loop throws in
+            let constants = constantBytes()
+            #expect(constants.count == 2)
+            let padding = try bytesLeftByInit(constants)
+            let (promise, resolver) = Promise<Int>.pending()
+            let (first, last) = twoSteps(after: promise)
+            resolver.fulfill(1)
+            try loop.run()
+            fill(first, except: constants)
+            let code: (PromiseCore, PromiseCore.Phase) -> Void = { _, _ in }
+            let used = PromiseCore.pending(code)
+            #expect(Unmanaged.passUnretained(used).toOpaque() == first)
+            let new = PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
+            let differing = Self.fields.filter { byte(used, $0) != byte(new, $0) }
+            #expect(used.loop == new.loop && used.next == nil)
+            #expect(padding.isSuperset(of: differing), "the bytes at \(differing)")
+            // As if they had run, so that nothing is dropped.
+            for core in [used, new] { core.state.store(State.fulfilled | State.isTrivial, ordering: .relaxed) }
+            #expect(last.settledValue == 3)
+        }
+    }
+
+    @Test func aLoopKeepsNoMoreThanItsBound() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            let last = (0..<1000).reduce(promise) { promise, _ in promise.map { $0 + 1 } }
+            resolver.fulfill(0)
+            try loop.run()
+            #expect(last.settledValue == 1000)
+            var kept = 0
+            while let core = loop.takeSpare() {
+                kept += 1
+                core.release()
+            }
+            #expect(kept == (isSanitized ? 0 : 128))
+        }
+    }
+
+    // MARK: Contents
+
+    private struct Carrier: Error { let token: Tally.Token }
+
+    @Test func theOnlyHandlerReceivesTheValueItself() throws {
+        try inLoop { loop throws in
+            var received: Tally.Token?
+            let done = Promise.value(tally.token()).map { received = $0 }
+            try loop.run()
+            #expect(done.isFulfilled && received != nil && tally.alive == 1)
+            received = nil
+            #expect(tally.alive == 0)
+        }
+    }
+
+    @Test func aValueThatThePromiseStillOwesIsCopied() throws {
+        try inLoop { loop throws in
+            let promise = Promise.value(tally.token())
+            let first = promise.map { _ in }
+            let second = promise.then { token in Promise.value(token) }
+            try loop.run()
+            #expect(first.isFulfilled && second.isFulfilled && tally.alive == 1)
+            #expect(promise.settledValue != nil)
+        }
+    }
+
+    @Test func anErrorIsReleased() throws {
+        try inLoop { loop throws in
+            let (promise, resolver) = Promise<Int>.pending()
+            var caught = 0
+            promise.map { $0 }.map { $0 }.catch { _ in caught += 1 }
+            resolver.reject(Carrier(token: tally.token()))
+            try loop.run()
+            #expect(caught == 1 && promise.isRejected)
+            let next = promise.map { $0 }
+            next.catch { _ in }
+            try loop.run()
+            #expect(tally.alive == 1)
+        }
+        #expect(tally.alive == 0)
+    }
+
+    /// The value's deinit runs while its core is about to be kept.
+    @Test func aValueMayMakePromisesInItsDeinit() throws {
+        final class Maker {
+            let end: () -> Void
+            init(_ end: @escaping () -> Void) { self.end = end }
+            deinit { end() }
+        }
+        try inLoop { loop throws in
+            var sum = 0
+            var last = Promise<Int>.value(0)
+            for number in 0..<100 {
+                let maker = Promise.value(Maker { last = last.map { $0 + number } })
+                // An operator that copies the value, so that the core still has one when it is released.
+                maker.get { _ in sum += 1 }.cauterize()
+            }
+            try loop.run()
+            #expect(sum == 100 && last.settledValue == 4950)
+        }
+    }
+}

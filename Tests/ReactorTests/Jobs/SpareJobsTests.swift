@@ -1,0 +1,62 @@
+import TestSupport
+import Testing
+
+@testable import Reactor
+
+/// The jobs that a loop keeps to be used again.
+@Suite struct SpareJobsTests {
+    private final class Spare: Job {
+        let token: Tally.Token
+        init(_ tally: Tally) {
+            token = tally.token()
+            super.init()
+        }
+    }
+
+    private let tally = Tally()
+
+    /// Keeps as many new jobs as there is room for, `count` at most.
+    private func fill(_ spare: inout SpareJobs, _ count: Int) -> [Unmanaged<Job>] {
+        var kept: [Unmanaged<Job>] = []
+        for _ in 0..<count {
+            let job = Unmanaged<Job>.passRetained(Spare(tally))
+            if spare.keep(job) { kept.append(job) } else { job.release() }
+        }
+        return kept
+    }
+
+    @Test(.disabled(if: isSanitized)) func keepsNoMoreThanItsCapacity() {
+        var spare = SpareJobs()
+        let kept = fill(&spare, SpareJobs.capacity + 10)
+        #expect(kept.count == SpareJobs.capacity && tally.alive == SpareJobs.capacity)
+        spare.close()
+    }
+
+    @Test(.disabled(if: isSanitized)) func givesTheNewestOneFirst() {
+        var spare = SpareJobs()
+        let kept = fill(&spare, 3)
+        for job in kept.reversed() {
+            let taken = spare.take()
+            #expect(taken?.toOpaque() == job.toOpaque())
+            #expect(taken?.takeUnretainedValue().next == nil)
+            taken?.release()
+        }
+        #expect(spare.take() == nil && tally.alive == 0)
+        // The room of those that were taken can be used again.
+        #expect(fill(&spare, SpareJobs.capacity).count == SpareJobs.capacity)
+        spare.close()
+    }
+
+    @Test func releasesAllAtTheEndAndKeepsNoneAfterwards() {
+        var spare = SpareJobs()
+        _ = fill(&spare, 10)
+        spare.close()
+        #expect(tally.alive == 0)
+        #expect(fill(&spare, 1).isEmpty && spare.take() == nil)
+    }
+
+    @Test(.enabled(if: isSanitized)) func keepsNothingUnderASanitizer() {
+        var spare = SpareJobs()
+        #expect(fill(&spare, 1).isEmpty)
+    }
+}
