@@ -182,10 +182,10 @@ def main():
         race("idle-after", f"{IDLE} idle connections after one message", "bytes each", idle(64), 2, beside_floor=False)
     if "crowd" in options.only:
         both = alternate(servers, options.rounds, lambda name, command: crowd(name, command, cpus, clients))
-        for index, what in enumerate(("p99 of a round trip", "CPU a message")):
+        for index, (key, what) in enumerate((("p99", "p99 of a round trip"), ("cpu", "CPU a message"))):
             samples = {name: [values[index] for values in rounds] for name, rounds in both.items()}
             title = f"{PINGING} connections beside {CROWD} idle ones, {what}"
-            results[f"crowd-{index}"] = table(title, "of that without them", samples, beside_floor=False)
+            results[f"crowd-{key}"] = table(title, "of that without them", samples, beside_floor=False)
     if "flood" in options.only:
         greedy = {**servers, "until-empty": servers[FLOOR] + " --until-empty"}
         race("flood", "ping beside two floods", "p99 ms", flood, among=greedy)

@@ -4,7 +4,7 @@ import Reactor
 /// A key for the tickets with which clients resume sessions: `TLSConfiguration.ticketKeys`.
 ///
 /// The format is that of the files of nginx's `ssl_session_ticket_key`: 80 bytes for AES-256, or 48 for AES-128, such as
-/// `openssl rand 80` prints. Whoever has the key can decrypt recorded sessions of TLS 1.2 whose tickets it has encrypted, so
+/// `openssl rand 80` prints. With the key, recorded sessions of TLS 1.2 whose tickets it has encrypted can be decrypted, so
 /// replace it at least daily: put a new key in front of the list, and remove the last one.
 public struct TLSTicketKey: Hashable, Sendable {
     /// Identifies the key in a ticket; it is not secret.

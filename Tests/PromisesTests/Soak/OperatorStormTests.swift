@@ -21,8 +21,8 @@ import Testing
         let seconds = Self.number("STORM_SECONDS")
         let seed = Self.number("STORM_SEED").map(UInt64.init)
         let descriptors = Self.descriptors
-        let begun = Self.number("STORM_FIRST_SEED").map(UInt64.init) ?? UInt64(time(nil)) << 20
-        let first = seed ?? (seconds == nil ? 1 : begun)
+        let firstOfMany = Self.number("STORM_FIRST_SEED").map(UInt64.init) ?? UInt64(time(nil)) << 20
+        let first = seed ?? (seconds == nil ? 1 : firstOfMany)
         let storm = try OperatorStorm(seed: first, repeatsSeed: seed != nil)
         // Rejected promises that are dropped, and resolvers that are, belong to it.
         let undelivered = LogRecorder(where: { event in
