@@ -32,7 +32,7 @@ extension EventLoop {
     ) throws(SystemError) -> Remote {
         let name = name.isEmpty ? "loop" : name
         let start = Start()
-        var handle = pthread_t()
+        var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)
             loop.installOnThisThread()
