@@ -11,9 +11,12 @@ extension EventLoop {
     /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
-        after delay: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+        after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Timer {
-        startTimer(after: delay, job(body, file, line))
+        assertOwner()
+        if isUnusualForTimers { return startUnusualTimer(at: deadline(after: delay), interval: 0, body, file, line) }
+        let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
+        return Timer(self, timers.heap.insert(deadline: deadline, interval: 0, .closure(consume body)))
     }
 
     /// Calls `body` on this loop once, at `deadline`.
@@ -25,9 +28,13 @@ extension EventLoop {
     /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
-        at deadline: LoopInstant, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+        at deadline: LoopInstant, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
+        line: UInt = #line
     ) -> Timer {
-        startTimer(at: deadline, job(body, file, line))
+        assertOwner()
+        if isUnusualForTimers { return startUnusualTimer(at: deadline, interval: 0, body, file, line) }
+        let deadline = max(deadline, now).nanoseconds
+        return Timer(self, timers.heap.insert(deadline: deadline, interval: 0, .closure(consume body)))
     }
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
@@ -42,9 +49,29 @@ extension EventLoop {
     /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
-        every interval: Duration, _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+        every interval: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID,
+        line: UInt = #line
     ) -> Timer {
-        startTimer(after: interval, repeats: true, job(body, file, line))
+        let interval = max(interval.clampedNanoseconds, 1)
+        let first = LoopInstant(nanoseconds: deadline(after: interval))
+        return startUnusualTimer(at: first, interval: interval, body, file, line)
+    }
+
+    /// Whether a timer cannot simply be started: the loop has ended, or notes where its handlers were started.
+    @inline(__always)
+    private var isUnusualForTimers: Bool { hasEnded || meter.isTiming }
+
+    /// Starts a timer on a loop that has ended, or that notes where its handlers were started, and any that repeats.
+    @inline(never)
+    private func startUnusualTimer(
+        at deadline: LoopInstant, interval: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
+    ) -> Timer {
+        assertOwner()
+        if isClosed { return timerOfEndedLoop(ClosureJob(body)) }
+        let action: TimerHeap.Action =
+            meter.isTiming ? .job(LocatedJob(body, CallSite(file, line))) : .closure(body)
+        let deadline = interval > 0 ? deadline : max(deadline, now)
+        return Timer(self, timers.heap.insert(deadline: deadline.nanoseconds, interval: interval, action))
     }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms. The deadline is never set before now: a timer
@@ -52,15 +79,14 @@ extension EventLoop {
     package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer {
         assertOwner()
         if isClosed { return timerOfEndedLoop(job) }
-        return Timer(self, timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, job: job))
+        return Timer(self, timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, .job(job)))
     }
 
-    package func startTimer(after delay: Duration, repeats: Bool = false, _ job: Job) -> Timer {
+    package func startTimer(after delay: Duration, _ job: Job) -> Timer {
         assertOwner()
         if isClosed { return timerOfEndedLoop(job) }
-        let delay = max(delay.clampedNanoseconds, repeats ? 1 : 0)
-        let deadline = deadline(after: delay)
-        return Timer(self, timers.heap.insert(deadline: deadline, interval: repeats ? delay : 0, job: job))
+        let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
+        return Timer(self, timers.heap.insert(deadline: deadline, interval: 0, .job(job)))
     }
 
     /// The moment `delay` from now, for a timer. Only an endless delay means "never": any other sum that overflows is
@@ -100,8 +126,8 @@ extension EventLoop {
         public func cancel() -> Bool {
             loop.requireOwner()
             // Bound to a name, so that the closure and its captures are released after the heap is consistent again.
-            let job = loop.timers.heap.remove(id)
-            return job != nil
+            let action = loop.timers.heap.remove(id)
+            return action != nil
         }
 
         /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.
@@ -170,9 +196,13 @@ extension EventLoop {
             deliverEvents()
         }
         if meter.isTiming { beginTiming() }
-        while let job = timers.heap.popDue(due.moment, startedBefore: due.horizon) {
+        while let action = timers.heap.popDue(due.moment, startedBefore: due.horizon) {
             meter.counters.timersFired += 1
-            if meter.isTiming { call(.timer, job.startedAt, job.subject) { job.run() } } else { job.run() }
+            switch action {
+            case .closure(let body): if meter.isTiming { call(.timer, nil, nil, body) } else { body() }
+            case .job(let job):
+                if meter.isTiming { call(.timer, job.startedAt, job.subject) { job.run() } } else { job.run() }
+            }
         }
     }
 

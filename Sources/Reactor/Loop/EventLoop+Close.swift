@@ -55,13 +55,15 @@ extension EventLoop {
                     $0.discardAndRelease()
                 }
             }
-            let jobs = timers.heap.removeAll()
+            let actions = timers.heap.removeAll()
             let handlers = poller.removeAllHandlers()
-            for job in jobs { Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
+            for case .job(let job) in actions {
+                Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() }
+            }
             for handler in handlers { handler.loopWillEnd() }
             closeSignals()
             let removed = hooks.removeAll()
-            if jobs.isEmpty && handlers.isEmpty && !queues.hasJobs && timers.heap.isEmpty && poller.waiting == 0
+            if actions.isEmpty && handlers.isEmpty && !queues.hasJobs && timers.heap.isEmpty && poller.waiting == 0
                 && removed.isEmpty
             {
                 return undelivered

@@ -32,7 +32,7 @@ extension EventLoop {
     private func scheduleRetry() {
         if registrations.retryTimer != nil { return }
         let deadline = now.advanced(by: Self.pause).nanoseconds
-        let timer = timers.heap.insert(deadline: deadline, interval: 0, job: RegistrationRetry(self))
+        let timer = timers.heap.insert(deadline: deadline, interval: 0, .job(RegistrationRetry(self)))
         timers.heap.setReferenced(timer, false)
         registrations.retryTimer = timer
     }
@@ -43,8 +43,8 @@ extension EventLoop {
         registrations.futile[fd] = nil
         guard poller.deferred.isEmpty, let timer = registrations.retryTimer else { return }
         registrations.retryTimer = nil
-        let job = timers.heap.remove(timer)
-        withExtendedLifetime(job) {}
+        let retry = timers.heap.remove(timer)
+        withExtendedLifetime(retry) {}
     }
 
     /// Makes the deferred registrations, as far as there is room.

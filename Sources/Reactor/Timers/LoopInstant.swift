@@ -55,16 +55,24 @@ public struct LoopInstant: InstantProtocol, Hashable, Sendable, CustomStringConv
 
 extension Duration {
     /// The duration in whole nanoseconds, rounded up so that no timer fires early, and clamped to 64 bits.
+    // Inlined where timers are started, apart from what few durations need.
+    @inline(__always)
     package var clampedNanoseconds: Int64 {
         let attoseconds = attoseconds
-        guard attoseconds >= 0 else {
-            return attoseconds <= Int128(Int64.min) * 1_000_000_000 ? .min : Int64(attoseconds / 1_000_000_000)
-        }
-        // A single explicit division: `components` does several of 128 bits, which take 70 instructions and more.
         let high = UInt64(truncatingIfNeeded: attoseconds >> 64)
-        guard high < 500_000_000 else { return .max }
+        // The high half of a negative duration is larger, too, as a number without a sign.
+        guard high < 499_999_999 else { return Self.clamped(attoseconds) }
+        // A single explicit division: `components` does several of 128 bits, which take 70 instructions and more.
         let (quotient, rest) = UInt64(1_000_000_000).dividingFullWidth((high, UInt64(truncatingIfNeeded: attoseconds)))
-        return Int64(quotient).addingSaturating(rest > 0 ? 1 : 0)
+        // Less than the last second before `Int64.max`.
+        return Int64(truncatingIfNeeded: quotient) &+ (rest > 0 ? 1 : 0)
+    }
+
+    /// The nanoseconds of a duration that is negative, or that may not fit.
+    @inline(never)
+    private static func clamped(_ attoseconds: Int128) -> Int64 {
+        let (quotient, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return Int64(clamping: quotient + (rest > 0 ? 1 : 0))
     }
 }
 

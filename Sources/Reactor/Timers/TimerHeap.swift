@@ -9,20 +9,29 @@ package struct TimerHeap: ~Copyable {
         var deadline: Int64
         var sequence: UInt64
         var slot: UInt32
+        /// Whether the timer keeps the loop alive. Here, since the other fields of an entry leave room for it.
+        var isReferenced: Bool
 
         /// Timers with equal deadlines fire in the order of their creation.
+        @inline(__always)
         func isBefore(_ other: Entry) -> Bool {
             deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
         }
     }
 
+    /// What a timer does when it fires. A closure stands in the slot itself: a timer for it needs no block.
+    package enum Action {
+        case closure(() -> Void)
+        case job(Job)
+    }
+
     struct Slot {
-        var job: Job?
+        /// `nil` for a free slot.
+        var action: Action?
         var interval: Int64
         var generation: UInt32
-        // The place in the heap; for a free slot, the next free slot.
+        /// The place in the heap; for a free slot, the next free slot.
         var index: Int32
-        var isReferenced: Bool
     }
 
     private var heap = UncheckedArray<Entry>()
@@ -42,22 +51,27 @@ package struct TimerHeap: ~Copyable {
 
     /// Starts a timer and returns its id: the generation in the high half, the slot in the low half. The timer repeats
     /// if `interval` is above zero.
-    package mutating func insert(deadline: Int64, interval: Int64, job: Job) -> UInt64 {
-        let slot = takeSlot()
-        slots[slot].job = job
-        slots[slot].interval = interval
-        slots[slot].isReferenced = true
-        let generation = slots[slot].generation
+    // Inlined, as is what it calls in the common cases: a program may start a timer for each request, and cancel it.
+    @inline(__always)
+    mutating func insert(deadline: Int64, interval: Int64, _ action: consuming Action) -> UInt64 {
+        let number = takeSlot()
+        let slot = slots.address(of: number)
+        let generation = slot.pointee.generation
+        // A free slot has no action, so there is nothing to release.
+        slot.initialize(to: Slot(action: action, interval: interval, generation: generation, index: 0))
         referenced += 1
-        push(deadline, slot)
-        return UInt64(generation) << 32 | UInt64(slot)
+        push(deadline, number, isReferenced: true)
+        return UInt64(generation) << 32 | UInt64(number)
     }
 
-    /// Ends the timer and returns its job, which the caller releases when the heap is consistent again. Returns nil if
-    /// the timer has ended already.
-    package mutating func remove(_ id: UInt64) -> Job? {
+    /// Ends the timer and returns what it would have done, which the caller releases when the heap is consistent again.
+    /// Returns nil if the timer has ended already.
+    @inline(__always)
+    mutating func remove(_ id: UInt64) -> Action? {
         guard let slot = slot(of: id) else { return nil }
-        removeEntry(at: Int(slots[slot].index))
+        let index = Int(slots[slot].index)
+        if heap[index].isReferenced { referenced -= 1 }
+        removeEntry(at: index)
         return release(slot)
     }
 
@@ -66,86 +80,113 @@ package struct TimerHeap: ~Copyable {
     /// Moves the timer to another deadline. Returns false if it has ended.
     package mutating func move(_ id: UInt64, to deadline: Int64) -> Bool {
         guard let slot = slot(of: id) else { return false }
-        removeEntry(at: Int(slots[slot].index))
-        push(deadline, slot)
+        let index = Int(slots[slot].index)
+        let isReferenced = heap[index].isReferenced
+        removeEntry(at: index)
+        push(deadline, slot, isReferenced: isReferenced)
         return true
     }
 
     package mutating func setReferenced(_ id: UInt64, _ isReferenced: Bool) {
-        guard let slot = slot(of: id), slots[slot].isReferenced != isReferenced else { return }
-        slots[slot].isReferenced = isReferenced
+        guard let slot = slot(of: id) else { return }
+        let index = Int(slots[slot].index)
+        guard heap[index].isReferenced != isReferenced else { return }
+        heap[index].isReferenced = isReferenced
         referenced += isReferenced ? 1 : -1
     }
 
-    /// Removes the first timer that is due by `now` and was started before `horizon`, and returns its job. A timer that
-    /// was started by its own batch waits for the next batch. A repeating timer is put back on its grid, after the
+    /// Removes the first timer that is due by `now` and was started before `horizon`, and returns what it does. A timer
+    /// that was started by its own batch waits for the next batch. A repeating timer is put back on its grid, after the
     /// missed ticks.
-    package mutating func popDue(_ now: Int64, startedBefore horizon: UInt64) -> Job? {
+    package mutating func popDue(_ now: Int64, startedBefore horizon: UInt64) -> Action? {
         guard !heap.isEmpty, heap[0].deadline <= now, heap[0].sequence < horizon else { return nil }
         let first = heap[0]
         removeEntry(at: 0)
         let slot = Int(first.slot)
         let interval = slots[slot].interval
-        guard interval > 0 else { return release(slot) }
+        guard interval > 0 else {
+            if first.isReferenced { referenced -= 1 }
+            return release(slot)
+        }
         let (late, overflow) = now.subtractingReportingOverflow(first.deadline)
         let missed = (overflow ? .max : late) / interval
-        push(first.deadline.addingSaturating(missed.addingSaturating(1).multipliedSaturating(by: interval)), slot)
-        return slots[slot].job
+        let next = first.deadline.addingSaturating(missed.addingSaturating(1).multipliedSaturating(by: interval))
+        push(next, slot, isReferenced: first.isReferenced)
+        return slots[slot].action
     }
 
-    /// Ends every timer and returns their jobs.
-    package mutating func removeAll() -> [Job] {
-        var jobs: [Job] = []
+    /// Ends every timer and returns what they would have done.
+    package mutating func removeAll() -> [Action] {
+        var actions: [Action] = []
         while !heap.isEmpty {
             let slot = Int(heap[0].slot)
             removeEntry(at: 0)
-            if let job = release(slot) { jobs.append(job) }
+            if let action = release(slot) { actions.append(action) }
         }
-        return jobs
+        referenced = 0
+        return actions
     }
 
     // MARK: Slots
 
+    @inline(__always)
     private func slot(of id: UInt64) -> Int? {
         let slot = Int(id & 0xFFFF_FFFF)
-        guard slot < slots.count, slots[slot].generation == UInt32(id >> 32), slots[slot].job != nil else { return nil }
+        guard slot < slots.count, slots[slot].generation == UInt32(id >> 32), slots[slot].action != nil else {
+            return nil
+        }
         return slot
     }
 
+    @inline(__always)
     private mutating func takeSlot() -> Int {
-        guard firstFree >= 0 else {
-            slots.append(Slot(job: nil, interval: 0, generation: 0, index: 0, isReferenced: false))
-            return slots.count - 1
-        }
+        guard firstFree >= 0 else { return appendSlot() }
         let slot = Int(firstFree)
         firstFree = slots[slot].index
         return slot
     }
 
-    private mutating func release(_ slot: Int) -> Job? {
-        let job = slots[slot].job.take()
-        slots[slot].generation &+= 1
-        slots[slot].index = firstFree
-        firstFree = Int32(slot)
-        if slots[slot].isReferenced { referenced -= 1 }
-        return job
+    @inline(never)
+    private mutating func appendSlot() -> Int {
+        slots.append(Slot(action: nil, interval: 0, generation: 0, index: 0))
+        return slots.count - 1
+    }
+
+    @inline(__always)
+    private mutating func release(_ number: Int) -> Action? {
+        let slot = slots.address(of: number)
+        let action = slot.pointee.action.take()
+        slot.pointee.generation &+= 1
+        slot.pointee.index = firstFree
+        firstFree = Int32(number)
+        return action
     }
 
     // MARK: Heap
 
-    private mutating func push(_ deadline: Int64, _ slot: Int) {
-        let entry = Entry(deadline: deadline, sequence: nextSequence, slot: UInt32(slot))
+    @inline(__always)
+    private mutating func push(_ deadline: Int64, _ slot: Int, isReferenced: Bool) {
+        let entry = Entry(deadline: deadline, sequence: nextSequence, slot: UInt32(slot), isReferenced: isReferenced)
         nextSequence += 1
+        let index = heap.count
         heap.append(entry)
-        siftUp(entry, heap.count - 1)
+        // Most timers are later than the others.
+        if index > 0 && entry.isBefore(heap[(index - 1) / 4]) { return siftUp(entry, index) }
+        slots[slot].index = Int32(index)
     }
 
+    @inline(__always)
     private mutating func removeEntry(at index: Int) {
         let last = heap.removeLast()
-        guard index < heap.count else { return }
+        if index < heap.count { moveLast(last, to: index) }
+    }
+
+    @inline(never)
+    private mutating func moveLast(_ last: Entry, to index: Int) {
         if index > 0, last.isBefore(heap[(index - 1) / 4]) { siftUp(last, index) } else { siftDown(last, index) }
     }
 
+    @inline(never)
     private mutating func siftUp(_ entry: Entry, _ start: Int) {
         var index = start
         while index > 0 {
@@ -174,6 +215,7 @@ package struct TimerHeap: ~Copyable {
         place(entry, index)
     }
 
+    @inline(__always)
     private mutating func place(_ entry: Entry, _ index: Int) {
         heap[index] = entry
         slots[Int(entry.slot)].index = Int32(index)

@@ -31,6 +31,13 @@ struct UncheckedArray<Element>: ~Copyable {
         }
     }
 
+    /// Where the element is until the array grows.
+    @inline(__always)
+    mutating func address(of index: Int) -> UnsafeMutablePointer<Element> {
+        assert(index >= 0 && index < count)
+        return elements + index
+    }
+
     @inline(__always)
     mutating func append(_ element: consuming Element) {
         if count == capacity { grow() }
@@ -45,6 +52,7 @@ struct UncheckedArray<Element>: ~Copyable {
         return (elements + count).move()
     }
 
+    @inline(never)
     private mutating func grow() {
         let larger = UnsafeMutablePointer<Element>.allocate(capacity: capacity * 2)
         larger.moveInitialize(from: elements, count: count)

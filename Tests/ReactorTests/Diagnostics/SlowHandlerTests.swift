@@ -63,6 +63,17 @@ extension ProcessWide {
             #expect(reports[0].description.hasSuffix(" held the loop for 0.011 seconds"))
         }
 
+        @Test func aTimerThatWasStartedBeforeTheMeasurementHasNoLine() throws {
+            let reports = try reports(over: nil) { loop in
+                loop.schedule(after: .seconds(1)) { work(12) }
+                loop.slowHandlerThreshold = .milliseconds(10)
+                try loop.run()
+            }
+            #expect(reports.map(\.kind) == [.timer])
+            #expect(reports.map(\.duration) == [.milliseconds(12)])
+            #expect(reports.map { $0.origin?.line } == [nil])
+        }
+
         @Test func whatIsQuickerThanTheThresholdIsNot() throws {
             let reports = try reports { loop in
                 for _ in 0..<20 { loop.enqueue { work(9) } }

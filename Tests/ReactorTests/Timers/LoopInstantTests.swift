@@ -23,6 +23,19 @@ import Testing
         #expect(at(0).advanced(by: .nanoseconds(3) + tiny) == at(4))
     }
 
+    @Test func durationsNearTheLimitAreRoundedAndClampedLikeOthers() {
+        let attosecond = Duration(secondsComponent: 0, attosecondsComponent: 1)
+        // Whole nanoseconds, and their limits of 64 bits.
+        for limit in [Int64.min, -1, 0, 1, 499_999_999 << 34, .max] {
+            for nanoseconds in (-3...3).map({ Int128(limit) + $0 }) {
+                let duration = Duration(attoseconds: nanoseconds * 1_000_000_000)
+                #expect(at(0).advanced(by: duration) == at(Int64(clamping: nanoseconds)))
+                #expect(at(0).advanced(by: duration - attosecond) == at(Int64(clamping: nanoseconds)))
+                #expect(at(0).advanced(by: duration + attosecond) == at(Int64(clamping: nanoseconds + 1)))
+            }
+        }
+    }
+
     @Test func durationsSpanAllOfTime() {
         #expect(at(2).duration(to: at(5)) == .nanoseconds(3))
         #expect(at(5).duration(to: at(2)) == .nanoseconds(-3))
