@@ -1,3 +1,4 @@
+import Glibc
 import Reactor
 import Synchronization
 
@@ -42,10 +43,27 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     private let slots: UnsafeMutablePointer<Slot>
     private let complete: (FanInCore, Int) -> Void
 
-    private enum Slot {
-        case empty
-        case waiting(Unmanaged<InputNode>)
-        case settled(Unmanaged<PromiseCore>)
+    /// An address, and a mark in its lowest bit: objects have multiples of 16.
+    private struct Slot {
+        private let word: UInt
+
+        static var empty: Slot { Slot(word: 0) }
+
+        static func waiting(_ node: Unmanaged<InputNode>) -> Slot { Slot(word: UInt(bitPattern: node.toOpaque())) }
+
+        static func settled(_ source: Unmanaged<PromiseCore>) -> Slot {
+            Slot(word: UInt(bitPattern: source.toOpaque()) | 1)
+        }
+
+        @inline(__always)
+        var node: Unmanaged<InputNode>? {
+            word & 1 == 0 ? UnsafeRawPointer(bitPattern: word).map { .fromOpaque($0) } : nil
+        }
+
+        @inline(__always)
+        var source: Unmanaged<PromiseCore>? {
+            word & 1 == 1 ? UnsafeRawPointer(bitPattern: word & ~1).map { .fromOpaque($0) } : nil
+        }
     }
 
     /// - Parameters:
@@ -60,19 +78,21 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         self.count = count
         self.complete = complete
         missing = rule.isRace ? 1 : count
-        slots = .allocate(capacity: count)
+        // `allocate` would ask for alignment, which the C library serves by a slower way. Memory is there, or the process
+        // ends, as it does wherever Swift allocates.
+        slots = malloc(max(count, 1) * MemoryLayout<Slot>.stride)!.bindMemory(to: Slot.self, capacity: count)
         slots.initialize(repeating: .empty, count: count)
         super.init(code: code)
     }
 
     deinit {
         releaseInputs()
-        slots.deallocate()
+        free(slots)
     }
 
     override func releaseInputs() {
         for index in 0..<count {
-            guard case .settled(let source) = slots[index] else { continue }
+            guard let source = slots[index].source else { continue }
             slots[index] = .empty
             source.release()
         }
@@ -94,7 +114,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
     @usableFromInline
     func source(_ index: Int) -> Unmanaged<PromiseCore> {
-        guard case .settled(let source) = slots[index] else { preconditionFailure("no outcome at \(index)") }
+        guard let source = slots[index].source else { preconditionFailure("no outcome at \(index)") }
         return source
     }
 
@@ -105,9 +125,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             root._withUnsafeGuaranteedRef { $0.markHandled() }
             return settled(index, root.retain(), kind)
         }
-        let node = InputNode(of: self, index, role: .inlineAtHome)
-        slots[index] = .waiting(.passUnretained(node))
-        source.attach(node)
+        let node = InputNode.inline(of: self, index)
+        slots[index] = .waiting(node)
+        node._withUnsafeGuaranteedRef { source.attach($0, .fromOpaque(node.toOpaque())) }
     }
 
     /// Declares that all sources have been added.
@@ -161,7 +181,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         let loop = EventLoop.ofCurrentThread
         if loop.hasEnded { return }
         for index in 0..<count {
-            guard case .waiting = slots[index] else { continue }
+            guard slots[index].node != nil else { continue }
             return loop.enqueue(StopLosers(self))
         }
     }
@@ -171,10 +191,10 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         // While the loop ends, other threads discard nodes.
         if EventLoop.ofCurrentThread.hasEnded { return }
         for index in 0..<count {
-            guard case .waiting(let node) = slots[index] else { continue }
+            guard let node = slots[index].node else { continue }
             slots[index] = .empty
             // The node is in its source's list or queued to run; either retains it.
-            node.takeUnretainedValue().leaveAndCancel()
+            InputNode.leaveAndCancel(node)
         }
     }
 
@@ -188,7 +208,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         var areAllHeldUp = rule.isRace
         var hasSources = false
         for index in 0..<count {
-            guard case .waiting(let node) = slots[index] else { continue }
+            guard let node = slots[index].node else { continue }
             hasSources = true
             let isHeldUp = node._withUnsafeGuaranteedRef { $0.isHeldUp(here, &limit) }
             if isHeldUp && !rule.isRace { return true }
@@ -200,7 +220,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// Cancels the sources, except those that another handler waits for.
     override func cancelProducer() -> Bool {
         for index in 0..<count {
-            guard case .waiting(let node) = slots[index] else { continue }
+            guard let node = slots[index].node else { continue }
             slots[index] = .empty
             // The node is in its source's list or queued to run; either retains it.
             node.takeUnretainedValue().leave()?.enqueueCancel()

@@ -195,7 +195,7 @@ extension PromiseCore {
     func waitsNoMore() {
         guard countsAsWaiting else { return }
         countsAsWaiting = false
-        EventLoop.ofCurrentThread.handlerDidDetach()
+        EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
     }
 
     /// The `Upstream` word of a node whose source has been cancelled.

@@ -21,6 +21,8 @@ struct JobQueues: ~Copyable {
     /// The operation that the running inline job has interrupted, if it must be completed before a turn; see
     /// `EventLoop.runInline`.
     var interrupted: Interrupted?
+    /// Jobs of another class, to be used again.
+    @usableFromInline var spareNodes = SpareJobs()
 
     /// Whether a turn has a job to run.
     @inline(__always)

@@ -25,6 +25,7 @@ extension EventLoop {
         _ = releaseEverything()
         lifecycle.hasReleasedAll = true
         queues.spare.close()
+        queues.spareNodes.close()
         awaitOwedWakes()
         if timers.descriptor >= 0 { kernel.close(timers.descriptor) }
         poller.close(kernel)

@@ -203,6 +203,12 @@ extension EventLoop {
     @inlinable @inline(__always)
     package func takeSpare() -> Unmanaged<Job>? { queues.spare.take() }
 
+    /// As `keepSpare`, for jobs of another class, which have a list of their own.
+    package func keepSpareNode(_ job: Unmanaged<Job>) -> Bool { queues.spareNodes.keep(job) }
+
+    /// As `takeSpare`, from that list.
+    package func takeSpareNode() -> Unmanaged<Job>? { queues.spareNodes.take() }
+
     /// Queues the jobs that other threads have posted.
     @inlinable @inline(__always)
     package func takeMail() { if !shared.waker.mailbox.isEmpty { collectMail() } }
