@@ -41,7 +41,7 @@ REFERENCES = {
     "swift_bridgeObjectRelease", "swift_unknownObjectRetain", "swift_unknownObjectRelease", "swift_tryRetain",
 }
 
-# Rows of Benchmarks/Sources/OurRows: units in the shorter stretch (the longer one has three times as many), steps in a unit.
+# Rows of Benchmarks/Counted/Sources/OurRows: units in the shorter stretch (the longer one has three times as many), steps in a unit.
 ROWS = {
     "make-settle": (500, 1),
     "map-pending-10": (100, 10),

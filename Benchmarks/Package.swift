@@ -1,6 +1,10 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+let support = Target.Dependency.product(name: "CSupport", package: "Counted")
+let workload = Target.Dependency.product(name: "Workload", package: "Counted")
+let ours = Target.Dependency.product(name: "OurRows", package: "Counted")
+
 // A package of its own, so that a package that depends on the library neither fetches nor builds its competitors.
 //
 // Each contestant's workloads are a module: in one module the optimiser would merge functions that are nearly
@@ -10,34 +14,20 @@ let package = Package(
     dependencies: [
         // Named, since the name of a folder is whatever it was cloned as.
         .package(name: "swift-reactor", path: ".."),
+        .package(path: "Counted"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/ordo-one/benchmark", exact: "1.38.1", traits: []),
     ],
     targets: [
-        .target(name: "CSupport"),
-        .target(name: "Workload", dependencies: ["CSupport"]),
-        .target(
-            name: "OurRows",
-            dependencies: [
-                "Workload",
-                .product(name: "Promises", package: "swift-reactor"),
-                .product(name: "Reactor", package: "swift-reactor"),
-            ]),
         .target(
             name: "NIORows",
             dependencies: [
-                "Workload",
+                workload,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
-        .target(name: "TaskRows", dependencies: ["Workload"]),
-        .target(name: "FloorRows", dependencies: ["Workload"]),
-        .executableTarget(
-            name: "chunk-echo",
-            dependencies: [
-                .product(name: "Promises", package: "swift-reactor"),
-                .product(name: "Reactor", package: "swift-reactor"),
-            ]),
+        .target(name: "TaskRows", dependencies: [workload]),
+        .target(name: "FloorRows", dependencies: [workload]),
         .executableTarget(
             name: "loops-echo",
             dependencies: [
@@ -49,7 +39,7 @@ let package = Package(
         .executableTarget(
             name: "crossings",
             dependencies: [
-                "CSupport",
+                support,
                 .product(name: "Promises", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
             ]),
@@ -75,11 +65,11 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         .executableTarget(
-            name: "counts", dependencies: ["Workload", "CSupport", "OurRows", "NIORows", "TaskRows", "FloorRows"]),
+            name: "counts", dependencies: [workload, support, ours, "NIORows", "TaskRows", "FloorRows"]),
         .executableTarget(
             name: "Promises-Benchmark",
             dependencies: [
-                "Workload", "OurRows", "NIORows", "TaskRows", "FloorRows",
+                workload, ours, "NIORows", "TaskRows", "FloorRows",
                 .product(name: "Benchmark", package: "benchmark"),
             ],
             path: "Benchmarks/Promises-Benchmark",

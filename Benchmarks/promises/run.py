@@ -61,7 +61,7 @@ class Contestant:
 
 
 def c_contestant(name, source, *options):
-    support = PACKAGE / "Sources" / "CSupport"
+    support = PACKAGE / "Counted" / "Sources" / "CSupport"
     binary = BUILT / name
     compile_c(["-I", str(support / "include"), "-o", str(binary), str(HERE / source), str(support / "CSupport.c"),
                "-ldl", "-lpthread", *options])

@@ -12,14 +12,14 @@ struct Compiler {
         var description: String { "\(file):\(line): \(text)" }
     }
 
-    /// What it says about `files`, a module that uses the modules of this very build; with `-emit-sil`, since what is
-    /// sent to other threads is looked at after the types have been checked.
+    /// What it says about `files`, a module that uses the modules of this very build. Since what is sent to other threads
+    /// is looked at after the types have been checked, it commonly goes on to `-emit-sil`.
     static func diagnostics(
-        of files: [String], module: String, _ options: [String] = []
+        of files: [String], module: String, _ options: [String] = [], until stage: String = "-emit-sil"
     ) throws -> (all: [Diagnostic], output: String) {
         let products = try Self.products
         let output = try run(
-            ["swiftc", "-swift-version", "6", "-wmo", "-emit-sil", "-o", "/dev/null", "-module-name", module]
+            ["swiftc", "-swift-version", "6", "-wmo", stage, "-o", "/dev/null", "-module-name", module]
                 + ["-I", "\(products)/Modules", "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap"]
                 + options + files)
         return (output.split(separator: "\n").compactMap(diagnostic), output)

@@ -18,6 +18,22 @@ import Testing
         #expect(lines == report(1, line))
     }
 
+    /// A call of the library has no line to report but one of its own, which would mislead.
+    @Test func aRefusedCallOfAConnectionNamesTheCallAndNoLine() throws {
+        let lines = try logged {
+            try inLoop { _ in
+                let (here, there) = try Connection.pair()
+                here.close()
+                there.close()
+                _ = here.write("x")
+                _ = here.shutdownWrite()
+            }
+        }
+        let details = ["send", "shutdown"].map { "unhandled rejection: \($0)" }
+        #expect(lines.count == 2 && zip(lines, details).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
+        #expect(lines.allSatisfy { !$0.contains("promise made at") })
+    }
+
     @Test func oneThatWasPending() {
         var line: UInt = 0
         let lines = logged {

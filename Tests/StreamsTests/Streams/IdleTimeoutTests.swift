@@ -60,7 +60,20 @@ import Testing
             for write in writes + [ended] { #expect(try rejection(of: write) == ETIMEDOUT) }
             #expect(begin.duration(to: clock.now) == .milliseconds(100))
             #expect(net.turns { net.settle() } <= 4)
-            withExtendedLifetime(peer) {}
+            // The peer must not take the part that it can read for the whole.
+            #expect(connection.close().isFulfilled)
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func whatWasSentBeforeTheTimeoutIsReadToAnOrderlyEnd() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (connection, peer) = try net.pair()
+            connection.idleTimeout = .milliseconds(100)
+            try hang(connection.write("all"))
+            #expect(hang(connection.read()) == failed(ETIMEDOUT))
+            connection.close()
+            #expect(try peer.readToEnd() == Array("all".utf8))
         }
     }
 

@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every target here is built of.
+let libraries: [Target.Dependency] = [
+    .product(name: "Promises", package: "swift-reactor"),
+    .product(name: "Reactor", package: "swift-reactor"),
+]
+
+// The library's own workloads, without those of its competitors: `.ci/run counts` builds them without a network.
+let package = Package(
+    name: "swift-reactor-counted",
+    products: [
+        .library(name: "CSupport", targets: ["CSupport"]),
+        .library(name: "Workload", targets: ["Workload"]),
+        .library(name: "OurRows", targets: ["OurRows"]),
+        .executable(name: "chunk-echo", targets: ["chunk-echo"]),
+        .executable(name: "counted-rows", targets: ["counted-rows"]),
+    ],
+    dependencies: [
+        // Named, since the name of a folder is whatever it was cloned as.
+        .package(name: "swift-reactor", path: "../..")
+    ],
+    targets: [
+        .target(name: "CSupport"),
+        .target(name: "Workload", dependencies: ["CSupport"]),
+        .target(name: "OurRows", dependencies: ["Workload"] + libraries),
+        .executableTarget(name: "chunk-echo", dependencies: libraries),
+        .executableTarget(name: "counted-rows", dependencies: ["OurRows", "Workload"] + libraries),
+    ],
+    swiftLanguageModes: [.v6]
+)
