@@ -70,6 +70,10 @@ public struct Promise<T> {
         core = PromiseCore(error: error, origin: CallSite(file, line)).traced(Self.self, file, line)
     }
 
+    /// A promise that a call of the library itself rejects. A report of it names no line: it would be one of the library.
+    @usableFromInline
+    init(refused error: any Error) { core = PromiseCore(error: error, origin: nil) }
+
     /// A promise that settles as `other` does, which is a guarantee, or a thenable of your own.
     /// - Parameter other: a guarantee, or a thenable of your own.
     @inlinable

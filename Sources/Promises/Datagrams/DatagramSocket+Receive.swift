@@ -67,7 +67,7 @@ extension DatagramSocket {
     }
 
     private func startReceiving(_ limit: Int) -> Promise<[Datagram]> {
-        if let refusal = refusal(limit) { return Promise(error: refusal) }
+        if let refusal = refusal(limit) { return Promise(refused: refusal) }
         if !leftOver.isEmpty && !isDelivering {
             let packets = Array(leftOver.prefix(limit))
             leftOver.removeFirst(packets.count)
@@ -80,7 +80,7 @@ extension DatagramSocket {
     }
 
     private func startForEach(_ body: @escaping (RawSpan, DatagramMetadata) throws -> Void) -> Promise<Void> {
-        if let refusal = refusal(1) { return Promise(error: refusal) }
+        if let refusal = refusal(1) { return Promise(refused: refusal) }
         let core = IOPromise(Void.self, self)
         reception = Reception(promise: core, limit: DatagramBatch.capacity, body: body)
         if !leftOver.isEmpty && !isDelivering { loop.enqueue(LeftOverJob(self)) }

@@ -77,11 +77,11 @@ extension DatagramSocket {
     }
 
     private func sendOne(_ bytes: UnsafeRawBufferPointer, _ address: SocketAddress?) -> Promise<Void> {
-        if let refusal { return Promise(error: refusal) }
+        if let refusal { return Promise(refused: refusal) }
         if outgoing.isEmpty {
             let result = DatagramBatch.send(bytes, to: address, socket.fd, loop.kernel)
             if result > 0 { return .value }
-            if result != -Int(EAGAIN) { return Promise(error: error(result, address)) }
+            if result != -Int(EAGAIN) { return Promise(refused: error(result, address)) }
         }
         let core = IOPromise(Void.self, self)
         enqueue(Outgoing(promise: core, packets: [Datagram(bytes, to: address)], isCounted: false))
@@ -89,7 +89,7 @@ extension DatagramSocket {
     }
 
     private func sendAll(_ packets: [Datagram]) -> Promise<Int> {
-        if let refusal { return Promise(error: refusal) }
+        if let refusal { return Promise(refused: refusal) }
         if packets.isEmpty { return .value(0) }
         let core = IOPromise(Int.self, self)
         var all = Outgoing(promise: core, packets: packets, isCounted: true)

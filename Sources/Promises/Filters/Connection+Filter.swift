@@ -76,7 +76,7 @@ extension Connection {
     private func startFilter(_ new: any ConnectionFilter, _ timeout: Duration?) -> Promise<Connection> {
         loop.assertOwner()
         sendGathered()
-        if let refusal = refusalOfFilter { return Promise(error: refusal) }
+        if let refusal = refusalOfFilter { return Promise(refused: refusal) }
         let filter = InstalledFilter(new)
         var received = takeInput(bufferedByteCount)
         let core = IOPromise(Connection.self, self)

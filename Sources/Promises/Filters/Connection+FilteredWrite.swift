@@ -16,7 +16,7 @@ extension Connection {
     /// A write that cannot go straight to the kernel: through the filter, or refused.
     @inline(never)
     func sendDiverted(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
-        guard canWriteFiltered, let filter = cold?.filter else { return Promise(error: refusalOfDivertedWrite) }
+        guard canWriteFiltered, let filter = cold?.filter else { return Promise(refused: refusalOfDivertedWrite) }
         let isFirst = !writer.isQueued && !filter.hasDeferredWrites && !filter.isCalling
         if !isFirst && isFullFiltered { return refuseAsFull() }
         if isFirst && bytes.isEmpty { return .value }

@@ -113,7 +113,7 @@ extension Connection {
     @usableFromInline
     func startFrame(exactly count: Int) -> Promise<[UInt8]> {
         if count < 1 { return refuseFrame("exactly: \(count)") }
-        if let refusal = refusalToRead { return Promise(error: refusal) }
+        if let refusal = refusalToRead { return Promise(refused: refusal) }
         let missing = count - bufferedByteCount
         if missing <= 0, let cold { return .value(cold.input.take(count)) }
         return waitForFrame(missing: missing, orAtEnd: nil, expecting: .bytes(count)) { connection, missing in
@@ -134,18 +134,18 @@ extension Connection {
     }
 
     private func refuseFrame<Value>(_ detail: String) -> Promise<Value> {
-        Promise(error: SystemError(readCall, EINVAL, detail: detail))
+        Promise(refused: SystemError(readCall, EINVAL, detail: detail))
     }
 
     /// Specialized in the module of the decoder, so that the read of a buffered frame looks up no type metadata.
     @inlinable
     func startFrame<Decoder: FrameDecoder>(_ decoder: Decoder) -> Promise<Decoder.Frame?> {
-        if let refusal = refusalToRead { return Promise(error: refusal) }
+        if let refusal = refusalToRead { return Promise(refused: refusal) }
         var decoder = decoder
         var missing = 0
         do {
             if let frame = try nextBuffered(&decoder, &missing) { return .value(frame) }
-        } catch { return Promise(error: error) }
+        } catch { return Promise(refused: error) }
         return waitForFrame(decoder, missing: missing)
     }
 
@@ -208,8 +208,8 @@ extension Connection {
     /// Waits for `missing` more bytes, or for the end. Rejected with the failure of the connection.
     @usableFromInline
     func waitForInput(missing: Int) -> Promise<Void> {
-        if let refusal = refusalToRead { return Promise(error: refusal) }
-        if reader.hasEnded { return reportedFailure.map { Promise(error: $0) } ?? .value }
+        if let refusal = refusalToRead { return Promise(refused: refusal) }
+        if reader.hasEnded { return reportedFailure.map { Promise(refused: $0) } ?? .value }
         let core = IOPromise(Void.self, self)
         wait(core, for: PendingFrame(missing: missing, decode: nil))
         return Promise(core)
@@ -229,7 +229,7 @@ extension Connection {
         _ decode: @escaping (_ connection: Connection, _ missing: inout Int) throws -> Value?
     ) -> Promise<Value> {
         // The decoder may have begun a read.
-        if let refusal = refusalToRead { return Promise(error: refusal) }
+        if let refusal = refusalToRead { return Promise(refused: refusal) }
         let core = IOPromise(Value.self, self)
         if reader.hasEnded {
             endOfFrame(end, expectation)(core)

@@ -9,7 +9,7 @@ extension ConnectionPool {
     ) -> Promise<Connection> {
         guard members[member] != nil else {
             connection.closeForPool()
-            return Promise(error: PromiseError.cancelled)
+            return Promise(refused: PromiseError.cancelled)
         }
         // A cancellation closes the connection by its member.
         members[member]?.connection = connection

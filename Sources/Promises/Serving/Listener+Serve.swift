@@ -23,8 +23,10 @@ extension Listener {
 
     @usableFromInline
     func startAccept() -> Promise<Connection> {
-        if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
-        if acceptQueue.service != nil { return Promise(error: SystemError(.accept, EBUSY, detail: "serve is running")) }
+        if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
+        if acceptQueue.service != nil {
+            return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running"))
+        }
         let core = IOPromise(Connection.self, acceptQueue)
         acceptQueue.waiting.append(core)
         updateInterest()
@@ -77,15 +79,15 @@ extension Listener {
     func startService(_ maxConnections: Int, _ maxLingering: Int?, _ start: @escaping (Accepted) -> Void) -> Promise<
         Void
     > {
-        if isClosed { return Promise(error: SystemError(.accept, EBADF, detail: "the listener is closed")) }
+        if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
         if acceptQueue.service != nil || !acceptQueue.waiting.isEmpty {
-            return Promise(error: SystemError(.accept, EBUSY, detail: "the listener is in use"))
+            return Promise(refused: SystemError(.accept, EBUSY, detail: "the listener is in use"))
         }
         guard maxConnections > 0 else {
-            return Promise(error: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
+            return Promise(refused: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
         }
         if let maxLingering, maxLingering < 0 {
-            return Promise(error: SystemError(.accept, EINVAL, detail: "maxLingering: \(maxLingering)"))
+            return Promise(refused: SystemError(.accept, EINVAL, detail: "maxLingering: \(maxLingering)"))
         }
         let core = IOPromise(Void.self, acceptQueue)
         acceptQueue.service = AcceptQueue.Service(limit: maxConnections, start: start, promise: core)

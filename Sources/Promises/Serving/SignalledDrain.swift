@@ -42,7 +42,7 @@ final class SignalledDrain: IOProducer {
             }
         } catch {
             endWatches()
-            return Promise(error: error)
+            return Promise(refused: error)
         }
         let core = IOPromise(DrainResult.self, self)
         promise = core

@@ -58,7 +58,7 @@ extension Connection {
     func startChunks(
         readsAhead: Bool, _ body: @escaping (RawSpan) throws -> Promise<Void>
     ) -> Promise<Void> {
-        if let refusal = refusalToRead { return Promise(error: refusal) }
+        if let refusal = refusalToRead { return Promise(refused: refusal) }
         if readsAhead { reader.readsAhead = true }
         reader.beginChunks()
         let core = IOPromise(running: ChunkStep.self, self)

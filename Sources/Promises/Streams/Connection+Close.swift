@@ -38,10 +38,10 @@ extension Connection {
             return refuseShutdown(ENOTSOCK, "only a socket can end one direction alone")
         }
         sendGathered()
-        if let refusal = refusalOfFilteredShutdown { return Promise(error: refusal) }
+        if let refusal = refusalOfFilteredShutdown { return Promise(refused: refusal) }
         if let ending = cold?.ending { return Promise(ending) }
         if !queueEndRecord() { return waitForEnd() }
-        if let failure { return Promise(error: reported(failure)) }
+        if let failure { return Promise(refused: reported(failure)) }
         switch writer.end() {
         case .nothing: return .value
         case .sendEnd:
@@ -58,7 +58,7 @@ extension Connection {
     }
 
     private func refuseShutdown(_ code: CInt, _ detail: String) -> Promise<Void> {
-        Promise(error: SystemError(.shutdown, code, detail: detail))
+        Promise(refused: SystemError(.shutdown, code, detail: detail))
     }
 
     /// The writer has ended.

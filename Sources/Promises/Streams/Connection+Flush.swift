@@ -35,7 +35,7 @@ extension Connection {
             if bytes.isEmpty { return .value }
             sent = bytes.withUnsafeBytes { sendAtOnce($0) }
             if sent == bytes.count { return .value }
-            if sent < 0 { return Promise(error: failure!) }
+            if sent < 0 { return Promise(refused: failure!) }
         } else if isFull {
             return refuseAsFull()
         }
@@ -55,7 +55,7 @@ extension Connection {
             if bytes.isEmpty { return .value }
             sent = sendAtOnce(bytes)
             if sent == bytes.count { return .value }
-            if sent < 0 { return Promise(error: failure!) }
+            if sent < 0 { return Promise(refused: failure!) }
         } else if isFull {
             return refuseAsFull()
         }
@@ -166,7 +166,7 @@ extension Connection {
         }
         let detail =
             "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
-        return Promise(error: SystemError(writeCall, ENOBUFS, detail: detail))
+        return Promise(refused: SystemError(writeCall, ENOBUFS, detail: detail))
     }
 
     /// Updates the state after a write was queued.

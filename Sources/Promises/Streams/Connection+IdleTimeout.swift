@@ -3,7 +3,8 @@ import Reactor
 
 extension Connection {
     /// Fails the connection with `ETIMEDOUT` when it has neither received nor sent a byte for this long. Waiting and
-    /// later reads and writes then fail with that error. `nil`, the default, and values of zero or less mean no limit.
+    /// later reads and writes then fail with that error. `nil`, the default, and values of zero or less mean no limit. If
+    /// written bytes are still queued at that time, they are dropped, and the end of the connection is a reset at TCP.
     ///
     /// Before the connection fails, the kernel is asked: bytes that a waiting read would get, the peer's end, and room
     /// for a waiting write count as activity, however long the loop was delayed and however many other descriptors are
@@ -70,6 +71,7 @@ extension Connection {
             endRead(error)
         }
         lifecycle.fail()
+        resetIfOutputIsLost()
         failWrites()
         updateInterest()
     }

@@ -54,14 +54,14 @@ extension Connection {
     public func cancelWhenPeerGone<Work: Thenable>(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line, _ work: () throws -> Work
     ) -> Promise<Work.T> {
-        if let gone = knownPeerGone(ignoringHalfClose) { return Promise(error: gone) }
+        if let gone = knownPeerGone(ignoringHalfClose) { return Promise(refused: gone) }
         do {
             let source = try work().asPromise().core
             let ending = PeerWatchEnding(self)
             let child = source.derive(SettleAsSource<Work.T>(retaining: ending), role: .hasDeadline)
             ending.start(child, ignoringHalfClose)
             return Promise(child.traced("cancelWhenPeerGone", after: source, Promise<Work.T>.self, file, line))
-        } catch { return Promise(error: error) }
+        } catch { return Promise(refused: error) }
     }
 
     /// Returns how the peer has gone if that is known without a system call.
