@@ -1,5 +1,6 @@
 // Made by .ci/snippets.py from docs/start/first-protocol.md; do not edit.
 // swift-format-ignore-file
+import Glibc
 import Promises
 import Reactor
 import Testing
@@ -58,7 +59,10 @@ extension Snippets {
             print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
         }
 
-        do { try main() } catch { print("failed: \(error)") }
+        do { try main() } catch {
+            print("failed: \(error)")
+            exit(1)
+        }
     }
 }
 

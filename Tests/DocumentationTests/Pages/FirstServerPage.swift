@@ -1,5 +1,6 @@
 // Made by .ci/snippets.py from docs/start/first-server.md; do not edit.
 // swift-format-ignore-file
+import Glibc
 import Promises
 import Reactor
 import Testing
@@ -19,13 +20,18 @@ extension Snippets {
         func main() throws {
             let listener = try Listener.bind("127.0.0.1:7000")
             print("listening on \(listener.localAddress)")
-            let result = try listener.serveUntilStopped(drainTimeout: .seconds(10), maxConnections: 1000) { connection in
+            let result = try listener.serveUntilStopped(
+                drainTimeout: .seconds(10), maxConnections: 1000, onError: { error, connection in print("\(connection): \(error)") }
+            ) { connection in
                 answerLines(connection)
             }
             print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
         }
 
-        do { try main() } catch { print("failed: \(error)") }
+        do { try main() } catch {
+            print("failed: \(error)")
+            exit(1)
+        }
     }
 }
 

@@ -64,12 +64,10 @@ extension Snippets {
                 let there = pipe(from: client, to: server, endingSink: true)
                 let back = pipe(from: server, to: client, endingSink: true)
                 return when(fulfilled: there, back).asVoid()
-                    .tapError { _ in
-                        client.abort()
-                        server.abort()
-                    }
+                    .tapError { _ in server.abort() }
                     .ensure { server.close() }
             }
+            .tapError { _ in client.abort() }                  // also if the backend refuses
         }
 
         let backend = try Listener.bind("127.0.0.1:0")

@@ -32,12 +32,18 @@ extension Snippets {
             }
         }
 
-        let listener = try Listener.bind("127.0.0.1:7000")
-        listener.serve(maxConnections: 1000) { connection in
-            echo(connection)                                      // closed when this has settled
-        }.catch { error in print(error) }
-        try EventLoop.current.run()
-        _ = listener
+        func main() throws {
+            let listener = try Listener.bind("127.0.0.1:7000")
+            let served = listener.serve(maxConnections: 1000) { connection in
+                echo(connection)                                  // closed when this has settled
+            }
+            try hang(served)
+        }
+
+        do { try main() } catch {
+            print(error)                                          // bind 127.0.0.1:7000: Address already in use (EADDRINUSE)
+            exit(1)
+        }
     }
 }
 
@@ -75,22 +81,6 @@ extension Snippets {
 // README.md: A server
 extension Snippets {
     static func readme5() throws {
-        func main() throws {
-            let listener = try Listener.bind("127.0.0.1:7000")
-            let served = listener.serve { connection in connection.forEachChunk { connection.write($0) } }
-            try hang(served)
-        }
-
-        do { try main() } catch {
-            print(error)                                          // bind 127.0.0.1:7000: Address already in use (EADDRINUSE)
-            exit(1)
-        }
-    }
-}
-
-// README.md: A server
-extension Snippets {
-    static func readme6() throws {
         func greet(_ address: String) -> Promise<String?> {
             connect(to: address, timeout: .seconds(5)).then { connection in
                 connection.write("hello\n")

@@ -20,6 +20,7 @@ extension Snippet {
         Snippet("docs/guides/concurrency.md: Threads of others (concurrency4)", asserts: 1, Snippets.concurrency4),
         Snippet("docs/guides/embedding.md: poll(2) (embedding2)", asserts: 1, Snippets.embedding2),
         Snippet("docs/guides/embedding.md: Ours carries theirs (embedding3)", asserts: 1, Snippets.embedding3),
+        Snippet("docs/guides/embedding.md: A thread each (embedding4)", asserts: 1, Snippets.embedding4),
         Snippet("docs/guides/errors.md: Errors (errors1)", asserts: 1, Snippets.errors1),
         Snippet("docs/guides/errors.md: Errors (errors2)", asserts: 1, Snippets.errors2),
         Snippet("docs/guides/errors.md: Errors (errors3)", asserts: 1, Snippets.errors3),
