@@ -3,8 +3,9 @@
 extension EventLoop {
     /// Whether anything is left that the loop waits for. `run()` returns when this is false.
     public var isAlive: Bool {
-        // Checked first: jobs that external work has posted before it ended must then be seen in the mailbox.
-        shared.work.awaitsExternalWork || isReady || timers.heap.referenced > 0 || poller.referenced > 0
+        // Most loops watch a descriptor. Otherwise external work is checked first: jobs that it has posted before it ended
+        // must then be seen in the mailbox.
+        poller.referenced > 0 || shared.work.awaitsExternalWork || isReady || timers.heap.referenced > 0
             || !keepAlive.holds.isEmpty || signals.hasReferenced
     }
 

@@ -24,19 +24,38 @@ extension EventLoop {
     public var isReady: Bool { queues.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
     /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
+    /// - Parameter isMeasured: whether the turn is measured.
     /// - Returns: the reading of the clock after the wait, or `LoopMeter.unknown` if the clock was not read then.
     @inline(__always)
-    func poll(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Int64 {
-        let isFastPath = !meter.measuresTurns && !meter.measuresHandlers && hooks.isEmpty && !clock.isVirtual
+    func poll(mayBlock: Bool, _ limit: Int64, isMeasured: Bool) throws(SystemError) -> Int64 {
+        // A job of this turn may have changed whether turns are measured.
+        let isFastPath =
+            meter.measuresTurns == isMeasured && !meter.measuresHandlers && hooks.isEmpty && !clock.isVirtual
         if !isFastPath { return try pollSlowPath(mayBlock: mayBlock, limit) }
-        _ = try pollKernel(mayBlock: mayBlock, limit)
-        return LoopMeter.unknown
+        let began = isMeasured && mayBlock ? beginningOfWait : 0
+        let hasWaited = try pollKernel(mayBlock: mayBlock, limit)
+        return isMeasured && hasWaited ? noteWait(since: began) : LoopMeter.unknown
+    }
+
+    /// The beginning of a wait that is measured: the end of the turn before, if this one follows at once.
+    @inline(__always)
+    private var beginningOfWait: Int64 {
+        meter.endOfTurn == LoopMeter.unknown ? now.nanoseconds : meter.endOfTurn
+    }
+
+    /// Notes the length of a wait that ends now.
+    /// - Returns: the reading of the clock.
+    @inline(__always)
+    private func noteWait(since began: Int64) -> Int64 {
+        let ended = clock.now.nanoseconds
+        meter.counters.nanosecondsWaiting += ended - began
+        return ended
     }
 
     @inline(never)
     private func pollSlowPath(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Int64 {
         let isMeasured = mayBlock && (meter.measuresTurns || meter.measuresHandlers)
-        let began = isMeasured ? meter.endOfTurn == LoopMeter.unknown ? now.nanoseconds : meter.endOfTurn : 0
+        let began = isMeasured ? beginningOfWait : 0
         let hasWaited: Bool
         if case .virtual(let virtual) = clock {
             hasWaited = try pollVirtually(virtual, mayBlock: mayBlock, limit)
@@ -46,8 +65,7 @@ extension EventLoop {
             hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
         }
         guard hasWaited else { return LoopMeter.unknown }
-        let ended = isMeasured ? now.nanoseconds : LoopMeter.unknown
-        if isMeasured { meter.counters.nanosecondsWaiting += ended - began }
+        let ended = isMeasured ? noteWait(since: began) : LoopMeter.unknown
         if hooks.after.isEmpty { return ended }
         callHooksAfterWaiting()
         return LoopMeter.unknown
@@ -118,6 +136,7 @@ extension EventLoop {
         return true
     }
 
+    @inline(__always)
     func wait(_ milliseconds: CInt) throws(SystemError) {
         meter.counters.events += try poller.wait(milliseconds, kernel)
     }
@@ -146,21 +165,31 @@ extension EventLoop {
     func deliverEvents() {
         if meter.isTiming && poller.hasUndelivered { beginTiming() }
         // Checked here too: a call that finds no event costs a quarter of one that finds one.
-        while poller.hasUndelivered, let delivery = poller.next(kernel) {
-            switch delivery {
-            case .handler(let handler, let ready):
-                if meter.isTiming {
-                    call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
-                } else {
-                    handler.descriptorIsReady(ready)
-                }
-            case .loop(.signals): signals.enqueueArrived(into: &queues.ready)
-            // The event has only ended the wait, unless the poller returns it to report a stray.
-            case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
-            case .loop(.timer): timers.armedDeadline = .max
-            case .loop(.mainActor):
-                if meter.isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
+        while poller.hasUndelivered {
+            // A handler may have begun to measure handlers.
+            if !meter.isTiming, let (handler, ready) = poller.nextUsual() {
+                handler.descriptorIsReady(ready)
+            } else if let event = poller.next(kernel) {
+                deliver(event)
             }
+        }
+    }
+
+    @inline(never)
+    private func deliver(_ event: Poller.Event) {
+        switch event {
+        case .handler(let handler, let ready):
+            if meter.isTiming {
+                call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
+            } else {
+                handler.descriptorIsReady(ready)
+            }
+        case .loop(.signals): signals.enqueueArrived(into: &queues.ready)
+        // The event has only ended the wait, unless the poller returns it to report a stray.
+        case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
+        case .loop(.timer): timers.armedDeadline = .max
+        case .loop(.mainActor):
+            if meter.isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
         }
     }
 

@@ -185,7 +185,7 @@ public final class EventLoop {
             case .poll: mayBlock = false
             case .upTo(let duration): limit = deadline(after: duration).nanoseconds
             }
-            polled = try poll(mayBlock: mayBlock, limit)
+            polled = try poll(mayBlock: mayBlock, limit, isMeasured: isMeasured)
         }
         let began = !isMeasured || polled != LoopMeter.unknown ? polled : now.nanoseconds
         // Determined before the events are delivered: a timer that becomes due meanwhile waits until the kernel has
@@ -328,9 +328,14 @@ public final class EventLoop {
     }
 
     /// In debug builds: traps unless the calling thread owns the loop, or the loop has ended.
+    // Inlined, since it is nothing in release builds.
+    @inlinable @inline(__always)
     package func assertOwner(_ call: StaticString = #function) {
         assert(
-            EventLoop.owns(self) || hasEnded,
+            isOwnedOrEnded,
             "\(call) was called on a thread other than the loop's own; use loop.remote there")
     }
+
+    @usableFromInline
+    var isOwnedOrEnded: Bool { EventLoop.owns(self) || hasEnded }
 }

@@ -8,7 +8,8 @@ struct LoopHooks {
 
     private(set) var before: [Entry] = []
     private(set) var after: [Entry] = []
-    var isEmpty: Bool { before.isEmpty && after.isEmpty }
+    /// Stored, since each turn asks.
+    private(set) var isEmpty = true
     var areBeingCalled = false
     private var lastID = 0
 
@@ -19,6 +20,7 @@ struct LoopHooks {
         case .before: before.append(entry)
         case .after: after.append(entry)
         }
+        isEmpty = false
         return lastID
     }
 
@@ -27,6 +29,7 @@ struct LoopHooks {
     func contains(_ id: Int) -> Bool { before.contains { $0.id == id } || after.contains { $0.id == id } }
 
     mutating func remove(_ id: Int) -> Entry? {
+        defer { isEmpty = before.isEmpty && after.isEmpty }
         if let index = before.firstIndex(where: { $0.id == id }) { return before.remove(at: index) }
         return after.firstIndex { $0.id == id }.map { after.remove(at: $0) }
     }
@@ -36,6 +39,7 @@ struct LoopHooks {
         defer {
             before = []
             after = []
+            isEmpty = true
         }
         return before + after
     }

@@ -202,6 +202,7 @@ package struct Poller: ~Copyable {
 
     /// Polls the kernel, and waits for at most this number of milliseconds; a negative number means forever. There must
     /// be no undelivered events.
+    @inline(__always)
     package mutating func wait(_ milliseconds: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Int {
         let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
         mayHaveMore = count == Self.capacity
@@ -227,6 +228,29 @@ package struct Poller: ~Copyable {
     package enum Event {
         case loop(Source)
         case handler(any ReadinessHandler, Interest)
+    }
+
+    /// Takes the next event, if it is of the usual kind: exactly what a handler waits for has occurred, no more is
+    /// registered, and there is no error. The slot's reference to the handler passes to the caller. If it returns nil,
+    /// nothing has changed, and `next` finds the event. There must be one.
+    @inline(__always)
+    mutating func nextUsual() -> (handler: any ReadinessHandler, ready: Interest)? {
+        // Opened before there can be an event.
+        let event = events.unsafelyUnwrapped[undelivered.lowerBound]
+        let data = event.data.u64
+        guard data < Source.mailbox.rawValue else { return nil }
+        // The table has a slot for each registered number, and never shrinks.
+        let slot = slots.baseAddress.unsafelyUnwrapped + Int(data & 0xFFFF_FFFF)
+        let ready = event.events
+        guard slot.pointee.generation == UInt32(truncatingIfNeeded: data >> 32), slot.pointee.wanted == ready,
+            slot.pointee.registered & ready == ready, ready & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) == 0,
+            let handler = slot.pointee.handler.take()
+        else { return nil }
+        undelivered = Range(uncheckedBounds: (undelivered.lowerBound &+ 1, undelivered.upperBound))
+        waiting &-= 1
+        if slot.pointee.isReferenced { referenced &-= 1 }
+        slot.pointee.wanted = 0
+        return (handler, Interest(rawValue: ready))
     }
 
     /// Returns the next event that a handler still waits for. The poller's own state is consistent when this returns,
