@@ -13,8 +13,7 @@ extension PromiseCore {
     @usableFromInline
     func follow(_ inner: PromiseCore, by code: @escaping (PromiseCore, Phase) -> Void) {
         let here = EventLoop.addressOfThisThread
-        if linkAtOnce(inner, here) { return releaseOrKeepLink(here) }
-        followSlow(inner, by: code)
+        if !linkAtOnce(inner, here) { followSlow(inner, by: code) }
     }
 
     /// The usual case of `follow`: `inner` is a promise of this thread that has just been made, waits for something
@@ -28,13 +27,28 @@ extension PromiseCore {
             inner.loop == here, !inner.isAdopting, !inner.role.contains(.externallySettled)
         else { return false }
         let kind = own & (State.kindMask | State.isClaimed)
-        if kind == State.pending { return inner !== self && loop == here && inner.link(toRoot: self) }
+        if kind == State.pending {
+            guard inner !== self && loop == here && inner.link(toRoot: self) else { return false }
+            Unmanaged.passUnretained(self).release()
+            return true
+        }
         guard kind == State.link else { return false }
         return Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: own & State.pointerMask)!)
             ._withUnsafeGuaranteedRef { root in
                 let seen = root.state.load(ordering: .acquiring)
-                return seen & State.kindMask == State.pending && inner !== root && root.loop == here
-                    && inner.link(toRoot: root)
+                guard seen & State.kindMask == State.pending && inner !== root && root.loop == here else {
+                    return false
+                }
+                if isSpareLink(here) {
+                    // Nothing else refers to this core: its link, with the reference to the root, becomes that of `inner`.
+                    guard inner.exchange(State.pending, own) else { return false }
+                    root.waitForSource(of: inner)
+                    keepWithoutLink(here)
+                } else {
+                    guard inner.link(toRoot: root) else { return false }
+                    Unmanaged.passUnretained(self).release()
+                }
+                return true
             }
     }
 
@@ -46,11 +60,16 @@ extension PromiseCore {
             Unmanaged.passUnretained(root).release()
             return false
         }
-        // The root now waits for the promise that this core waited for.
-        let word = upstream.load(ordering: .relaxed)
-        let isAdopted = word & Upstream.mark == Upstream.adopted
-        root.upstream.store(isAdopted ? word : address | Upstream.adopted, ordering: .relaxed)
+        root.waitForSource(of: self)
         return true
+    }
+
+    /// Called on a root to which `inner` has been linked: it now waits for the promise that `inner` waited for.
+    @inline(__always)
+    private func waitForSource(of inner: PromiseCore) {
+        let word = inner.upstream.load(ordering: .relaxed)
+        let isAdopted = word & Upstream.mark == Upstream.adopted
+        upstream.store(isAdopted ? word : inner.address | Upstream.adopted, ordering: .relaxed)
     }
 
     @inline(never)

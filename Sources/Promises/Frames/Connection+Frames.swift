@@ -115,7 +115,7 @@ extension Connection {
         if count < 1 { return refuseFrame("exactly: \(count)") }
         if let refusal = refusalToRead { return Promise(refused: refusal) }
         let missing = count - bufferedByteCount
-        if missing <= 0, let cold { return .value(cold.input.take(count)) }
+        if missing <= 0, let cold { return Promise(PromiseCore.fulfilled(cold.input.take(count))) }
         return waitForFrame(missing: missing, orAtEnd: nil, expecting: .bytes(count)) { connection, missing in
             missing = count - connection.bufferedByteCount
             return missing <= 0 ? connection.takeInput(count) : nil
@@ -144,7 +144,9 @@ extension Connection {
         var decoder = decoder
         var missing = 0
         do {
-            if let frame = try nextBuffered(&decoder, &missing) { return .value(frame) }
+            if let frame = try nextBuffered(&decoder, &missing) {
+                return Promise(PromiseCore.fulfilled(frame as Decoder.Frame?))
+            }
         } catch { return Promise(refused: error) }
         return waitForFrame(decoder, missing: missing)
     }
