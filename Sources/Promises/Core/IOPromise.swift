@@ -28,3 +28,33 @@ class IOPromise: PromiseCore, @unchecked Sendable {
 
     override func cancelProducer() -> Bool { producer.stop(self) }
 }
+
+/// The producer of a core that is no `IOPromise`. It is in the payload, which is free until the core settles.
+// Not owned, and unsafe: an owned or an unowned reference would be counted for each read. Sound because the mark
+// `hasHeldProducer` is set only while the producer holds the core as its waiting one: the producer sets it when it
+// begins to hold the core, and resets it, by `endProduction`, where it gives up that reference, in its deinit at the
+// latest. All of that, and `cancelProducer`, happens on the loop's thread.
+private struct HeldProducer {
+    unowned(unsafe) let producer: any IOProducer
+}
+
+extension PromiseCore {
+    /// Makes `producer`, which begins to hold this core, the one that a cancellation stops. The core is pending, has no
+    /// operation, and belongs to this thread's loop.
+    @inline(__always)
+    final func beginProduction(by producer: any IOProducer) {
+        store(HeldProducer(producer: producer))
+        hasHeldProducer = true
+    }
+
+    /// The producer gives up this core, to settle it, or because it was cancelled. Does nothing to other cores.
+    @inline(__always)
+    final func endProduction() { hasHeldProducer = false }
+
+    /// Stops the producer, if the core has one in its payload.
+    final func stopHeldProducer() -> Bool {
+        // Other threads call this for an externally settled core, and may not read the mark.
+        guard !role.contains(.externallySettled), hasHeldProducer else { return false }
+        return stored(HeldProducer.self).pointee.producer.stop(self)
+    }
+}

@@ -102,9 +102,9 @@ extension PromiseCore {
     /// Fulfills a core to which the caller holds the producer's reference, and passes that reference on: a lone waiter
     /// receives it as its source, so that nothing is retained.
     @inline(__always)
-    consuming func fulfillConsuming<Value>(_ value: consuming Value) {
-        store(value)
-        Unmanaged.passRetained(self)._withUnsafeGuaranteedRef { $0.settle(State.fulfilled | Self.flags(Value.self)) }
+    static func fulfill<Value>(owned core: Unmanaged<PromiseCore>, _ value: consuming Value) {
+        store(value, in: core)
+        core._withUnsafeGuaranteedRef { $0.settle(State.fulfilled | flags(Value.self)) }
     }
 
     @usableFromInline

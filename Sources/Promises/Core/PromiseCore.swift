@@ -16,6 +16,7 @@ import Synchronization
 ///
 ///     waiting for a source           the operation: one closure and one more word
 ///     pending, externally settled    -
+///     pending, of a connection       the producer, not owned; see `beginProduction`
 ///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
 ///     rejected                       the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
@@ -36,7 +37,7 @@ class PromiseCore: Job, @unchecked Sendable {
     /// What the node waits for, and the progress of that: see `Upstream`.
     @usableFromInline final let upstream = Atomic<UInt>(0)
     final let role: Role
-    // Two flags in one byte: another field would be one more store in the making of every promise. Accessed only on the
+    // Three flags in one byte: another field would be one more store in the making of every promise. Accessed only on the
     // loop's thread.
     @exclusivity(unchecked) private final var ownMarks: UInt8 = 0
     /// Whether it, or a core that is linked to it, waits to adopt another core's outcome, without a link.
@@ -49,6 +50,11 @@ class PromiseCore: Job, @unchecked Sendable {
     @usableFromInline final var isEndingCancelled: Bool {
         get { ownMarks & 2 != 0 }
         set { ownMarks = newValue ? ownMarks | 2 : ownMarks & ~2 }
+    }
+    /// Whether the payload refers to the producer that will settle it; see `beginProduction`.
+    final var hasHeldProducer: Bool {
+        @inline(__always) get { ownMarks & 4 != 0 }
+        @inline(__always) set { ownMarks = newValue ? ownMarks | 4 : ownMarks & ~4 }
     }
     /// Whether the loop counts it among its waiting handlers. Accessed only on the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
@@ -145,14 +151,23 @@ class PromiseCore: Job, @unchecked Sendable {
 
     /// Stores the value of a promise that is about to be fulfilled, or the operation of a waiting one.
     @inlinable @inline(__always)
-    final func store<Value>(_ value: consuming Value) {
-        if Self.isInline(Value.self) {
-            payloadAddress.initializeMemory(as: Value.self, to: value)
+    final func store<Value>(_ value: consuming Value) { Self.store(value, inPayloadAt: payloadAddress) }
+
+    @inlinable @inline(__always)
+    static func store<Value>(_ value: consuming Value, inPayloadAt address: UnsafeMutableRawPointer) {
+        if isInline(Value.self) {
+            address.initializeMemory(as: Value.self, to: value)
         } else {
             let block = UnsafeMutablePointer<Value>.allocate(capacity: 1)
             block.initialize(to: value)
-            payloadAddress.storeBytes(of: block, as: UnsafeMutablePointer<Value>.self)
+            address.storeBytes(of: block, as: UnsafeMutablePointer<Value>.self)
         }
+    }
+
+    /// As the method `store`, for a core to which the caller has this reference.
+    @inline(__always)
+    static func store<Value>(_ value: consuming Value, in core: Unmanaged<PromiseCore>) {
+        store(value, inPayloadAt: core.toOpaque() + payloadOffset)
     }
 
     @inlinable @inline(__always)
@@ -226,7 +241,7 @@ class PromiseCore: Job, @unchecked Sendable {
     /// externally settled promise, on any thread.
     /// - Returns: true if the work has ended; then the caller has the right to settle. False if the work cannot be
     ///   ended, or another thread has settled the promise.
-    func cancelProducer() -> Bool { false }
+    func cancelProducer() -> Bool { stopHeldProducer() }
 
     /// Whether the producer of this promise, which has no source, waits for handlers that run further down this
     /// thread's stack; see `isHeldUp`.

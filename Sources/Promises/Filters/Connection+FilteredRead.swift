@@ -71,7 +71,7 @@ extension Connection {
             guard let (core, _) = takeReader(hasEnded) else { return }
             let step = takeStep(core)
             if !hasInput { return step.finish(core) }
-            takeInput(65536).withUnsafeBytes { step.hand($0, core) }
+            takeInput(65536).withUnsafeBytes { step.hand($0, .passRetained(core)) }
         }
     }
 

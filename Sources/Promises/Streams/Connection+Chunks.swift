@@ -76,16 +76,17 @@ extension Connection {
         defer { loop.giveBack(buffer) }
         let count = receive(into: buffer, atMost: buffer.count)
         if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
-        guard let (core, _) = reader.take() else { return }
-        let step = takeStep(core)
+        guard let (reference, _) = reader.takeReference() else { return }
+        let step = reference._withUnsafeGuaranteedRef { takeStep($0) }
         guard count > 0 else {
+            let core = reference.takeRetainedValue()
             noteEnd(count)
             step.finish(core)
             if count < 0 { failWrites() }
             return
         }
         noteReceived(count)
-        step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]), core)
+        step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]), reference)
     }
 
     /// Takes the step out of a core that waits for input.
@@ -94,11 +95,12 @@ extension Connection {
         return core.take(ChunkStep.self)
     }
 
-    /// Makes `core` wait for input. Its `upstream` has no source: the connection handles a cancellation.
-    fileprivate func demand(_ step: consuming ChunkStep, _ core: PromiseCore) {
-        core.store(step)
-        core.upstream.store(0, ordering: .relaxed)
-        reader.wait(core, for: .chunk)
+    /// Makes `core`, which has the step, wait for input, and takes over the caller's reference. Its `upstream` has no
+    /// source: the connection handles a cancellation.
+    @inline(__always)
+    fileprivate func demandChunk(_ core: Unmanaged<PromiseCore>) {
+        core._withUnsafeGuaranteedRef { $0.upstream.store(0, ordering: .relaxed) }
+        reader.wait(owned: core, for: .chunk)
         sendGathered()
         updateInterest()
     }
@@ -115,6 +117,10 @@ final class ChunkLoop {
         self.connection = connection
         self.body = body
     }
+
+    /// Whether the connection has buffered bytes.
+    @inline(__always)
+    fileprivate var hasInput: Bool { Unmanaged.passUnretained(connection)._withUnsafeGuaranteedRef { $0.hasInput } }
 
     /// Allows other reads.
     func end() {
@@ -139,35 +145,55 @@ struct ChunkStep: Operation {
             chunks.end()
             return core.finishReading(rejectedAs: source.reference)
         }
-        readNext(core)
-        Unmanaged.passUnretained(core).release()
+        // The running reference.
+        readNext(.passUnretained(core))
     }
 
+    // These take the caller's reference to `core` over. It passes to the reader or to the next wait, or is released.
+
     /// Continues with the next chunk.
-    private func readNext(_ core: PromiseCore) {
-        let connection = chunks.connection
-        if !connection.lifecycle.isOpen {
-            chunks.end()
-            return core.reject(SystemError(connection.readCall, ECANCELED, detail: "the connection was closed"))
+    private consuming func readNext(_ core: Unmanaged<PromiseCore>) {
+        // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does,
+        // which is a call of the connection or runs this operation.
+        let connection = Unmanaged.passUnretained(chunks.connection)
+        if !connection._withUnsafeGuaranteedRef({ $0.lifecycle.isOpen }) { return refuse(core) }
+        if connection._withUnsafeGuaranteedRef({ $0.hasInput }) { return handInput(core) }
+        if connection._withUnsafeGuaranteedRef({ $0.reader.hasEnded }) {
+            finish(core.takeRetainedValue())
+        } else {
+            PromiseCore.store(self, in: core)
+            connection._withUnsafeGuaranteedRef { $0.demandChunk(core) }
         }
-        if connection.hasInput {
-            let bytes = connection.takeInput(65536)
-            return bytes.withUnsafeBytes { hand($0, core) }
-        }
-        if connection.reader.hasEnded { finish(core) } else { connection.demand(self, core) }
+    }
+
+    @inline(never)
+    private func handInput(_ core: Unmanaged<PromiseCore>) {
+        chunks.connection.takeInput(65536).withUnsafeBytes { hand($0, core) }
+    }
+
+    @inline(never)
+    private func refuse(_ core: Unmanaged<PromiseCore>) {
+        let core = core.takeRetainedValue()
+        chunks.end()
+        core.reject(SystemError(chunks.connection.readCall, ECANCELED, detail: "the connection was closed"))
     }
 
     /// Calls the body.
-    func hand(_ bytes: UnsafeRawBufferPointer, _ core: PromiseCore) {
+    consuming func hand(_ bytes: UnsafeRawBufferPointer, _ core: Unmanaged<PromiseCore>) {
         let inner: PromiseCore
-        do { inner = try chunks.body(bytes.bytes).core } catch { return finish(core, throwing: error) }
+        do { inner = try chunks.body(bytes.bytes).core } catch {
+            return finish(core.takeRetainedValue(), throwing: error)
+        }
         // The body may have cancelled this core.
-        guard core.isOpen else { return inner.cancelIfUnobserved() }
+        guard core._withUnsafeGuaranteedRef({ $0.isOpen }) else {
+            core.release()
+            return inner.cancelIfUnobserved()
+        }
         // If more input is here already, the next chunk is the next job's: otherwise the stack would grow with the
         // length of the input.
-        if inner.settled?.kind == State.fulfilled && !chunks.connection.hasInput { return readNext(core) }
-        core.retain()
-        core.wait(for: inner, andRun: self)
+        if inner.settled?.kind == State.fulfilled && !chunks.hasInput { return readNext(core) }
+        // Nothing but the step in its payload needs the core from here on.
+        core.takeUnretainedValue().wait(for: inner, andRun: self)
     }
 
     /// The body has thrown `error`. A function of its own: within `hand` it cost each chunk two instructions.

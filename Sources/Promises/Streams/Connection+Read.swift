@@ -54,15 +54,16 @@ extension Connection {
     private func beginRead(_ limit: Int) -> Guarantee<ReadOutcome> {
         loop.assertOwner()
         if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
-        if hasInput { return .value(.bytes(takeInput(min(limit, 65536)))) }
+        if hasInput { return Guarantee(PromiseCore.fulfilled(ReadOutcome.bytes(takeInput(min(limit, 65536))))) }
         if reader.hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
-        // The result first: the core then passes to the reader without another reference.
-        let core = IOPromise(ReadOutcome.self, self)
-        let result = Guarantee<ReadOutcome>(core)
-        reader.wait(consume core, for: .bytes(limit: UInt32(min(limit, 65536))))
+        let core = PromiseCore.pending { PromiseCore.perform(Follow<ReadOutcome>.self, $0, $1) }
+        // A plain core, which the loop can use again. Until `take` the reader has it; `deinit` says why the connection is
+        // there meanwhile.
+        core.beginProduction(by: self)
+        reader.wait(core, for: .bytes(limit: UInt32(min(limit, 65536))))
         sendGathered()
         updateInterest()
-        return result
+        return Guarantee(core)
     }
 
     @inline(__always)
@@ -157,7 +158,7 @@ extension Connection {
     /// Settles the read that waits with the result of the system call.
     @inline(__always)
     private func hand(_ count: Int, _ bytes: () -> [UInt8]) {
-        guard let (promise, _) = reader.take() else { return }
+        guard let (promise, _) = reader.takeReference() else { return }
         let outcome: ReadOutcome
         if count > 0 {
             noteReceived(count)
@@ -167,7 +168,7 @@ extension Connection {
             noteEnd(count)
             outcome = failure.map(ReadOutcome.failed) ?? .end
         }
-        promise.fulfillConsuming(outcome)
+        PromiseCore.fulfill(owned: promise, outcome)
         if count < 0 { failWrites() }
     }
 

@@ -64,7 +64,9 @@ public final class Connection: IOProducer {
         self.init(socket.fd, isUnix ? traits : traits.union(.tcp), peer: peer, on: loop)
     }
 
-    // Without a pending operation nothing waits, and the poller does not retain this connection.
+    // Without a pending operation nothing waits, and nothing retains this connection on its behalf. With one, the poller
+    // does, or a job for the end of the turn, and the end of the loop ends the operations of both. So a core that refers to
+    // the connection, see `beginProduction`, does so while it exists.
     deinit {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }

@@ -17,7 +17,7 @@
 /// `take` is called when input has arrived, when the read is cancelled, and when the read alone fails. In any state,
 /// `Connection.ColdState.input` may hold bytes that arrived behind a frame; an ended reader returns them before it
 /// reports the end.
-struct ConnectionReader {
+struct ConnectionReader: ~Copyable {
     /// What a promise waits for.
     enum Demand {
         /// Any bytes, at most `limit`.
@@ -45,8 +45,10 @@ struct ConnectionReader {
     // The promise is a field of its own and not a payload of the state: that saves a retain and a release for each
     // read, and makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk).
     private(set) var state = State.idle
+    // Owned. Unmanaged, so that it passes to the queue of the loop without being counted.
+    private var reference: Unmanaged<PromiseCore>?
     /// The promise that waits for input: present in the state `waiting` only.
-    private(set) var promise: PromiseCore?
+    var promise: PromiseCore? { reference?.takeUnretainedValue() }
     /// The number of bits in the byte count of the last read, from which the size of the next one is estimated.
     var sizeClassOfLastRead: UInt8 = 0
     /// Whether code that does not wait for its answers reads, or has read, the connection. It is then unknown whether
@@ -81,9 +83,14 @@ struct ConnectionReader {
 
     /// Makes `promise` wait for input. No other promise may be waiting, and the stream must not have ended.
     @inline(__always)
-    mutating func wait(_ promise: consuming PromiseCore, for demand: Demand) {
+    mutating func wait(_ promise: PromiseCore, for demand: Demand) { wait(owned: .passRetained(promise), for: demand) }
+
+    /// As `wait`, and takes over the caller's reference.
+    @inline(__always)
+    mutating func wait(owned promise: Unmanaged<PromiseCore>, for demand: Demand) {
+        assert(reference == nil, "two promises wait for input")
         state = .waiting(for: demand)
-        self.promise = promise
+        reference = promise
     }
 
     /// Ends the wait, because input has arrived or because the promise no longer waits. After a wait for a chunk, the
@@ -91,9 +98,23 @@ struct ConnectionReader {
     /// - Returns: the promise that waited, which the caller must settle.
     @inline(__always)
     mutating func take() -> Waiter? {
-        guard case .waiting(let demand) = state, let promise = promise.take() else { return nil }
+        takeReference().map { promise, demand in (promise.takeRetainedValue(), demand) }
+    }
+
+    /// As `take`, and passes the reader's reference to the caller.
+    @inline(__always)
+    mutating func takeReference() -> (promise: Unmanaged<PromiseCore>, demand: Demand)? {
+        guard case .waiting(let demand) = state, let promise = reference.take() else { return nil }
+        promise._withUnsafeGuaranteedRef { $0.endProduction() }
         if case .chunk = demand { state = .handling } else { state = .idle }
         return (promise, demand)
+    }
+
+    deinit {
+        // There is none, since a connection is not released while it waits; but no core must refer to a connection that
+        // has ended.
+        reference?._withUnsafeGuaranteedRef { $0.endProduction() }
+        reference?.release()
     }
 
     /// Notes the end of the stream.

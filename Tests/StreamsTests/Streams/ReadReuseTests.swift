@@ -1,0 +1,231 @@
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// The promise of a read is a plain core, which the loop uses again, and which refers to its connection while the read waits.
+/// However the wait ends, the next promise of that core has nothing of it.
+@Suite struct ReadReuseTests {
+    private let tally = Tally()
+
+    private func address<T>(_ guarantee: Guarantee<T>) -> UnsafeMutableRawPointer {
+        Unmanaged.passUnretained(guarantee.core).toOpaque()
+    }
+
+    /// Makes promises of all cores that the loop has kept, waits for them, and cancels some: none may reach a connection.
+    private func useAllKeptCores(of loop: EventLoop) throws {
+        let (promise, resolver) = Promise<Int>.pending()
+        let steps = (0..<200).map { number in promise.map { $0 + number } }
+        for step in steps where steps.count % 3 == 0 { step.cancel() }
+        // A core without a source and without a producer, which a cancellation cannot end.
+        let bare = PromiseCore.pending { PromiseCore.perform(Follow<Int>.self, $0, $1) }
+        bare.cancel()
+        #expect(bare.settled == nil)
+        bare.fulfill(1)
+        resolver.fulfill(1)
+        try loop.turn(.poll)
+        #expect(steps.last?.settledValue == 200)
+    }
+
+    @Test(.disabled(if: isSanitized)) func aReadThatHasRunIsUsedAgain() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            var first: UnsafeMutableRawPointer?
+            func readOnce() -> Promise<Int> {
+                let read = connection.read()
+                first = address(read)
+                return read.map { outcome in if case .bytes(let bytes) = outcome { bytes.count } else { 0 } }
+                    .asPromise()
+            }
+            let count = readOnce()
+            try peer.send("hello")
+            #expect(try hang(count, timeout: patience) == 5)
+            var others: [Guarantee<ReadOutcome>] = []
+            // The core of the step behind it is kept too.
+            for _ in 0..<4 {
+                let read = connection.read()
+                others.append(read)
+                read.asPromise().cancel()
+            }
+            #expect(others.contains { address($0) == first })
+            connection.abort()
+        }
+    }
+
+    @Test func aCancelledRead() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            for _ in 0..<3 {
+                let length = connection.read().map { _ in 1 }
+                length.asPromise().cancel()
+                #expect(length.asPromise().error as? PromiseError == .cancelled)
+                try useAllKeptCores(of: net.loop)
+            }
+            try peer.send("hello")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("hello".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func aReadThatIsCancelledThroughTheStepThatReturnedIt() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let chain = Promise.value(1).then { _ in connection.read() }
+            try net.loop.turn(.poll)
+            #expect(chain.isPending && net.loop.isAlive)
+            chain.cancel()
+            #expect(chain.error as? PromiseError == .cancelled)
+            chain.cancel()
+            #expect(!net.loop.isAlive)
+            try useAllKeptCores(of: net.loop)
+            try peer.send("x")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("x".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func aReadThatIsCancelledByADroppedResult() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let (one, other) = (connection.read().map { _ in 1 }, after(.seconds(1000)).map { 2 })
+            let first = race(one.asPromise(), other.asPromise(), Promise.value(3))
+            #expect(try hang(first, timeout: patience) == 3)
+            try useAllKeptCores(of: net.loop)
+            try peer.send("y")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("y".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func aReadWithoutAHandlerWhoseConnectionIsReleased() throws {
+        weak var witness: Connection?
+        try withNetwork { net in
+            let peer = try {
+                let (connection, peer) = try net.pair()
+                witness = connection
+                let token = tally.token()
+                // Nothing but the read keeps the connection.
+                connection.read().done { _ in withExtendedLifetime(token) {} }
+                return peer
+            }()
+            #expect(witness != nil && net.loop.isAlive)
+            try useAllKeptCores(of: net.loop)
+            peer.end()
+            try net.loop.run()
+            #expect(isGone(witness) && tally.alive == 0)
+            try useAllKeptCores(of: net.loop)
+        }
+    }
+
+    @Test(arguments: [true, false]) func aConnectionThatIsClosedMeanwhile(aborts: Bool) throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read()
+            if aborts { connection.abort() } else { connection.close() }
+            guard case .failed(let error) = try hang(read, timeout: patience) else { throw Missing() }
+            #expect(error.code == 125)
+            // It has no producer any more.
+            read.asPromise().cancel()
+            try useAllKeptCores(of: net.loop)
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    private struct Missing: Error {}
+
+    @Test func aLoopThatEndsMeanwhile() throws {
+        weak var witness: Connection?
+        var read: Guarantee<ReadOutcome>?
+        var chain: Promise<ReadOutcome>?
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            witness = connection
+            read = connection.read()
+            chain = read?.asPromise().then { .value($0) }
+            try net.loop.turn(.poll)
+            withExtendedLifetime(peer) {}
+        }
+        #expect(isGone(witness))
+        if case .failed? = read?.settledValue {} else { Issue.record("\(String(describing: read))") }
+        // Its loop and its connection are gone.
+        read?.asPromise().cancel()
+        chain?.cancel()
+        #expect(chain?.isRejected == true)
+        try inLoop { try useAllKeptCores(of: $0) }
+    }
+
+    @Test func aReadBehindAFilterThatIsCancelled() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let ready = connection.filter(RecordFilter())
+            try peer.send(RecordFilter.record(.hello, [0x5A]))
+            _ = try hang(ready, timeout: patience)
+            for _ in 0..<3 {
+                let length = connection.read().map { _ in 1 }.asPromise()
+                length.cancel()
+                #expect(length.error as? PromiseError == .cancelled)
+                try useAllKeptCores(of: net.loop)
+            }
+            let bytes = connection.receive()
+            try peer.send(RecordFilter.data(Array("plain".utf8)))
+            #expect(try hang(bytes, timeout: patience) == Array("plain".utf8))
+            let last = connection.read()
+            connection.abort()
+            #expect(last.isFulfilled)
+            try useAllKeptCores(of: net.loop)
+        }
+    }
+
+    @Test func theOtherProducersOfAConnectionKeepTheirs() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let line = connection.readLine()
+            line.cancel()
+            #expect(line.error as? PromiseError == .cancelled)
+            let chunks = connection.forEachChunk { _ in }
+            try net.loop.turn(.poll)
+            chunks.cancel()
+            #expect(chunks.error as? PromiseError == .cancelled)
+            try useAllKeptCores(of: net.loop)
+            try peer.send("line\n")
+            #expect(try hang(connection.readLine(), timeout: patience) == "line")
+            connection.abort()
+        }
+    }
+
+    @Test func anotherThreadMayCancelTheRead() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            let read = connection.read().asPromise()
+            TestThread.run { read.cancel() }
+            #expect(throws: PromiseError.cancelled) { try hang(read, timeout: patience) }
+            try useAllKeptCores(of: net.loop)
+            try peer.send("z")
+            #expect(try hang(connection.receive(), timeout: patience) == Array("z".utf8))
+            connection.abort()
+        }
+    }
+
+    @Test func aTracedReadIsNotUsedAgain() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            var weak = WeakCore(nil)
+            func readOnce() -> Promise<Int> {
+                let read = connection.read()
+                weak = WeakCore(read.core)
+                return read.map { _ in 1 }.asPromise()
+            }
+            let done = readOnce()
+            try peer.send("x")
+            #expect(try hang(done, timeout: patience) == 1)
+            let next = connection.read()
+            #expect(weak.core == nil && next.isPending)
+            next.asPromise().cancel()
+            connection.abort()
+        }
+    }
+}
+
+private func isGone(_ witness: AnyObject?) -> Bool { witness == nil }
