@@ -12,7 +12,7 @@ package final class UndrivenLoopDetector: Sendable {
     /// Whether a task watches this thread.
     private let isWatched = Atomic(false)
     /// Call sites without a job that says whether it still waits.
-    private let standing = LockedValue<Set<CallSite>>([])
+    private let standing = LockedValue(Sites())
 
     private static let numbers = Atomic<Int>(0)
 
@@ -21,7 +21,13 @@ package final class UndrivenLoopDetector: Sendable {
     package static let gracePeriod = Atomic<Int64>(1_000_000_000)
 
     /// The call sites that have been reported, once each.
-    private static let reported = LockedValue<Set<CallSite>>([])
+    private static let reported = LockedValue(Sites())
+
+    /// Not a bare set: to make the type of a lock around one, the runtime would search all conformances of the process,
+    /// which is a twentieth of the start of a small program.
+    private struct Sites {
+        var all: Set<CallSite> = []
+    }
 
     init(isMain: Bool, isOfPool: Bool) {
         self.isMain = isMain
@@ -33,11 +39,11 @@ package final class UndrivenLoopDetector: Sendable {
     var places: [CallSite] {
         guard hasNotes.load(ordering: .acquiring) else { return [] }
         let waiting = UndrivenWork.places(ofThread: number, generation: generation.load(ordering: .relaxed))
-        return waiting + standing.withLock { $0.subtracting(waiting) }
+        return waiting + standing.withLock { $0.all.subtracting(waiting) }
     }
 
     func note(_ origin: CallSite) {
-        standing.withLock { _ = $0.insert(origin) }
+        standing.withLock { _ = $0.all.insert(origin) }
         noted()
     }
 
@@ -76,12 +82,12 @@ package final class UndrivenLoopDetector: Sendable {
     func forgetPlaces() {
         guard hasNotes.exchange(false, ordering: .acquiringAndReleasing) else { return }
         generation.add(1, ordering: .relaxed)
-        standing.withLock { $0 = [] }
+        standing.withLock { $0.all = [] }
     }
 
     func reportAll() { for place in places { Self.report(place) } }
 
     static func report(_ origin: CallSite) {
-        if reported.withLock({ $0.insert(origin).inserted }) { LoopEvent.send(.undriven(origin)) }
+        if reported.withLock({ $0.all.insert(origin).inserted }) { LoopEvent.send(.undriven(origin)) }
     }
 }

@@ -21,7 +21,7 @@ extension EventLoop {
         Self.noteHandlersIfNeeded()
         // The jobs of a pool are checked when each has ended.
         if undrivenDetector.isOfPool { return }
-        Self.undrivenThreads.withLock { $0[undrivenDetector.number] = undrivenDetector }
+        Self.undrivenThreads.withLock { $0.detectors.append(undrivenDetector) }
     }
 
     /// Makes the operators of this thread note their call sites, if its current loop may never be driven and is not
@@ -64,11 +64,23 @@ extension EventLoop {
     private func stopWatching() {
         guard let undrivenDetector = undrivenDetector.take() else { return }
         Self.noteHandlersIfNeeded()
-        Self.undrivenThreads.withLock { _ = $0.removeValue(forKey: undrivenDetector.number) }
+        Self.undrivenThreads.withLock { $0.remove(undrivenDetector) }
     }
 
     /// The detectors of all threads that are alive, for the end of the process.
-    private static let undrivenThreads = LockedValue<[Int: UndrivenLoopDetector]>([:])
+    private static let undrivenThreads = LockedValue(UndrivenThreads())
+
+    /// In no order. Few threads have a loop that they have not driven yet.
+    // A type of its own, and an array: see `UndrivenLoopDetector.Sites`.
+    private struct UndrivenThreads {
+        var detectors: [UndrivenLoopDetector] = []
+
+        mutating func remove(_ detector: UndrivenLoopDetector) {
+            guard let index = detectors.firstIndex(where: { $0 === detector }) else { return }
+            detectors.swapAt(index, detectors.count - 1)
+            detectors.removeLast()
+        }
+    }
 
     /// Whether the thread drives this loop, or is not known as one that may never drive it.
     var isKnownToBeDriven: Bool { isBeingDriven || undrivenDetector?.isMain ?? true }
@@ -112,7 +124,7 @@ extension EventLoop {
     static func reportUndriven() {
         // A forked child has no other threads, and one of them may have held a lock.
         guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
-        let threads = undrivenThreads.withLock { $0.values.sorted { $0.number < $1.number } }
+        let threads = undrivenThreads.withLock { $0.detectors.sorted { $0.number < $1.number } }
         for thread in threads { thread.reportAll() }
         // An async `main` leaves the main thread to other code, and another thread may call exit.
         guard clinux_gettid() == getpid(), threads.contains(where: \.isMain) else { return }
