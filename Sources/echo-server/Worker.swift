@@ -7,7 +7,9 @@ final class Worker {
     private let idleTimeout: Duration?
     private let openCount: OpenCount
     private let former: FormerWorkers
-    private var connections: [ObjectIdentifier: Connection] = [:]
+    /// The open connections, each at the place that it keeps, and the places that are free. Half the memory of a set.
+    private var connections: [Connection?] = []
+    private var free: [Int] = []
     private var finished = Statistics()
 
     init(idleTimeout: Duration?, _ openCount: OpenCount, _ former: FormerWorkers) {
@@ -20,25 +22,30 @@ final class Worker {
 
     /// The current counters, including those of open connections.
     var statistics: Statistics {
-        connections.values.reduce(into: finished) { $0.bytes += $1.bytesReceived }
+        connections.reduce(into: finished) { $0.bytes += $1?.bytesReceived ?? 0 }
     }
 
     /// Serves one connection from its first byte to its last. The listener closes it afterwards.
     func serve(_ connection: Connection) -> Promise<Void> {
-        begin(connection)
-        return echo(connection).ensure { self.end(connection) }
+        let place = begin(connection)
+        return echo(connection).ensure { self.end(place) }
     }
 
-    private func begin(_ connection: Connection) {
+    private func begin(_ connection: Connection) -> Int {
         connection.idleTimeout = idleTimeout
-        connections[ObjectIdentifier(connection)] = connection
         finished.begin()
         openCount.begin()
+        guard let place = free.popLast() else {
+            connections.append(connection)
+            return connections.count - 1
+        }
+        connections[place] = connection
+        return place
     }
 
-    private func end(_ connection: Connection) {
-        connections[ObjectIdentifier(connection)] = nil
-        finished.end(connection.bytesReceived)
+    private func end(_ place: Int) {
+        free.append(place)
+        finished.end(connections[place].take()?.bytesReceived ?? 0)
         openCount.end()
     }
 

@@ -18,8 +18,13 @@ extension Catchable {
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
     public func ensure(
-        _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> { tap("ensure", { _ in body() }, file, line) }
+        _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<T> {
+        let source = asPromise().core
+        return Promise(
+            source.derive(Ensure<T>(body), role: .runsWhenCancelled).traced(
+                "ensure", after: source, Promise<T>.self, file, line))
+    }
 
     /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
     /// on.
@@ -53,10 +58,10 @@ extension Guarantee {
     @inlinable @inline(__always)
     @discardableResult
     public func ensure(
-        _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
+        _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> {
         Guarantee(
-            core.derive(Tap<T> { _ in body() }, role: .runsWhenCancelled).traced(
+            core.derive(Ensure<T>(body), role: .runsWhenCancelled).traced(
                 "ensure", after: core, Guarantee<T>.self, file, line))
     }
 
@@ -112,5 +117,21 @@ struct DelayedOutcome<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: AnySource, _ core: PromiseCore) {
         core.finish(as: Source<T>(.passUnretained(outcome), isFulfilled: outcome.settled?.kind == State.fulfilled))
+    }
+}
+
+/// As `Tap`, for a body that does not look at the outcome: a closure around it would take a block of its own.
+@usableFromInline
+struct Ensure<T>: Operation {
+    @usableFromInline typealias Input = T
+    @usableFromInline typealias Output = T
+    @usableFromInline let body: () -> Void
+
+    @inlinable init(_ body: consuming @escaping () -> Void) { self.body = body }
+
+    @inlinable @inline(__always)
+    func run(_ source: Source<T>, _ core: PromiseCore) {
+        body()
+        core.finish(as: source)
     }
 }

@@ -9,17 +9,11 @@ extension Thenable {
     @inlinable @inline(__always)
     public func tap(
         _ body: @escaping (Result<T, any Error>) -> Void, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> { tap("tap", body, file, line) }
-
-    /// The common part of `tap` and `ensure`.
-    @inlinable @inline(__always)
-    func tap(
-        _ operation: StaticString, _ body: @escaping (Result<T, any Error>) -> Void, _ file: StaticString, _ line: UInt
     ) -> Promise<T> {
         let source = asPromise().core
         return Promise(
             source.derive(Tap(body), role: .runsWhenCancelled).traced(
-                operation, after: source, Promise<T>.self, file, line))
+                "tap", after: source, Promise<T>.self, file, line))
     }
 }
 

@@ -27,6 +27,9 @@ final class ConnectionTracker {
     /// here.
     private var ended: Set<ObjectIdentifier> = []
     private var sweeping: EventLoop.Timer?
+    /// Is called with the errors of handlers. Kept here and not with each connection, since a tracker serves for one
+    /// listener; released with the last connection.
+    private var onError: ((any Error, Connection) -> Void)?
     /// Runs the tasks of async handlers.
     private lazy var executor = ThreadBoundExecutor(loop)
 
@@ -50,13 +53,10 @@ final class ConnectionTracker {
         _ handler: (Connection) throws -> Done
     ) {
         let place = running.insert(connection)
+        if self.onError == nil { self.onError = onError }
         let work = firstly { try handler(connection) }.core
         let served = Served(tracker: self, place: place, keeper: keeper)
-        let waiter =
-            if let onError {
-                work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
-            } else { work.derive(served, role: .runsWhenCancelled) }
-        running[place]?.work = waiter
+        running[place]?.work = work.derive(served, role: .runsWhenCancelled)
     }
 
     /// Serves `connection` with an async handler, as `serve`.
@@ -65,24 +65,26 @@ final class ConnectionTracker {
         awaiting handler: @escaping (Connection) async throws -> Void, _ site: CallSite
     ) {
         let place = running.insert(connection)
+        if self.onError == nil { self.onError = onError }
         let work = HandlerTask(site, on: loop)
         // Not what waits for the task: that runs when the task has ended.
         running[place]?.work = work
         work.start(connection, executor, handler)
-        let served = Served(tracker: self, place: place, keeper: keeper)
-        if let onError {
-            _ = work.derive(ServedAndReported(served: served, onError: onError), role: .runsWhenCancelled)
-        } else {
-            _ = work.derive(served, role: .runsWhenCancelled)
-        }
+        _ = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
     }
 
     fileprivate func connectionDidClose(_ place: Int, _ keeper: some ConnectionKeeper) {
         let entry = running.remove(place)
         lingering.remove(place)
         if let entry, ended.remove(ObjectIdentifier(entry.connection)) != nil { counters.countLeft() }
-        if running.count == 0 { sweeping.take()?.cancel() }
+        // Released last: what it has captured may run code that serves on.
+        var unused: ((any Error, Connection) -> Void)?
+        if running.count == 0 {
+            sweeping.take()?.cancel()
+            swap(&unused, &onError)
+        }
         keeper.connectionDidEnd()
+        withExtendedLifetime(unused) {}
     }
 
     /// The handler of a connection has finished, but the connection is still closing. It no longer counts as active:
@@ -123,8 +125,13 @@ final class ConnectionTracker {
         }
     }
 
-    /// Whether draining has ended the connection.
-    fileprivate func hasEnded(_ connection: Connection) -> Bool { ended.contains(ObjectIdentifier(connection)) }
+    /// Calls `onError` for the handler of a connection.
+    @inline(never)
+    fileprivate func report(_ error: any Error, at place: Int) {
+        guard let onError, !error.isCancelled, let connection = running[place]?.connection else { return }
+        // Not if draining has ended the connection.
+        if !ended.contains(ObjectIdentifier(connection)) { onError(error, connection) }
+    }
 }
 
 /// The open connections of `serve`. Places are reused, so an insertion allocates nothing unless there are more
@@ -167,7 +174,8 @@ struct RunningConnections {
 
 // One core per connection instead of a chain of operators: it exists for as long as the connection.
 
-/// Waits for a handler's outcome, whichever it is. Then closes the connection, and frees its place once that is done.
+/// Waits for a handler's outcome, whichever it is. Then reports its error, closes the connection, and frees its place once
+/// that is done.
 /// Fits into the core that waits.
 private struct Served<Keeper: ConnectionKeeper>: Operation {
     typealias Input = Never
@@ -177,30 +185,12 @@ private struct Served<Keeper: ConnectionKeeper>: Operation {
     let keeper: Keeper
 
     func run(_ source: AnySource, _ core: PromiseCore) {
+        if !source.isFulfilled { tracker.report(source.error, at: place) }
         if let connection = tracker.running[place]?.connection {
             _ = connection.close().core.derive(ReleaseSlot(tracker: tracker, place: place, keeper: keeper))
             if connection.lifecycle.hasDescriptor { tracker.didBeginLingering(place, keeper) }
         }
         core.finish(())
-    }
-}
-
-/// As `Served`, and calls `onError` with the handler's error. Stored in a block of its own.
-private struct ServedAndReported<Keeper: ConnectionKeeper>: Operation {
-    typealias Input = Never
-    typealias Output = Void
-    let served: Served<Keeper>
-    let onError: (any Error, Connection) -> Void
-
-    func run(_ source: AnySource, _ core: PromiseCore) {
-        if !source.isFulfilled { report(source.error) }
-        served.run(source, core)
-    }
-
-    private func report(_ error: any Error) {
-        let tracker = served.tracker
-        guard !error.isCancelled, let connection = tracker.running[served.place]?.connection else { return }
-        if !tracker.hasEnded(connection) { onError(error, connection) }
     }
 }
 

@@ -19,12 +19,15 @@ import Glibc
 /// more: a stray. `next` distinguishes strays from events that were merely fetched before their slot changed, and
 /// `rebuild` removes the strays.
 package struct Poller: ~Copyable {
+    // A slot that has not been used consists of zeros; see `grow`.
     struct Slot {
         var generation: UInt32 = 0
         var registered: UInt32 = 0
         var wanted: UInt32 = 0
-        var isReferenced = true
+        var isUnreferenced = false
         var handler: (any ReadinessHandler)?
+
+        var isReferenced: Bool { !isUnreferenced }
     }
 
     /// The loop's own descriptors. Generations never reach these values: `following` keeps the last one free.
@@ -114,16 +117,19 @@ package struct Poller: ~Copyable {
     }
 
     mutating func grow(toHold index: Int) {
-        let grown = UnsafeMutableBufferPointer<Slot>.allocate(capacity: max(index + 1, slots.count * 2))
-        let rest = grown[grown.moveInitialize(fromContentsOf: slots)...]
-        rest.initialize(repeating: Slot())
-        slots.deallocate()
+        // Zeros from the C library: of a large table, the kernel provides the pages when slots in them are used. Memory is
+        // there, or the process ends, as it does wherever Swift allocates.
+        let capacity = max(index + 1, slots.count * 2)
+        let block = calloc(capacity, MemoryLayout<Slot>.stride)!.bindMemory(to: Slot.self, capacity: capacity)
+        let grown = UnsafeMutableBufferPointer(start: block, count: capacity)
+        _ = grown.moveUpdate(fromContentsOf: slots)
+        free(slots.baseAddress)
         slots = grown
     }
 
     deinit {
-        slots.deinitialize()
-        slots.deallocate()
+        for index in slots.indices where slots[index].handler != nil { slots[index].handler = nil }
+        free(slots.baseAddress)
     }
 
     /// Whether the kernel already reports all of `interest`.
@@ -140,7 +146,7 @@ package struct Poller: ~Copyable {
         let index = Int(fd)
         guard index < slots.count else { return }
         count(index, -1)
-        slots[index].isReferenced = isReferenced
+        slots[index].isUnreferenced = !isReferenced
         count(index, +1)
     }
 

@@ -1,0 +1,43 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Reactor
+
+/// The poller's table of descriptors, which grows by memory that consists of zeros.
+@Suite struct PollerTableTests {
+    @Test func aSlotThatHasNotBeenUsedConsistsOfZeros() {
+        let zeros = [UInt64](repeating: 0, count: MemoryLayout<Poller.Slot>.stride / 8)
+        zeros.withUnsafeBytes { bytes in
+            let slot = bytes.baseAddress!.assumingMemoryBound(to: Poller.Slot.self).pointee
+            let new = Poller.Slot()
+            #expect(slot.generation == new.generation && slot.registered == new.registered)
+            #expect(slot.wanted == new.wanted && slot.isReferenced && new.isReferenced)
+            #expect(slot.handler == nil)
+        }
+    }
+
+    @Test func watchesStayWhenTheTableGrows() throws {
+        try EventLoop.withLoop { loop in
+            let pipe = Ends.pipe()
+            var reads = 0
+            let watch = try loop.watch(pipe.near, for: .reading) { _ in
+                take(1, from: pipe.near)
+                reads += 1
+            }
+            watch.unref()
+            // The table then ends behind a number that is far above the others.
+            let high = fcntl(pipe.near, F_DUPFD_CLOEXEC, 600)
+            try #require(high >= 600)
+            defer { close(high) }
+            let other = try loop.watch(high, for: .reading) { _ in }
+            #expect(loop.keepAliveReasons.descriptors.map(\.number) == [pipe.near, high])
+            #expect(loop.keepAliveReasons.descriptors.map(\.isReferenced) == [false, true])
+            other.cancel()
+            put(1, into: pipe.far)
+            try loop.turn(.poll)
+            #expect(reads == 1)
+            watch.cancel()
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// What `serve` does with the errors of handlers.
+@Suite struct HandlerErrorTests {
+    private struct Failure: Error { let number: Int }
+
+    private final class Reports {
+        var numbers: [Int] = []
+    }
+
+    private func serve(_ listener: Listener, _ reports: Reports, _ token: Tally.Token) -> Promise<Void> {
+        var count = 0
+        return listener.serve(onError: { [token] error, _ in
+            withExtendedLifetime(token) { if let error = error as? Failure { reports.numbers.append(error.number) } }
+        }) { connection -> Promise<Void> in
+            count += 1
+            if count.isMultiple(of: 2) { return echo(connection) }
+            throw Failure(number: count)
+        }
+    }
+
+    @Test func eachIsReportedAlsoAfterAPauseWithoutConnections() throws {
+        try withNetwork { net in
+            let tally = Tally()
+            let reports = Reports()
+            let listener = try net.listen()
+            let served = serve(listener, reports, tally.token())
+            for number in 1...6 {
+                let client = try Peer(to: listener.localAddress)
+                client.end()
+                let reply = elsewhere { try client.readToEnd() }
+                #expect(try hang(reply, timeout: patience).isEmpty)
+                try net.loop.run(until: { net.ledger.accepted.count == number && listener.activeConnections == 0 })
+            }
+            #expect(reports.numbers == [1, 3, 5])
+            #expect(tally.alive == 1)
+            listener.close()
+            try hang(served, timeout: patience)
+            try net.loop.turn(.poll)
+            // The listener is still there.
+            #expect(tally.alive == 0 && listener.activeConnections == 0)
+        }
+    }
+}
