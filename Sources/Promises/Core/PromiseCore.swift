@@ -17,6 +17,7 @@ import Synchronization
 ///     waiting for a source           the operation: one closure and one more word
 ///     pending, externally settled    -
 ///     pending, of a connection       the producer, not owned; see `beginProduction`
+///     pending, of a timer            the timer's id
 ///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
 ///     rejected                       the error | file and line of the promise that was rejected first
 // @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
@@ -37,7 +38,7 @@ class PromiseCore: Job, @unchecked Sendable {
     /// What the node waits for, and the progress of that: see `Upstream`.
     @usableFromInline final let upstream = Atomic<UInt>(0)
     final let role: Role
-    // Three flags in one byte: another field would be one more store in the making of every promise. Accessed only on the
+    // Flags in one byte: another field would be one more store in the making of every promise. Accessed only on the
     // loop's thread.
     @exclusivity(unchecked) private final var ownMarks: UInt8 = 0
     /// Whether it, or a core that is linked to it, waits to adopt another core's outcome, without a link.
@@ -55,6 +56,11 @@ class PromiseCore: Job, @unchecked Sendable {
     final var hasHeldProducer: Bool {
         @inline(__always) get { ownMarks & 4 != 0 }
         @inline(__always) set { ownMarks = newValue ? ownMarks | 4 : ownMarks & ~4 }
+    }
+    /// Whether it is the job of a timer that has not fired, whose id is in the payload; see After.swift.
+    final var hasTimer: Bool {
+        @inline(__always) get { ownMarks & 8 != 0 }
+        @inline(__always) set { ownMarks = newValue ? ownMarks | 8 : ownMarks & ~8 }
     }
     /// Whether the loop counts it among its waiting handlers. Accessed only on the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
@@ -241,7 +247,11 @@ class PromiseCore: Job, @unchecked Sendable {
     /// externally settled promise, on any thread.
     /// - Returns: true if the work has ended; then the caller has the right to settle. False if the work cannot be
     ///   ended, or another thread has settled the promise.
-    func cancelProducer() -> Bool { stopHeldProducer() }
+    // Other threads call this for an externally settled core, and may not read the marks.
+    func cancelProducer() -> Bool {
+        if role.contains(.externallySettled) { return false }
+        return hasTimer ? cancelTimer() : stopHeldProducer()
+    }
 
     /// Whether the producer of this promise, which has no source, waits for handlers that run further down this
     /// thread's stack; see `isHeldUp`.
@@ -275,6 +285,9 @@ class PromiseCore: Job, @unchecked Sendable {
     /// Whether a drop only destroys the payload, which another core may do in its place. If false, `code` needs this
     /// very core.
     var dropsOnlyPayload: Bool { true }
+
+    /// The core as the job of a timer, which has fired.
+    override func run() { timerDidFire() }
 
     /// The node as a job: its source has settled.
     override func runAndRelease() {

@@ -1,4 +1,5 @@
 import Reactor
+import Synchronization
 
 /// A guarantee that is fulfilled `delay` from now, by a timer of this thread's loop.
 ///
@@ -16,7 +17,7 @@ import Reactor
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable @inline(__always)
 public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-    Guarantee(TimerCore(delay).traced(root: "after", Guarantee<Void>.self, file, line))
+    Guarantee(PromiseCore.timer(after: delay).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
 /// A guarantee that is fulfilled `seconds` from now; see `after(_:)`.
@@ -42,7 +43,7 @@ public func after(seconds: Double, file: StaticString = #fileID, line: UInt = #l
 public func after(
     deadline: LoopInstant, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
-    Guarantee(TimerCore(deadline: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
+    Guarantee(PromiseCore.timer(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
 extension Duration {
@@ -52,29 +53,41 @@ extension Duration {
     static func clamped(seconds: Double) -> Duration { .seconds(seconds > 0 ? min(seconds, 6.3e9) : 0) }
 }
 
-/// A promise that is the job of its own timer.
-// @unchecked: the timer is accessed only on the loop's thread.
-@usableFromInline
-final class TimerCore: PromiseCore, @unchecked Sendable {
-    private var timer: EventLoop.Timer?
-
+// The promise of a timer is a plain core, which a loop may use again, and is the job of its own timer. The payload, which is
+// free until the core settles, has the timer's id. All of this happens on the loop's thread.
+extension PromiseCore {
+    /// A core that is fulfilled `delay` from now.
     @usableFromInline
-    init(_ delay: Duration) {
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
-            PromiseCore.perform(Follow<Void>.self, $0, $1)
-        }
-        timer = EventLoop.ofCurrentThread.startTimer(after: delay, self)
+    static func timer(after delay: Duration) -> PromiseCore {
+        let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
+        core.begin(EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.addTimer(after: delay, core) })
+        return core
     }
 
+    /// A core that is fulfilled at `deadline`.
     @usableFromInline
-    init(deadline: LoopInstant) {
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
-            PromiseCore.perform(Follow<Void>.self, $0, $1)
-        }
-        timer = EventLoop.ofCurrentThread.startTimer(at: deadline, self)
+    static func timer(at deadline: LoopInstant) -> PromiseCore {
+        let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
+        core.begin(EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.addTimer(at: deadline, core) })
+        return core
     }
 
-    override func run() { fulfill(()) }
+    private func begin(_ timer: UInt64) {
+        // A loop that has ended has rejected the core, or is about to, and has no such timer.
+        guard state.load(ordering: .relaxed) & State.kindMask == State.pending else { return }
+        store(timer)
+        hasTimer = true
+    }
 
-    override func cancelProducer() -> Bool { timer?.cancel() ?? false }
+    /// The timer has fired.
+    final func timerDidFire() {
+        hasTimer = false
+        fulfill(())
+    }
+
+    /// Ends the timer.
+    final func cancelTimer() -> Bool {
+        hasTimer = false
+        return EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.removeTimer(value(as: UInt64.self)) }
+    }
 }

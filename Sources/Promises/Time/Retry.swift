@@ -113,7 +113,7 @@ private final class Retrying<Next: Thenable> {
         return after(pause).then { [self] in Promise<Next.T>(attempt(number + 1)) }.core
     }
 
-    private func after(_ pause: Duration) -> Guarantee<Void> { Guarantee(TimerCore(pause)) }
+    private func after(_ pause: Duration) -> Guarantee<Void> { Guarantee(PromiseCore.timer(after: pause)) }
 
     private struct Attempt: Operation {
         typealias Input = Next.T

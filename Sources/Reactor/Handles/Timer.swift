@@ -67,7 +67,7 @@ extension EventLoop {
         at deadline: LoopInstant, interval: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
         assertOwner()
-        if isClosed { return timerOfEndedLoop(ClosureJob(body)) }
+        if isClosed { return Timer(self, timerOfEndedLoop(ClosureJob(body))) }
         let action: TimerHeap.Action =
             meter.isTiming ? .job(LocatedJob(body, CallSite(file, line))) : .closure(body)
         let deadline = interval > 0 ? deadline : max(deadline, now)
@@ -76,17 +76,32 @@ extension EventLoop {
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms. The deadline is never set before now: a timer
     /// that was due long ago must not overtake the timers that its own batch is firing.
-    package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer {
+    package func startTimer(at deadline: LoopInstant, _ job: Job) -> Timer { Timer(self, addTimer(at: deadline, job)) }
+
+    package func startTimer(after delay: Duration, _ job: Job) -> Timer { Timer(self, addTimer(after: delay, job)) }
+
+    /// As `startTimer`, for a caller that knows the loop and needs no handle.
+    /// - Returns: the id of the timer, for `removeTimer`.
+    package func addTimer(at deadline: LoopInstant, _ job: Job) -> UInt64 {
         assertOwner()
         if isClosed { return timerOfEndedLoop(job) }
-        return Timer(self, timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, .job(job)))
+        return timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, .job(job))
     }
 
-    package func startTimer(after delay: Duration, _ job: Job) -> Timer {
+    package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
         if isClosed { return timerOfEndedLoop(job) }
         let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
-        return Timer(self, timers.heap.insert(deadline: deadline, interval: 0, .job(job)))
+        return timers.heap.insert(deadline: deadline, interval: 0, .job(job))
+    }
+
+    /// Cancels the timer with this id.
+    /// - Returns: whether it had still to fire.
+    package func removeTimer(_ id: UInt64) -> Bool {
+        assertOwner()
+        // Bound to a name, so that what the timer holds is released after the heap is consistent again.
+        let action = timers.heap.remove(id)
+        return action != nil
     }
 
     /// The moment `delay` from now, for a timer. Only an endless delay means "never": any other sum that overflows is
@@ -103,10 +118,11 @@ extension EventLoop {
     }
 
     /// Releases the job of a timer that is started after the loop has ended, when nothing else would release it.
+    /// - Returns: the id of no timer.
     @inline(never)
-    private func timerOfEndedLoop(_ job: Job) -> Timer {
+    private func timerOfEndedLoop(_ job: Job) -> UInt64 {
         discard(.passRetained(job))
-        return Timer(self, .max)
+        return .max
     }
 
     /// A handle to a timer that has been started; see `LoopHandle`.

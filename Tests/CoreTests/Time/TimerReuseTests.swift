@@ -1,0 +1,84 @@
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// The core of a timer is a plain one, which the loop uses again, with the id of the timer in it.
+@Suite struct TimerReuseTests {
+    private func address<T>(_ promise: Guarantee<T>) -> UnsafeMutableRawPointer {
+        Unmanaged.passUnretained(promise.core).toOpaque()
+    }
+
+    /// A timer whose only reference, apart from the loop's, is that of the step behind it.
+    private func step(_ delay: Duration) -> (timer: UnsafeMutableRawPointer, step: Guarantee<Int>) {
+        let timer = after(delay)
+        return (address(timer), timer.map { 1 })
+    }
+
+    @Test(.disabled(if: isSanitized)) func theCoreOfATimerThatHasFiredIsUsedAgain() throws {
+        try inLoop { loop throws in
+            let (first, step) = step(.seconds(1))
+            try loop.run()
+            #expect(step.settledValue == 1)
+            let next = after(.seconds(1))
+            #expect(address(next) == first && next.isPending)
+            try loop.run()
+            #expect(!next.isPending)
+        }
+    }
+
+    @Test func cancellingAStepThatHasTheCoreOfATimerCancelsNoTimer() throws {
+        try inLoop { loop throws in
+            let (_, first) = step(.seconds(1))
+            try loop.run()
+            #expect(first.settledValue == 1)
+            let (promise, resolver) = Promise<Int>.pending()
+            let steps = (0..<4).map { _ in promise.map { $0 } }
+            let timers = (0..<4).map { _ in after(.seconds(1)) }
+            for step in steps {
+                step.cauterize()
+                step.cancel()
+            }
+            #expect(loop.keepAliveReasons.timers == 4)
+            try loop.run()
+            #expect(timers.allSatisfy { !$0.isPending })
+            withExtendedLifetime(resolver) {}
+        }
+    }
+
+    @Test func cancellingATimerEndsThisOneAlone() throws {
+        try inLoop { loop throws in
+            for _ in 0..<3 {
+                let kept = after(.seconds(2)).map { 2 }
+                let cancelled = after(.seconds(1)).map { 1 }
+                cancelled.asPromise().cancel()
+                #expect(loop.keepAliveReasons.timers == 1)
+                try loop.run()
+                #expect(kept.settledValue == 2)
+                #expect(cancelled.asPromise().error as? PromiseError == .cancelled)
+            }
+        }
+    }
+
+    private final class AtEnd {
+        let body: () -> Void
+        init(_ body: @escaping () -> Void) { self.body = body }
+        deinit { body() }
+    }
+
+    @Test func aTimerThatIsStartedWhileTheLoopEndsIsRejected() throws {
+        var timers: [Guarantee<Void>] = []
+        inLoop { loop in
+            // Released with the timer's closure, when the loop ends.
+            let atEnd = AtEnd {
+                timers.append(after(.seconds(1)))
+                timers.append(after(deadline: loop.now))
+            }
+            loop.schedule(after: .seconds(1)) { withExtendedLifetime(atEnd) {} }
+        }
+        #expect(timers.count == 2)
+        for timer in timers { #expect(timer.asPromise().error as? PromiseError == .loopEnded) }
+    }
+}
