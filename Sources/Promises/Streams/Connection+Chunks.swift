@@ -153,8 +153,8 @@ struct ChunkStep: Operation {
 
     /// Continues with the next chunk.
     private consuming func readNext(_ core: Unmanaged<PromiseCore>) {
-        // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does,
-        // which is a call of the connection or runs this operation.
+        // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does: it
+        // is a call of the connection, or `run`, which borrows the operation, so that `perform` keeps it until `run` returns.
         let connection = Unmanaged.passUnretained(chunks.connection)
         if !connection._withUnsafeGuaranteedRef({ $0.lifecycle.isOpen }) { return refuse(core) }
         if connection._withUnsafeGuaranteedRef({ $0.hasInput }) { return handInput(core) }

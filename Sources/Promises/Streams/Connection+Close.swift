@@ -201,11 +201,10 @@ extension Connection {
             lifecycle = .closed
             return
         }
-        // In a forked child the parent shares the socket, and the call is refused.
-        if kind.contains(.tcp) { socket.setResetOnClose() }
         recordEnd(.aborted)
         noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
-        failWrites()
+        // Resets. In a forked child the parent shares the socket, and that is refused.
+        failWrites(losesOutput: true)
         release()
     }
 

@@ -112,7 +112,7 @@ extension Connection {
         }
         let result = transmit(bytes.baseAddress!, bytes.count)
         if result < 0 && result != -Int(EAGAIN) {
-            fail(SystemError(writeCall, CInt(-result)))
+            fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
             return -1
         }
         if result > 0 {
@@ -234,8 +234,12 @@ extension Connection {
         return true
     }
 
-    func failWrites() {
+    /// Rejects the writes that wait, and drops their bytes.
+    /// - Parameter losesOutput: whether bytes that are no longer queued are lost as well.
+    func failWrites(losesOutput: Bool = false) {
         guard let failure else { return }
+        // The end is a reset then, so that the peer does not take a part of an answer for the whole.
+        if losesOutput || queuedBytes > 0, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         cold?.gathered = []
         let deferred = cold?.filter?.takeDeferredPromises() ?? []
         let promises = (writer.fail()?.promises ?? []) + deferred + (cold?.ending.map { [$0] } ?? [])

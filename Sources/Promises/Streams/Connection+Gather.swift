@@ -59,7 +59,7 @@ extension Connection {
         block.append(contentsOf: last)
         let result = block.withUnsafeBytes { transmit($0.baseAddress!, $0.count) }
         if result < 0 && result != -Int(EAGAIN) {
-            fail(SystemError(writeCall, CInt(-result)))
+            fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
             return -1
         }
         let sent = max(result, 0)

@@ -71,7 +71,6 @@ extension Connection {
             endRead(error)
         }
         lifecycle.fail()
-        resetIfOutputIsLost()
         failWrites()
         updateInterest()
     }

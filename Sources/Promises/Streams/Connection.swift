@@ -134,17 +134,11 @@ public final class Connection: IOProducer {
     // MARK: Failing
 
     /// The descriptor can no longer be written to. What the peer sent before may still be read.
-    func fail(_ error: SystemError) {
+    /// - Parameter losesOutput: whether bytes that the program has written, and that are no longer queued, are lost.
+    func fail(_ error: SystemError, losesOutput: Bool = false) {
         if failure == nil { noteFailure(error) }
-        resetIfOutputIsLost()
-        failWrites()
+        failWrites(losesOutput: losesOutput)
         if lifecycle.isOpen { updateInterest() } else { release() }
-    }
-
-    /// Makes the end of a connection that drops written bytes a reset, so that its peer does not take a part of them for
-    /// the whole. Call it before `failWrites`.
-    func resetIfOutputIsLost() {
-        if kind.contains(.tcp) && lifecycle.hasDescriptor && queuedBytes > 0 { socket.setResetOnClose() }
     }
 
     /// Closes the descriptor. The number is never used again: it may belong to another descriptor by then.

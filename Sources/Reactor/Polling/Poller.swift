@@ -236,8 +236,8 @@ package struct Poller: ~Copyable {
         case handler(any ReadinessHandler, Interest)
     }
 
-    /// Takes the next event, if it is of the usual kind: exactly what a handler waits for has occurred, no more is
-    /// registered, and there is no error. The slot's reference to the handler passes to the caller. If it returns nil,
+    /// Takes the next event, if it is of the usual kind: exactly what a handler waits for has occurred, and no
+    /// error. The slot's reference to the handler passes to the caller. If it returns nil,
     /// nothing has changed, and `next` finds the event. There must be one.
     @inline(__always)
     mutating func nextUsual() -> (handler: any ReadinessHandler, ready: Interest)? {

@@ -1,0 +1,78 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Written bytes are lost, and the socket lives: its peer must see a reset, and not an orderly end behind a part of them.
+@Suite struct LostOutputTests {
+    @Test func theLoopEndsBeforeTheyAreSent() throws {
+        var far: Peer?
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.writeQueueLimit = .max
+            connection.write(pattern(8 << 20)).cauterize()
+            far = peer
+        }
+        #expect(far?.failureOfReading() == ECONNRESET)
+    }
+
+    @Test func aReadFailsWhileTheyAreQueued() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            connection.writeQueueLimit = .max
+            let write = connection.write(pattern(8 << 20))
+            let real = net.kernel.receive
+            // It also takes the byte, with which the kernel would reset by itself.
+            net.kernel.receive = { real($0, $1, $2) < 0 ? -Int(EAGAIN) : -Int(ENOMEM) }
+            let read = connection.read()
+            try peer.send("x")
+            #expect(try hang(read, timeout: patience) == failed(ENOMEM))
+            #expect(code(write) == ENOMEM)
+            connection.close()
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func theKernelRefusesGatheredAnswers() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try hang(connection.write("begin\n"))
+            let served = connection.forEachLine { _ -> Promise<Void> in
+                net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
+                return connection.write("answer\n")
+            }
+            try peer.send("a\nb\n")
+            #expect(try rejection(of: served) == ENOBUFS)
+            connection.close()
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func theKernelRefusesAWrite() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try hang(connection.write("begin\n"))
+            hang(after(.zero))
+            net.kernel.send = { _, _, _ in -Int(ENOBUFS) }
+            #expect(code(connection.write("end\n")) == ENOBUFS)
+            connection.close()
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func aReadThatFailsAloneEndsInOrder() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            try hang(connection.write("all"))
+            let real = net.kernel.receive
+            net.kernel.receive = { real($0, $1, $2) < 0 ? -Int(EAGAIN) : -Int(ENOMEM) }
+            let read = connection.read()
+            try peer.send("x")
+            #expect(try hang(read, timeout: patience) == failed(ENOMEM))
+            connection.close()
+            #expect(try peer.readToEnd() == Array("all".utf8))
+        }
+    }
+}
