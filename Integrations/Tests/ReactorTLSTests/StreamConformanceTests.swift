@@ -1,1 +1,1 @@
-../../../Tests/PromisesTests/Streams/StreamConformanceTests.swift
+../../../Tests/StreamsTests/Streams/StreamConformanceTests.swift

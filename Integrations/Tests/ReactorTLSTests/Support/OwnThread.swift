@@ -1,1 +1,1 @@
-../../../../Tests/PromisesTests/Support/OwnThread.swift
+../../../../Tests/PromisesTestSupport/OwnThread.swift

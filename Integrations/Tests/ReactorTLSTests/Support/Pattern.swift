@@ -1,1 +1,1 @@
-../../../../Tests/PromisesTests/Support/Pattern.swift
+../../../../Tests/PromisesTestSupport/Pattern.swift
