@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../Sources/CSupport/include/CSupport.h"
+#include "../Counted/Sources/CSupport/include/CSupport.h"
 
 struct workload {
     const char *row;
