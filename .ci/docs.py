@@ -14,9 +14,6 @@ Below a heading of `## Topics`, a page of a catalogue has comments, each a patte
 articles of the tutorial, docs/start, into the catalogue of Promises. Without it the script fails if that would change a
 file, if no pattern matches a symbol of a module, or of a type with a page, or if a pattern matches none.
 
-The script also counts the parameters of public functions, their results and their errors that no field `- Parameters:`,
-`- Returns:` or `- Throws:` describes, and fails above the limits in `MISSING_FIELDS`.
-
 `--serve` serves the site afterwards, for a browser: DocC's pages load their text by requests, which browsers refuse for
 files.
 """
@@ -37,12 +34,6 @@ MODULES = ["Reactor", "Promises"]
 TUTORIAL = ["first-promises", "first-server", "first-protocol"]
 # DocC lists these by itself.
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships"}
-# How many may be without a field in their documentation.
-MISSING_FIELDS = {"parameters": 0, "results": 0, "errors": 0}
-# Not operators: the summary of an operator says what it returns, and its operands are called left and right at best.
-FUNCTIONS = {"swift.func", "swift.method", "swift.type.method", "swift.init", "swift.subscript", "swift.type.subscript"}
-PROPERTIES = {"swift.property", "swift.type.property", "swift.var"}
-
 
 class Fault(Exception):
     pass
@@ -198,63 +189,11 @@ def uncurated(archive, faults):
                 faults.append(f"{where}: no topic has {what}: add patterns that match them, and run .ci/docs.py --write")
 
 
-def throws(symbol):
-    """Whether a function, or the getter of a property, may throw: by the keyword outside of all parentheses, in which the
-    types of closures are, and before the result."""
-    depth = 0
-    for fragment in symbol["declarationFragments"]:
-        text = fragment["spelling"]
-        if depth == 0 and fragment["kind"] == "keyword" and text in ("throws", "rethrows"):
-            return True
-        for match in re.finditer(r"[()]|->", text):
-            if match[0] == "->" and depth == 0:
-                return False
-            depth += {"(": 1, ")": -1}.get(match[0], 0)
-    return False
-
-
-def fields(faults):
-    """Counts what the comments of public functions leave out. Symbols that the compiler has made have no location."""
-    total, missing, seen = dict.fromkeys(MISSING_FIELDS, 0), {kind: [] for kind in MISSING_FIELDS}, set()
-    for path in sorted((BUILD / "symbol-graphs").glob("*/*.symbols.json")):
-        for symbol in json.loads(path.read_text())["symbols"]:
-            kind, name = symbol["kind"]["identifier"], symbol["identifier"]["precise"]
-            if kind not in FUNCTIONS | PROPERTIES or "location" not in symbol or name in seen:
-                continue
-            seen.add(name)
-            comment = "\n".join(line["text"] for line in symbol.get("docComment", {}).get("lines", []))
-            location = symbol["location"]
-            where = location["uri"].split("/Sources/")[-1] + f":{location['position']['line'] + 1}"
-
-            def need(what, field, subject):
-                total[what] += 1
-                if not re.search(rf"^\s*- {field}:", comment, re.MULTILINE):
-                    missing[what].append(f"Sources/{where}: no field for {subject} of {symbol['names']['title']}")
-
-            if throws(symbol):
-                need("errors", "Throws", "the errors")
-            if kind in PROPERTIES:
-                continue
-            signature = symbol.get("functionSignature", {})
-            for parameter in signature.get("parameters", []):
-                label = parameter.get("internalName", parameter["name"])
-                need("parameters", f"(Parameter )?{re.escape(label)}", f"the parameter {label}")
-            result = "".join(fragment["spelling"] for fragment in signature.get("returns", []))
-            if kind != "swift.init" and result not in ("", "()", "Void", "Never"):
-                need("results", "Returns", "the result")
-    counts = ", ".join(f"{len(missing[what])} of {total[what]} {what}" for what in MISSING_FIELDS)
-    print(f"without a field in the documentation: {counts}")
-    for what, limit in MISSING_FIELDS.items():
-        if len(missing[what]) > limit:
-            faults += missing[what]
-
-
 def main():
     arguments = sys.argv[1:]
     write = "--write" in arguments
     extract()
     faults = []
-    fields(faults)
     for module in MODULES:
         catalogue = ROOT / f"Sources/{module}/{module}.docc"
         check(module, catalogue, convert(module, None, strict=False), write, faults)

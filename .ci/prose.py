@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Counts habits of language that make readers stop: prose.py [--list] [--write] [FILE...]
+"""Points at habits of language that make readers stop, and at words that better ones have replaced: prose.py [FILE...]
 
-Reads the comments of Sources, and the pages README.md, CONTRIBUTING.md, CHANGELOG.md and docs, without their code. Each
-habit has a maximum in .ci/prose-limits.txt; more is an error, and the lines that have it are printed. Fewer is an error
-too, so that the maximum falls: `--write` writes the counts of today there, and refuses to raise one. `--list` prints
-every line that has a habit, of all files or of those that are named.
+Reads the comments of Sources, and the pages README.md, CONTRIBUTING.md, CHANGELOG.md and docs, without their code; or the
+files that are named. It is advice: the patterns are crude, a line that reads well may stay as it is, and the exit code is
+always 0. .ci/old-words.txt has the replaced words.
 """
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMITS = ROOT / ".ci" / "prose-limits.txt"
+OLD_WORDS = ROOT / ".ci" / "old-words.txt"
 
 # Name: what to write instead, and the patterns.
 HABITS = {
@@ -106,30 +105,23 @@ def all_paths():
     return sorted(path for path in pages if path.suffix in (".md", ".swift", ".h"))
 
 
+def replaced_words(paths):
+    """Each (new word, path, number, line) of a Swift file with a word that another one has replaced."""
+    words = dict(line.split(maxsplit=1) for line in OLD_WORDS.read_text().splitlines())
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b")
+    for path in paths:
+        if path.suffix == ".swift":
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if match := pattern.search(line):
+                    yield f"{match[0]} -> {words[match[0]]}", str(path.relative_to(ROOT)), number, line.strip()
+
+
 def main():
-    arguments = sys.argv[1:]
-    names = [Path(name).resolve() for name in arguments if not name.startswith("--")]
-    found = list(findings(names or all_paths()))
-    if "--list" in arguments:
-        for habit, name, number, line in found:
-            print(f"{habit}: {name}:{number}: {line}")
-        return
-    counts = {habit: sum(item[0] == habit for item in found) for habit in HABITS}
-    limits = dict(line.split() for line in LIMITS.read_text().splitlines()) if LIMITS.exists() else {}
-    code = 0
-    for habit, count in counts.items():
-        limit = int(limits.get(habit, count))
-        if count > limit:
-            for _, name, number, line in (item for item in found if item[0] == habit):
-                print(f"{name}:{number}: {line}")
-            print(f"error: {count} lines with the habit '{habit}', at most {limit} are allowed: {HABITS[habit][0]}")
-            code = 1
-        elif count < limit and "--write" not in arguments:
-            print(f"error: only {count} lines with the habit '{habit}' are left, of {limit}: run .ci/prose.py --write")
-            code = 1
-    if "--write" in arguments and code == 0:
-        LIMITS.write_text("".join(f"{habit} {count}\n" for habit, count in counts.items()))
-    sys.exit(code)
+    paths = [Path(name).resolve() for name in sys.argv[1:]] or all_paths()
+    for habit, name, number, line in findings(paths):
+        print(f"{name}:{number}: {habit} ({HABITS[habit][0]}): {line}")
+    for replacement, name, number, line in replaced_words(paths):
+        print(f"{name}:{number}: {replacement}: {line}")
 
 
 main()
