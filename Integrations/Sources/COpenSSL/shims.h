@@ -84,10 +84,10 @@ static inline int copenssl_print_name(BIO *bio, const X509_NAME *name) {
 }
 
 static inline int copenssl_count_names(const GENERAL_NAMES *names) { return sk_GENERAL_NAME_num(names); }
-// The text of a DNS name; NULL for another kind of name.
-static inline const ASN1_STRING *copenssl_dns_name(const GENERAL_NAMES *names, int index) {
+// The bytes of a name, if it is of `kind`, GEN_DNS, GEN_EMAIL, GEN_URI or GEN_IPADD, all of which are strings; or NULL.
+static inline const ASN1_STRING *copenssl_name(const GENERAL_NAMES *names, int index, int kind) {
     const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
-    return name->type == GEN_DNS ? name->d.dNSName : NULL;
+    return name->type == kind ? name->d.ia5 : NULL;
 }
 
 #endif

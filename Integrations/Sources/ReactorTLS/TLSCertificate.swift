@@ -9,8 +9,15 @@ public struct TLSCertificate: Hashable, Sendable {
     public let subject: String
     /// The name of the authority that has signed it.
     public let issuer: String
-    /// The names in it for which it may be used: DNS names, in their order.
+    /// The DNS names for which it may be used, in their order. These and the names below are its alternative names; one that
+    /// is empty or has other bytes than visible ASCII characters is left out, so that it cannot pass for another.
     public let dnsNames: [String]
+    /// The IP addresses for which it may be used, as `SocketAddress.hostText` writes them.
+    public let ipAddresses: [String]
+    /// The URIs of its owner, such as `spiffe://example.org/service`.
+    public let uris: [String]
+    /// The e-mail addresses of its owner.
+    public let emailAddresses: [String]
     /// The end of its validity, in seconds since 1970.
     public let expiration: Int
 
@@ -19,7 +26,12 @@ public struct TLSCertificate: Hashable, Sendable {
         derBytes = Self.encode(certificate)
         subject = Self.text(X509_get_subject_name(certificate))
         issuer = Self.text(X509_get_issuer_name(certificate))
-        dnsNames = Self.names(of: certificate)
+        let list = X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil).map { OpaquePointer($0) }
+        defer { GENERAL_NAMES_free(list) }
+        dnsNames = Self.names(list, GEN_DNS).compactMap(Self.text)
+        ipAddresses = Self.names(list, GEN_IPADD).compactMap(Self.address)
+        uris = Self.names(list, GEN_URI).compactMap(Self.text)
+        emailAddresses = Self.names(list, GEN_EMAIL).compactMap(Self.text)
         var time = tm()
         ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time)
         expiration = timegm(&time)
@@ -43,15 +55,24 @@ public struct TLSCertificate: Hashable, Sendable {
         }.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
-    private static func names(of certificate: OpaquePointer) -> [String] {
-        guard let list = X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return [] }
-        let names = OpaquePointer(list)
-        defer { GENERAL_NAMES_free(names) }
-        return (0..<copenssl_count_names(names)).compactMap { index in
-            guard let text = copenssl_dns_name(names, index) else { return nil }
-            let bytes = UnsafeBufferPointer(
-                start: ASN1_STRING_get0_data(text), count: Int(ASN1_STRING_length(text)))
-            return String(decoding: bytes, as: UTF8.self)
+    /// The names of a kind in the list of a certificate, which may have none.
+    private static func names(_ list: OpaquePointer?, _ kind: CInt) -> [[UInt8]] {
+        (0..<max(0, copenssl_count_names(list))).compactMap { index in
+            copenssl_name(list, index, kind).map { name in
+                Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(name), count: Int(ASN1_STRING_length(name))))
+            }
+        }
+    }
+
+    private static func text(_ name: [UInt8]) -> String? {
+        !name.isEmpty && name.allSatisfy { 0x21...0x7E ~= $0 } ? String(decoding: name, as: UTF8.self) : nil
+    }
+
+    private static func address(_ name: [UInt8]) -> String? {
+        guard name.count == 4 || name.count == 16 else { return nil }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
+            inet_ntop(name.count == 4 ? AF_INET : AF_INET6, name, text.baseAddress, socklen_t(text.count))
+                .map { String(cString: $0) }
         }
     }
 }

@@ -18,7 +18,8 @@ public final class TLSClient: Sendable {
         if name == nil && context.configuration.serverVerification == .full {
             throw TLSError(.configuration, reason: "the name of the server is needed to verify it")
         }
-        return try TLSFilter(client: context, name: name, sessions: sessions, peer: connection.peerAddress)
+        let expected = try name.map { (name) throws(TLSError) in try ServerName(name) }
+        return try TLSFilter(client: context, name: expected, sessions: sessions, peer: connection.peerAddress)
     }
 }
 
@@ -37,9 +38,9 @@ extension Connection {
     /// Then close the connection. In TLS 1.3 a client has finished its handshake before the server has looked at the client's
     /// certificate: a server that refuses it is an error of the first read.
     /// - Parameters:
-    ///   - client: the settings.
-    ///   - serverName: the name, or the IP address as text, that the certificate of the server must have. `nil` only if the
-    ///     configuration does not verify it.
+    ///   - client: the settings; `nil` to connect in plain text.
+    ///   - serverName: the name, or the IP address as text, that the certificate of the server must have; an international
+    ///     name in its form of `xn--`. `nil` only if the configuration does not verify it.
     public func startTLS(
         as client: TLSClient, serverName: String?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Connection> {
@@ -64,7 +65,7 @@ extension Connection {
 /// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
 /// - Parameters:
 ///   - address: as for `connect(to:timeout:)`: `example.org:443`, `192.0.2.7:443`, `[2001:db8::7]:443`.
-///   - client: the settings.
+///   - client: the settings; `nil` to connect in plain text.
 ///   - serverName: the name, or the IP address as text, that the certificate must have; `nil` for that in `address`.
 ///   - timeout: the limit until the connection is open; the handshake has one of its own.
 ///   - source: the local address; `nil` lets the kernel choose.
@@ -72,7 +73,7 @@ extension Connection {
 ///   - lookup: finds the addresses of a name.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
-    to address: String, tls client: TLSClient, serverName: String? = nil, timeout: Duration? = nil,
+    to address: String, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil,
     from source: SocketAddress? = nil, options: [SocketSetting] = [],
     lookup: any NameLookup = SystemNameLookup.shared, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Connection> {
@@ -86,14 +87,14 @@ public func connect(
 /// Rejected as `connect(to:timeout:)` and `Connection.startTLS(as:serverName:)`; the connection is closed then.
 /// - Parameters:
 ///   - address: the address of the peer.
-///   - client: the settings.
+///   - client: the settings; `nil` to connect in plain text.
 ///   - serverName: the name, or the IP address as text, that the certificate must have; `nil` for the IP address.
 ///   - timeout: the limit until the connection is open; the handshake has one of its own.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
-    to address: SocketAddress, tls client: TLSClient, serverName: String? = nil, timeout: Duration? = nil,
+    to address: SocketAddress, tls client: TLSClient?, serverName: String? = nil, timeout: Duration? = nil,
     from source: SocketAddress? = nil, options: [SocketSetting] = [], file: StaticString = #fileID,
     line: UInt = #line
 ) -> Promise<Connection> {
@@ -102,9 +103,10 @@ public func connect(
 }
 
 private func secured(
-    _ connecting: Promise<Connection>, _ client: TLSClient, _ name: String?, _ file: StaticString, _ line: UInt
+    _ connecting: Promise<Connection>, _ client: TLSClient?, _ name: String?, _ file: StaticString, _ line: UInt
 ) -> Promise<Connection> {
-    connecting.then(
+    guard let client else { return connecting }
+    return connecting.then(
         { connection in
             connection.startTLS(as: client, serverName: name, file: file, line: line)
                 .tapError { _ in connection.closeAfterFailedHandshake() }

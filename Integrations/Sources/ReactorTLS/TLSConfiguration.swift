@@ -1,7 +1,8 @@
 import Reactor
 
-/// The settings of a `TLSClient` or a `TLSServer`. The defaults are safe: TLS 1.2 at least, and a client verifies the
-/// certificate and the name of its server against the system's authorities.
+/// The settings of a `TLSClient` or a `TLSServer`. The defaults are safe: TLS 1.2 at least, ciphers that authenticate what
+/// they encrypt (AEAD) with keys that are not kept (forward secrecy), and a client verifies the certificate and the name of
+/// its server against the system's authorities.
 ///
 /// ```swift
 /// var configuration = TLSConfiguration(
@@ -34,9 +35,9 @@ public struct TLSConfiguration: Sendable {
     /// The newest version to speak.
     public var maximumVersion = TLSVersion.tls13
 
-    /// The ciphers of TLS 1.2, as openssl-ciphers(1) describes, such as `"ECDHE+AESGCM:ECDHE+CHACHA20"`. `nil` for OpenSSL's
-    /// default.
-    public var ciphers: String?
+    /// The ciphers of TLS 1.2, as openssl-ciphers(1) describes. Older peers may need more: `ciphers += ":ECDHE+AES"` adds
+    /// those with CBC, and `"DEFAULT"` stands for those of OpenSSL, some of which have no forward secrecy.
+    public var ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
     /// The ciphers of TLS 1.3, such as `"TLS_AES_128_GCM_SHA256"`. `nil` for OpenSSL's default.
     public var cipherSuites: String?
@@ -64,7 +65,8 @@ public struct TLSConfiguration: Sendable {
 
     /// What a client verifies of its server.
     public enum ServerVerification: Hashable, Sendable {
-        /// That a trusted authority has signed its certificate, for the name or the address that was connected to.
+        /// That a trusted authority has signed its certificate, for the name or the address that was connected to: a DNS name
+        /// or an IP address among its alternative names. The common name of its subject does not count.
         case full
         /// That a trusted authority has signed its certificate, for whatever name.
         case withoutName

@@ -62,8 +62,8 @@ final class TLSContext: @unchecked Sendable {
             copenssl_set_versions(
                 pointer, configuration.minimumVersion.rawValue, configuration.maximumVersion.rawValue) == 1
         else { throw TLSError(.configuration, reason: "no version from the minimum to the maximum") }
-        if let ciphers = configuration.ciphers, SSL_CTX_set_cipher_list(pointer, ciphers) != 1 {
-            throw OpenSSLErrors.configuration("ciphers '\(ciphers)'")
+        if SSL_CTX_set_cipher_list(pointer, configuration.ciphers) != 1 {
+            throw OpenSSLErrors.configuration("ciphers '\(configuration.ciphers)'")
         }
         if let suites = configuration.cipherSuites, SSL_CTX_set_ciphersuites(pointer, suites) != 1 {
             throw OpenSSLErrors.configuration("cipherSuites '\(suites)'")

@@ -1,5 +1,4 @@
 import COpenSSL
-import Glibc
 import Promises
 import Reactor
 
@@ -28,14 +27,14 @@ final class TLSFilter: ConnectionFilter {
     }
 
     /// A client's side.
-    /// - Parameter name: the name or the IP address that the certificate of the server must have; sent as SNI if it is a name.
+    /// - Parameter name: what the certificate of the server must have; sent as SNI if it is a name.
     convenience init(
-        client context: TLSContext, name: String?, sessions: SessionStore?, peer: SocketAddress?
+        client context: TLSContext, name: ServerName?, sessions: SessionStore?, peer: SocketAddress?
     ) throws(TLSError) {
-        try self.init(context, peer, sessions.flatMap { store in name.map { (store, $0) } })
+        try self.init(context, peer, sessions.flatMap { store in name.map { (store, $0.text) } })
         SSL_set_connect_state(ssl)
         if let name { try setServerName(name) }
-        if let name, let session = sessions?.take(for: name) {
+        if let name, let session = sessions?.take(for: name.text) {
             // A session that does not suit is not resumed, which is no error.
             SSL_set_session(ssl, session.pointer)
             OpenSSLErrors.clear()
@@ -66,19 +65,20 @@ final class TLSFilter: ConnectionFilter {
         Unmanaged<TLSFilter>.fromOpaque(SSL_get_ex_data(ssl, 0)).takeUnretainedValue()
     }
 
-    private func setServerName(_ name: String) throws(TLSError) {
-        let isAddress = isIPAddress(name)
-        if !isAddress && copenssl_set_server_name(ssl, name) != 1 {
-            throw OpenSSLErrors.configuration("the server name '\(name)'")
+    private func setServerName(_ name: ServerName) throws(TLSError) {
+        var isSet = name.isAddress || copenssl_set_server_name(ssl, name.text) == 1
+        if isSet && context.configuration.serverVerification == .full {
+            let parameters = SSL_get0_param(ssl)
+            // The common name of the subject does not count, as for browsers and Go.
+            X509_VERIFY_PARAM_set_hostflags(
+                parameters,
+                CUnsignedInt(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
+            isSet =
+                name.isAddress
+                ? X509_VERIFY_PARAM_set1_ip_asc(parameters, name.text) == 1
+                : X509_VERIFY_PARAM_set1_host(parameters, name.text, 0) == 1
         }
-        guard context.configuration.serverVerification == .full else { return }
-        let parameters = SSL_get0_param(ssl)
-        X509_VERIFY_PARAM_set_hostflags(parameters, CUnsignedInt(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
-        let result =
-            isAddress
-            ? X509_VERIFY_PARAM_set1_ip_asc(parameters, name)
-            : X509_VERIFY_PARAM_set1_host(parameters, name, name.utf8.count)
-        if result != 1 { throw OpenSSLErrors.configuration("the server name '\(name)'") }
+        if !isSet { throw OpenSSLErrors.configuration("the server name '\(name.text)'") }
     }
 
     // MARK: Calls of the connection
@@ -255,10 +255,4 @@ final class TLSFilter: ConnectionFilter {
             return TLSError(.handshakeOrRecord(reason: reason), reason: OpenSSLErrors.text(error), peer: peer)
         }
     }
-}
-
-/// Whether a certificate has to show `text` as an address instead of a name.
-private func isIPAddress(_ text: String) -> Bool {
-    var address = in6_addr()
-    return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
 }

@@ -52,6 +52,12 @@ import Testing
             }, server: { $0.ciphers = "ECDHE-ECDSA-AES256-GCM-SHA384" }, atClient: .alert(40),
             atServer: .handshakeOrRecord(reason: Int(SSL_R_NO_SHARED_CIPHER))),
         Case(
+            testDescription: "a cipher without AEAD",
+            client: {
+                $0.maximumVersion = .tls12
+                $0.ciphers = "ECDHE-ECDSA-AES128-SHA"
+            }, atClient: .alert(40), atServer: .handshakeOrRecord(reason: Int(SSL_R_NO_SHARED_CIPHER))),
+        Case(
             testDescription: "no protocol in common", client: { $0.applicationProtocols = ["h2"] },
             server: { $0.applicationProtocols = ["http/1.1"] }, atClient: .alert(120),
             atServer: .handshakeOrRecord(reason: Int(SSL_R_NO_APPLICATION_PROTOCOL))),

@@ -1,3 +1,4 @@
+import COpenSSL
 import Glibc
 import Promises
 import Reactor
@@ -65,6 +66,32 @@ import Testing
         }
         expectRefusal("/nowhere") {
             _ = try TLSClient(clientConfiguration { $0.trustRoots = .file("/nowhere") })
+        }
+    }
+
+    @Test func theDefaultCiphersAreForwardSecretAndAuthenticated() throws {
+        let context = try #require(SSL_CTX_new(TLS_method()))
+        defer { SSL_CTX_free(context) }
+        #expect(SSL_CTX_set_cipher_list(context, TLSConfiguration().ciphers) == 1)
+        let ssl = try #require(SSL_new(context))
+        defer { SSL_free(ssl) }
+        let names = (0..<40).compactMap { SSL_get_cipher_list(ssl, $0) }.map { String(cString: $0) }
+        #expect(names.count == 9, "three of TLS 1.3; three with ECDSA and three with RSA of TLS 1.2")
+        for name in names {
+            #expect(name.hasPrefix("TLS_") || name.hasPrefix("ECDHE-"))
+            #expect(name.contains("GCM") || name.contains("CHACHA20"))
+        }
+    }
+
+    @Test func ciphersAreAddedForAnOlderPeer() throws {
+        try withNetwork { net in
+            let (client, server) = try net.tls {
+                $0.maximumVersion = .tls12
+                if $0.identity == nil { $0.ciphers = "ECDHE-ECDSA-AES128-SHA" } else { $0.ciphers += ":ECDHE+AES" }
+            }
+            #expect(server.tlsCipher == "ECDHE-ECDSA-AES128-SHA")
+            client.abort()
+            server.abort()
         }
     }
 

@@ -13,6 +13,9 @@ struct Certificates {
     let other: TLSIdentity
     let expired: TLSIdentity
     let selfSigned: TLSIdentity
+    /// For `serverName` as the common name alone; beside names of all kinds but DNS; beside DNS names with bytes that are
+    /// not those of a name.
+    let commonName, otherNames, brokenNames: TLSIdentity
     /// With a password.
     let encryptedKey: [UInt8]
     let serverChain: [UInt8]
@@ -38,7 +41,7 @@ struct Certificates {
             leaf() {
                 key "$1"
                 openssl req -new -key "$1.key" -subj "/O=Reactor/CN=$2" -out "$1.csr"
-                printf 'subjectAltName=%s\\n' "$3" > "$1.ext"
+                printf 'basicConstraints=CA:FALSE\\n%s\\n' "${3:+subjectAltName=$3}" > "$1.ext"
                 openssl x509 -req -in "$1.csr" -CA middle.pem -CAkey middle.key -CAcreateserial -days "$4" \
                     -extfile "$1.ext" -out "$1.leaf"
                 cat "$1.leaf" middle.pem > "$1.pem"
@@ -55,6 +58,11 @@ struct Certificates {
             leaf other other.test DNS:other.test 2
             leaf client 'a client' DNS:client.test 2
             leaf expired localhost DNS:localhost,IP:127.0.0.1 -1
+            leaf commonName localhost '' 2
+            leaf otherNames localhost IP:127.0.0.1,IP:2001:db8::7,URI:spiffe://example.test/a,email:a@example.test 2
+            # "localhost", a zero byte and ".evil.test"; a Kelvin sign and ".test"; ""; "ok.test".
+            leaf brokenNames localhost \
+                DER:302b82146c6f63616c686f7374002e6576696c2e746573748208e284aa2e74657374820082076f6b2e74657374 2
             openssl ec -in server.key -aes128 -passout pass:secret -out server.encrypted
             """)
         authority = try folder.read("authority.pem")
@@ -64,6 +72,9 @@ struct Certificates {
         other = try folder.identity("other")
         expired = try folder.identity("expired")
         selfSigned = try folder.identity("selfSigned")
+        commonName = try folder.identity("commonName")
+        otherNames = try folder.identity("otherNames")
+        brokenNames = try folder.identity("brokenNames")
         serverChain = try folder.read("server.pem")
         serverKey = try folder.read("server.key")
         encryptedKey = try folder.read("server.encrypted")
