@@ -28,15 +28,11 @@ import Reactor
 
         /// Reads the files again at each SIGHUP, for connections that begin after it.
         func reloadAtHangup() throws(SystemError) -> EventLoop.SignalWatch? {
-            guard let server else { return nil }
-            let watch = try EventLoop.current.onSignal(SIGHUP) {
-                do { try server.reload() } catch {
-                    let message = "http-server: \(error)\n"
-                    write(STDERR_FILENO, message, message.utf8.count)
-                }
+            try server?.reload(atSignal: SIGHUP) { error in
+                guard let error else { return }
+                let message = "http-server: \(error)\n"
+                write(STDERR_FILENO, message, message.utf8.count)
             }
-            watch.unref()
-            return watch
         }
     }
 #else

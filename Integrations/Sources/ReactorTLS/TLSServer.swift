@@ -39,13 +39,53 @@ public final class TLSServer: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Reads the files of the identity and of the trust roots again, on this thread, and uses what they have now.
+    /// Reads the files of the identity and of the trust roots again, on this thread, and uses what they have now. Of an
+    /// `identityForName` it reads none.
     /// - Throws: a `TLSError` with the cause `configuration`, such as for a key that is not that of the certificate because only
     ///   one of the files has been replaced yet; the settings are as before then.
     public func reload() throws(TLSError) {
-        var configuration = configuration
-        configuration.identity = try configuration.identity?.reloaded()
-        try reload(configuration)
+        var isReplaced = false
+        while !isReplaced {
+            let old = context
+            var configuration = old.configuration
+            configuration.identity = try configuration.identity?.reloaded()
+            let new = try TLSContext(configuration, .server)
+            // Again if another thread has replaced the settings meanwhile: they stay.
+            isReplaced = current.withLock { current in
+                if current !== old { return false }
+                current = new
+                return true
+            }
+        }
+    }
+
+    /// Calls `reload()` on this thread at each signal, until the watch is cancelled. The watch does not keep the loop alive.
+    ///
+    /// ```swift
+    /// try server.reload(atSignal: SIGHUP) { error in log(error.map { "\($0)" } ?? "the certificates are read") }
+    /// ```
+    /// - Parameters:
+    ///   - signal: the number of the signal.
+    ///   - report: called behind each reload; with its error if the settings are as before.
+    /// - Returns: the watch.
+    /// - Throws: `SystemError` as `EventLoop.onSignal`.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    @discardableResult
+    public func reload(
+        atSignal signal: CInt, _ report: @escaping (TLSError?) -> Void, file: StaticString = #fileID,
+        line: UInt = #line
+    ) throws(SystemError) -> EventLoop.SignalWatch {
+        let handler = {
+            do throws(TLSError) {
+                try self.reload()
+                report(nil)
+            } catch {
+                report(error)
+            }
+        }
+        let watch = try EventLoop.current.onSignal(signal, handler, file: file, line: line)
+        watch.unref()
+        return watch
     }
 }
 
@@ -65,5 +105,11 @@ extension Connection {
         } catch {
             return Promise(error: error, file, line)
         }
+    }
+
+    /// TLS if `server` is not `nil`.
+    func begin(_ server: TLSServer?, _ file: StaticString, _ line: UInt) -> Promise<Connection> {
+        guard let server else { return .value(self) }
+        return startTLS(as: server, file: file, line: line)
     }
 }

@@ -1,7 +1,9 @@
 // A server that answers HTTPS requests, with logs, metrics and an orderly end: https-hello CERTIFICATE KEY [HOST:PORT]
 //
-// Logs go to standard error. SIGTERM and SIGINT close idle connections and let requests under way be answered.
+// Logs go to standard error. SIGTERM and SIGINT close idle connections and let requests under way be answered. SIGHUP reads
+// the files again, for new connections.
 
+import Glibc
 import Logging
 import Metrics
 import Promises
@@ -33,6 +35,9 @@ enum HTTPSHello {
             let report = MetricsReport(every: .seconds(10))
             report.add(listener, name: "https")
             report.add(loops, name: "worker")
+            try tls.reload(atSignal: SIGHUP) { error in
+                logger.notice("\(error.map { "the old certificate stays: \($0)" } ?? "the certificate is read again")")
+            }
             logger.notice("listening on \(listener.localAddress)")
             let served = listener.serve(on: loops, tls: tls, onError: logger.connectionErrors()) { connection in
                 answerRequests(of: connection)

@@ -7,8 +7,8 @@ import Testing
 
 /// Listeners and connects with TLS.
 @Suite struct ServeTLSTests {
-    @Test func everyFormOfServeAnswers() throws {
-        let server = try TLSServer(serverConfiguration())
+    @Test(arguments: [true, false]) func everyFormOfServeAnswers(isSecure: Bool) throws {
+        let server = isSecure ? try TLSServer(serverConfiguration()) : nil
         let group = try LoopGroup(loops: 2, name: "tls")
         defer {
             group.stop()
@@ -31,15 +31,16 @@ import Testing
                     ) { echoLines($0) }.asVoid()
                 }
                 let address = "localhost:\(listener.localAddress.port)"
-                try converse(with: address, try TLSClient(clientConfiguration()))
+                try converse(with: address, isSecure ? try TLSClient(clientConfiguration()) : nil)
                 listener.close()
                 try hang(served, timeout: patience)
             }
         }
     }
 
-    @Test(.ownThread, arguments: [false, true]) func asyncHandlersAreServed(onGroup: Bool) throws {
-        let server = try TLSServer(serverConfiguration())
+    @Test(.ownThread, arguments: [false, true], [false, true])
+    func asyncHandlersAreServed(onGroup: Bool, isSecure: Bool) throws {
+        let server = isSecure ? try TLSServer(serverConfiguration()) : nil
         let group = try LoopGroup(loops: 1, name: "tls")
         defer {
             group.stop()
@@ -55,7 +56,8 @@ import Testing
                 : listener.serve(tls: server) { connection async throws in
                     for try await line in connection.lines { try await connection.write(line + "\n").value }
                 }
-            try converse(with: "localhost:\(listener.localAddress.port)", try TLSClient(clientConfiguration()))
+            let client = isSecure ? try TLSClient(clientConfiguration()) : nil
+            try converse(with: "localhost:\(listener.localAddress.port)", client)
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -146,8 +148,9 @@ private func echoLines(_ connection: Connection) -> Promise<Void> {
     connection.forEachLine { line in connection.write(line + "\n") }
 }
 
-private func converse(with address: String, _ client: TLSClient) throws {
+private func converse(with address: String, _ client: TLSClient?) throws {
     let connection = try hang(connect(to: address, tls: client), timeout: patience)
+    #expect((connection.tlsVersion == nil) == (client == nil))
     try hang(connection.write("hello\n"), timeout: patience)
     #expect(try hang(connection.readLine(), timeout: patience) == "hello")
     try hang(connection.shutdownWrite(), timeout: patience)
