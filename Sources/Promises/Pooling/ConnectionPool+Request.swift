@@ -23,10 +23,11 @@ extension ConnectionPool {
     /// `body` must not use the connection after that. Cancelling the result while the request waits takes it out of the
     /// line, and ends a connect that no other request needs.
     ///
-    /// A connection that was idle may fail as it is used: the peer closes it while the request is on its way. The
-    /// promise of `body` is then rejected, although nothing is wrong with the server. With `isIdempotent: true` the
-    /// request is made again in that case, if not a byte of an answer has arrived; `body` is then called once more,
-    /// with another connection. Only the caller knows whether a request may be made twice.
+    /// A connection that was idle may end as it is used: the peer closes it while the request is on its way. `body` then
+    /// meets a reset, or an end where it expects an answer, although nothing is wrong with the server. With
+    /// `isIdempotent: true` the request is made again in that case, if not a byte of an answer has arrived: `body` is
+    /// called once more, with another connection, whether its promise was rejected or fulfilled, for example with the
+    /// `nil` of `readLine`. Only the caller knows whether a request may be made twice.
     ///
     /// Rejected with
     /// - the error of `body`;
@@ -82,31 +83,24 @@ extension ConnectionPool {
         _ target: PoolTarget, _ isIdempotent: Bool, _ body: @escaping (Connection) throws -> Work,
         _ file: StaticString, _ line: UInt
     ) -> Promise<Work.T> {
-        // As many idle connections may be of no use as there are at most, each found out by a request that fails.
-        let retries = isIdempotent ? configuration.limits.connections : 0
-        return attempt(target, retries, body, file, line)
-    }
-
-    private func attempt<Work: Thenable>(
-        _ target: PoolTarget, _ retries: Int, _ body: @escaping (Connection) throws -> Work,
-        _ file: StaticString, _ line: UInt
-    ) -> Promise<Work.T> {
-        var mayRetry = false
+        var isStale = false
         let outcome = lease(target, file, line).then { [self] lease in
             // The pool has been aborted since it gave the connection to the request.
             if members[lease.member] == nil { throw PoolError.closed(address: target.description) }
             let work = firstly { try body(lease.connection) }.tap { [self] outcome in
-                mayRetry = lease.isStale(after: outcome)
-                end(lease, outcome)
+                isStale = isIdempotent && lease.isStale(after: outcome)
+                end(lease, outcome, isStale)
             }
             members[lease.member]?.work = WeakCore(work.core)
             return work
         }
-        if retries == 0 { return outcome }
-        return outcome.recover { [self] error in
-            guard mayRetry, state.phase == .open else { throw error }
-            return attempt(target, retries - 1, body, file, line)
-        }
+        if !isIdempotent { return outcome }
+        // Ends: each time one connection fewer is left that other requests have used, and a new one is never stale.
+        return outcome.get { _ in if isStale { throw PoolError.closed(address: target.description) } }
+            .recover { [self] error in
+                guard isStale, state.phase == .open else { throw error }
+                return begin(target, true, body, file, line)
+            }
     }
 
     /// The promise of a connection, which returns to the pool by `end`, or when the lease is released unused.
@@ -125,11 +119,11 @@ extension ConnectionPool {
         return promise
     }
 
-    private func end<Value>(_ lease: ConnectionLease, _ outcome: Result<Value, any Error>) {
+    private func end<Value>(_ lease: ConnectionLease, _ outcome: Result<Value, any Error>, _ isStale: Bool) {
         lease.isOver = true
         let connection = lease.connection
         members[lease.member]?.work = WeakCore(nil)
-        if case .failure = outcome { connection.abort() }
+        if case .failure = outcome { connection.abort() } else if isStale { connection.abort() }
         let isReusable = connection.isReusable && hasOriginalSettings(lease.member)
         if isReusable { connection.resetSettings() } else { connection.closeForPool(linger: .seconds(5)) }
         if isReusable || !connection.lifecycle.hasDescriptor {
@@ -155,6 +149,8 @@ final class ConnectionLease {
     let member: PoolState.Member
     private let pool: ConnectionPool
     private let isReused: Bool
+    // An object, since a connection has none once it is closed.
+    private let filter: InstalledFilter?
     private let bytesBefore: Int
     var isOver = false
 
@@ -163,7 +159,8 @@ final class ConnectionLease {
         self.member = member
         self.pool = pool
         self.isReused = isReused
-        bytesBefore = connection.bytesReceived
+        filter = connection.cold?.filter
+        bytesBefore = filter?.deliveredCount ?? connection.bytesReceived
     }
 
     // In a job, since a lease may be released anywhere in the library.
@@ -171,13 +168,20 @@ final class ConnectionLease {
         if !isOver, pool.loop.isUsableHere { pool.loop.enqueue { [pool, member] in pool.leaseWasReleased(member) } }
     }
 
-    /// Whether a request has failed for the only reason that the peer had given up the idle connection: another request
-    /// had used it before, the peer has ended or reset it, and not a byte has been answered.
+    /// Whether a request has met the end of a connection that the peer had given up: another request had used it before,
+    /// the peer has ended or reset it, and not a byte has been answered.
     func isStale<Value>(after outcome: Result<Value, any Error>) -> Bool {
-        guard case .failure(let error) = outcome, isReused, !error.isCancelled else { return false }
-        guard connection.bytesReceived == bytesBefore else { return false }
+        if case .failure(let error) = outcome, error.isCancelled { return false }
+        // The records of a filter may be none of an answer, as its end record is. One that is incomplete may be.
+        let received = filter?.deliveredCount ?? connection.bytesReceived
+        let isInsideAnswer = filter.map { $0.isBusy || $0.isRemoved } ?? false
+        guard isReused, received == bytesBefore, !isInsideAnswer else { return false }
+        return switch connection.failure?.code {
+        case ECONNRESET, EPIPE: true
+        // The body may have aborted the connection behind the end.
+        case nil, ECANCELED: connection.reader.hasEnded
         // A time-out of the connection is not the peer's doing: a server that is slow would be asked again and again.
-        if let failure = connection.failure { return failure.code == ECONNRESET || failure.code == EPIPE }
-        return connection.reader.hasEnded
+        default: connection.cold?.filterError as? ConnectionFilterError == .truncated
+        }
     }
 }

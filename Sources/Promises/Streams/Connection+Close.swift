@@ -202,7 +202,7 @@ extension Connection {
             return
         }
         recordEnd(.aborted)
-        noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
+        if failure == nil { noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted")) }
         // Resets. In a forked child the parent shares the socket, and that is refused.
         failWrites(losesOutput: true)
         release()

@@ -185,33 +185,9 @@ import Testing
 
     // MARK: Requests that are made again
 
-    /// A server that gives up a connection as its second request arrives.
-    private func forgetful(_ net: Network, answering part: String = "", resets: Bool = false) throws -> LineServer {
-        let server = try LineServer(net)
-        server.answer = { line, connection in
-            if line != "again" || connection !== server.accepted[0] { return connection.write(line + "\n") }
-            if !part.isEmpty { return connection.write(part).get { connection.close(linger: .zero) } }
-            if resets { connection.abort() } else { connection.close(linger: .zero) }
-            return .value
-        }
-        return server
-    }
-
-    @Test(arguments: [false, true]) func anIdempotentRequestIsMadeAgainOnAnotherConnection(resets: Bool) throws {
-        try withNetwork(clock: VirtualClock()) { net in
-            let server = try forgetful(net, resets: resets)
-            let pool = ConnectionPool()
-            try hang(pool.ask("first", server.address))
-            #expect(try hang(pool.ask("again", server.address, isIdempotent: true)) == "again")
-            #expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
-            pool.close()
-            server.end()
-        }
-    }
-
     @Test func aRequestThatIsNotIsRejected() throws {
         try withNetwork(clock: VirtualClock()) { net in
-            let server = try forgetful(net)
+            let server = try LineServer.forgetful(net)
             let pool = ConnectionPool()
             try hang(pool.ask("first", server.address))
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address)) }
@@ -223,7 +199,7 @@ import Testing
 
     @Test func aRequestOfWhichAByteWasAnsweredIsNotMadeAgain() throws {
         try withNetwork(clock: VirtualClock()) { net in
-            let server = try forgetful(net, answering: "a")
+            let server = try LineServer.forgetful(net, answering: "a")
             let pool = ConnectionPool()
             try hang(pool.ask("first", server.address))
             #expect(throws: StreamError.self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
@@ -235,7 +211,7 @@ import Testing
 
     @Test func aFailureOfANewConnectionOrOfTheBodyIsFinal() throws {
         try withNetwork(clock: VirtualClock()) { net in
-            let server = try forgetful(net)
+            let server = try LineServer.forgetful(net)
             let pool = ConnectionPool()
             #expect(throws: (any Error).self) { try hang(pool.ask("again", server.address, isIdempotent: true)) }
             #expect(server.lines == ["again"])

@@ -25,6 +25,18 @@ final class LineServer {
         }.ignoringErrors()
     }
 
+    /// A server that gives up its first connection as the request "again" arrives.
+    static func forgetful(_ net: Network, answering part: String = "", resets: Bool = false) throws -> LineServer {
+        let server = try LineServer(net)
+        server.answer = { [unowned server] line, connection in
+            if line != "again" || connection !== server.accepted[0] { return connection.write(line + "\n") }
+            if !part.isEmpty { return connection.write(part).get { connection.close(linger: .zero) } }
+            if resets { connection.abort() } else { connection.close(linger: .zero) }
+            return .value
+        }
+        return server
+    }
+
     /// Ends what is open, so that the loop has nothing left.
     func end() {
         listener.close()

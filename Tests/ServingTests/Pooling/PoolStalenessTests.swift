@@ -1,0 +1,174 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Requests that meet a connection which its peer has given up, whatever they make of it.
+@Suite struct PoolStalenessTests {
+    enum Form: CaseIterable {
+        case readLine, receive, read, until, exactly, frame, lines, frames, chunks, twice, recovered, closed, aborted
+
+        /// Sends "again", and reads the answer; `nil` for none.
+        func ask(_ connection: Connection) -> Promise<String?> {
+            connection.write("again\n").then { answer(connection) }
+        }
+
+        private func answer(_ connection: Connection) -> Promise<String?> {
+            func text(_ bytes: [UInt8]?) -> String? {
+                bytes.flatMap { $0.isEmpty ? nil : String(decoding: $0.filter { $0 != 10 }, as: UTF8.self) }
+            }
+            var seen: String?
+            func take(_ answer: String?) throws {
+                seen = answer
+                throw StopReading()
+            }
+            switch self {
+            case .readLine: return connection.readLine()
+            case .receive: return connection.receive().map(text)
+            case .read: return connection.read().asPromise().map { text(try? $0.bytesOrEnd) }
+            case .until: return connection.read(until: "\n").map(text)
+            case .exactly: return connection.read(exactly: 6).map(text)
+            case .frame: return connection.readFrame(DelimiterDecoder("\n")).map(text)
+            case .lines: return connection.forEachLine { try take($0) }.map { seen }
+            case .frames: return connection.forEachFrame(DelimiterDecoder("\n")) { try take(text($0)) }.map { seen }
+            case .chunks:
+                return connection.forEachChunk { chunk in try take(text(chunk.withUnsafeBytes { Array($0) })) }.map {
+                    seen
+                }
+            case .twice:
+                return connection.readLine().then { answer in
+                    answer == nil ? connection.readLine() : .value(answer)
+                }
+            case .recovered: return connection.read(exactly: 6).map(text).recover { _ in .value(nil) }
+            case .closed: return connection.readLine().ensure { connection.close() }
+            case .aborted: return connection.receive().map(text).ensure { connection.abort() }
+            }
+        }
+    }
+
+    @Test(arguments: Form.allCases, [false, true]) func whateverFormReadsTheRequestIsMadeAgain(form: Form, resets: Bool)
+        throws
+    {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer.forgetful(net, resets: resets)
+            let pool = ConnectionPool()
+            try hang(pool.ask("first", server.address))
+            let request = pool.withConnection(to: server.address, isIdempotent: true) { form.ask($0) }
+            #expect(try hang(request) == "again")
+            #expect(server.lines == ["first", "again", "again"] && server.accepted.count == 2)
+            pool.close()
+            server.end()
+        }
+    }
+
+    /// On a connection that is new, or for a request that may not be made twice, the result is that of the body.
+    @Test(arguments: [false, true]) func noAnswerIsAnAnswerElsewhere(isNew: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer.forgetful(net)
+            let pool = ConnectionPool()
+            if !isNew { try hang(pool.ask("first", server.address)) }
+            let request = pool.withConnection(to: server.address, isIdempotent: isNew) { Form.readLine.ask($0) }
+            #expect(try hang(request) == nil)
+            #expect(server.lines.count { $0 == "again" } == 1 && server.accepted.count == 1)
+            #expect(pool.counts.all == [0, 0, 0, 0])
+            server.end()
+        }
+    }
+
+    /// The end behind an answer, and an end that the body itself has made, are no reason to ask again.
+    @Test(arguments: ["answered", "closed", "aborted", "unread"]) func anEndThatIsExpected(by body: String) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer.forgetful(net, answering: body == "answered" ? "bye\n" : "")
+            let pool = ConnectionPool()
+            try hang(pool.ask("first", server.address))
+            let request = pool.withConnection(to: server.address, isIdempotent: true) { connection in
+                connection.write("again\n").then { () -> Promise<Void> in
+                    switch body {
+                    case "answered": return connection.readLine().then { _ in connection.receive() }.asVoid()
+                    case "closed": return connection.close().asPromise()
+                    case "aborted": connection.abort()
+                    default: break
+                    }
+                    return .value
+                }
+            }
+            try hang(request)
+            net.settle()
+            #expect(server.lines.count { $0 == "again" } <= 1 && server.accepted.count == 1)
+            pool.close()
+            server.end()
+        }
+    }
+
+    /// A filter has bytes of its own: an end record is none of an answer, but a part of a record may be.
+    @Test(arguments: [RecordFilter.record(.end), [], Array(RecordFilter.data([1, 2, 3]).dropLast())])
+    func theEndThroughAFilter(last: [UInt8]) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            var accepted = 0
+            listener.serve { connection in
+                accepted += 1
+                return connection.write(RecordFilter.record(.hello, [0x5A])).then { connection.read(exactly: 6) }
+                    .then { _ in connection.receive() }.then { _ in connection.write(RecordFilter.data([7])) }
+                    .then { connection.receive() }.then { _ in connection.write(last) }
+            }.ignoringErrors()
+            let pool = ConnectionPool(prepare: { connection, _ in connection.filter(RecordFilter()).asVoid() })
+            var calls = 0
+            func ask() -> Promise<[UInt8]> {
+                pool.withConnection(to: listener.localAddress, isIdempotent: true) { connection in
+                    calls += 1
+                    return connection.write("x").then { connection.receive() }
+                }
+            }
+            #expect(try hang(ask()) == [7])
+            let isPart = last.count > 5
+            let second = ask()
+            if isPart {
+                expect(second, failsWith: ConnectionFilterError.truncated)
+            } else {
+                #expect(try hang(second) == [7])
+            }
+            #expect(accepted == (isPart ? 1 : 2) && calls == (isPart ? 2 : 3))
+            pool.close()
+            listener.close()
+        }
+    }
+
+    /// A request that is made again may get a connection that has served another one meanwhile.
+    @Test func aServerThatClosesBehindEachAnswerAnswersAll() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer(net)
+            var answered: [Connection] = []
+            server.answer = { line, connection in
+                connection.write(line + "\n").get { answered.append(connection) }
+            }
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            let requests = (0..<50).map { _ in
+                pool.withConnection(to: server.address, isIdempotent: true) { connection in
+                    // The end arrives behind the check of the connection.
+                    for connection in answered { connection.close(linger: .zero) }
+                    return Form.readLine.ask(connection)
+                }
+            }
+            #expect(try hang(when(fulfilled: requests)) == Array(repeating: "again", count: 50))
+            pool.close()
+            server.end()
+        }
+    }
+
+    @Test func aPoolThatDrainsCannotAskAgainAndSaysSo() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let server = try LineServer.forgetful(net)
+            let pool = ConnectionPool(connectionsPerAddress: 1)
+            try hang(pool.ask("first", server.address))
+            let request = pool.withConnection(to: server.address, isIdempotent: true) { connection in
+                pool.drain(deadline: .seconds(1))
+                return Form.readLine.ask(connection)
+            }
+            expect(request, failsWith: PoolError.closed(address: server.address.description))
+            server.end()
+        }
+    }
+}
