@@ -16,24 +16,10 @@ struct LinkedOrder {
     var isEmpty: Bool { links.isEmpty }
 
     /// Adds `number`, which must not be a member, at the end.
-    mutating func append(_ number: Int) { insert(number, after: last) }
-
-    /// Adds `number` before the first larger member, in an order that ascends.
-    mutating func insertAscending(_ number: Int) {
-        var previous: Int?
-        var next = first
-        while let member = next, member < number {
-            previous = member
-            next = links[member]?.next
-        }
-        insert(number, after: previous)
-    }
-
-    private mutating func insert(_ number: Int, after previous: Int?) {
-        let next = previous.map { links[$0]?.next } ?? first
-        links[number] = Links(previous: previous, next: next)
-        if let previous { links[previous]?.next = number } else { first = number }
-        if let next { links[next]?.previous = number } else { last = number }
+    mutating func append(_ number: Int) {
+        links[number] = Links(previous: last)
+        if let last { links[last]?.next = number } else { first = number }
+        last = number
     }
 
     /// - Returns: whether `number` was a member.

@@ -20,7 +20,7 @@ extension PoolState {
         if request == line.blockedRequest { return }
         if let previous = line.blockedRequest { blocked.remove(previous) }
         line.blockedRequest = request
-        if let request { blocked.insertAscending(request) }
+        if let request { blocked.insert(request) }
     }
 
     /// Opens connections for blocked targets while there are places, or idle connections that give theirs up.

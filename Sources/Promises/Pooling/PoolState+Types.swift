@@ -68,8 +68,8 @@ extension PoolState {
         var connecting = LinkedOrder()
         /// The one that was used last is at the end.
         var idle = LinkedOrder()
-        /// Requests, the oldest first: their numbers ascend.
-        var waiting = LinkedOrder()
+        /// Requests, the oldest first.
+        var waiting = AscendingOrder()
         var leased = 0
         /// Its entry in `blocked`.
         var blockedRequest: Request?

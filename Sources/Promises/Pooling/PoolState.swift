@@ -36,8 +36,8 @@ struct PoolState {
     var idle = LinkedOrder()
     /// The requests of all targets that have no connection yet.
     var waiting = LinkedOrder()
-    /// The first request of each target for which only the total limit keeps a connection from being opened; ascending.
-    var blocked = LinkedOrder()
+    /// The first request of each target for which only the total limit keeps a connection from being opened.
+    var blocked = AscendingOrder()
     /// The open connections with a lifetime that is not over, the oldest first.
     var aging = LinkedOrder()
     private var nextMember = 0
@@ -77,7 +77,7 @@ struct PoolState {
             forgetIfEmpty(target)
             return (request, [.reject(request, .tooManyWaiting(target))])
         }
-        line.waiting.append(request)
+        line.waiting.insert(request)
         waiting.append(request)
         requests[request] = Waiter(target: target, since: now)
         return (request, advance(target))
@@ -177,7 +177,7 @@ struct PoolState {
         if isUsable { return lend(member, to: request) }
         drop(member)
         requests[request]?.checks = nil
-        line(of: connection.target).waiting.insertAscending(request)
+        line(of: connection.target).waiting.insert(request)
         return [.close(member)] + advance(connection.target)
     }
 

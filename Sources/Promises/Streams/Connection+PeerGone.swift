@@ -82,26 +82,21 @@ extension Connection {
     }
 
     fileprivate func watchPeer(_ watch: PeerWatch) {
-        ensuredColdState.peerWatches.append(watch)
+        ensuredColdState.peerWatches.insert(watch)
         updateWatchedEnds()
         updateInterest()
     }
 
     func updateWatchedEnds() {
         var ends: Interest = cold?.parking == nil ? [] : .peerGone
-        for watch in cold?.peerWatches ?? [] {
-            ends.formUnion(watch.ignoringHalfClose ? [.error, .hangUp] : .peerGone)
-        }
+        if let cold { ends.formUnion(cold.peerWatches.ends) }
         watchedEnds = UInt16(truncatingIfNeeded: ends.rawValue)
     }
 
     /// Removes the watch whose core is `promise`.
     /// - Returns: false if there is none.
     func withdrawPeerWatch(_ promise: ObjectIdentifier) -> Bool {
-        guard let cold, let index = cold.peerWatches.firstIndex(where: { ObjectIdentifier($0.core) == promise }) else {
-            return false
-        }
-        let watch = cold.peerWatches.remove(at: index)
+        guard let watch = cold?.peerWatches.remove(promise) else { return false }
         updateWatchedEnds()
         updateInterest()
         // Last, since the promise is released with it.
@@ -138,8 +133,7 @@ extension Connection {
     @inline(never)
     func settlePeerWatches(as gone: PeerGone, where matches: (PeerWatch) -> Bool = { _ in true }) {
         guard let cold else { return }
-        let watches = cold.peerWatches.filter(matches)
-        cold.peerWatches.removeAll(where: matches)
+        let watches = cold.peerWatches.removeAll(where: matches)
         let parking = cold.parking.take()
         // The state is final before a handler is called.
         updateWatchedEnds()

@@ -35,7 +35,7 @@ extension Connection {
         var writable: PromiseCore?
 
         /// What waits for the peer's end; see Connection+PeerGone.swift.
-        var peerWatches: [Connection.PeerWatch] = []
+        var peerWatches = PeerWatches()
         /// Present while the connection is idle in a pool; see Connection+Parking.swift.
         var parking: Parking?
         /// Whether an option of the socket was set since a pool has looked; see ConnectionPool+Prepare.swift.
@@ -56,14 +56,6 @@ extension Connection {
         var frameClock: Connection.FrameClock?
         /// The frame that a read waits for, while the reader's demand is a frame.
         var pendingFrame: PendingFrame?
-    }
-
-    /// A promise that waits for the peer's end.
-    struct PeerWatch {
-        let core: PromiseCore
-        /// Whether the peer's end cancels `core` instead of fulfilling it.
-        let cancels: Bool
-        let ignoringHalfClose: Bool
     }
 
     /// An incomplete frame.

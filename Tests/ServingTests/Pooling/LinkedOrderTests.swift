@@ -28,11 +28,21 @@ import Testing
         }
     }
 
-    @Test func aNumberReturnsToItsPlace() {
-        var order = LinkedOrder()
-        for number in [3, 1, 9, 5, 0, 7] { order.insertAscending(number) }
-        var numbers: [Int] = []
-        while let number = order.popFirst() { numbers.append(number) }
-        #expect(numbers == [0, 1, 3, 5, 7, 9])
+    @Test func theAscendingOneAgreesWithASet() {
+        var random = SplitMix64(9)
+        var order = AscendingOrder()
+        var set: Set<Int> = []
+        for step in 0..<20_000 {
+            // Numbers come back, and at times there are many, at times few.
+            let number = random.below(step % 4000 < 2000 ? 500 : 20)
+            if set.insert(number).inserted {
+                order.insert(number)
+            } else {
+                set.remove(number)
+                order.remove(number)
+            }
+            order.remove(-1)
+            #expect(order.first == set.min() && order.count == set.count && order.isEmpty == set.isEmpty)
+        }
     }
 }

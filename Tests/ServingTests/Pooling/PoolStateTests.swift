@@ -222,4 +222,41 @@ import Testing
         #expect(state.nextDeadline == .distantFuture)
         #expect(state.didReturn(1, isReusable: true, at: end) == [.close(1)])
     }
+
+    // MARK: Many
+
+    /// Each place that is freed moves its target to its next request, which may stand anywhere among those of the others.
+    @Test func twentyThousandTargetsWaitForOnePlace() {
+        var state = PoolState(.init(total: 1))
+        let targets = (0..<20_000).map { PoolTarget.name("\($0)") }
+        let began = ContinuousClock.now
+        var next = state.request(a, at: start).1
+        for target in targets + targets.reversed() { _ = state.request(target, at: start) }
+        var lent: [Int] = []
+        while case .connect(let member, _)? = next.last {
+            if case .lend(_, let request)? = state.didConnect(member, at: start).first { lent.append(request) }
+            next = state.didReturn(member, isReusable: lent.count % 2 == 0, at: start)
+        }
+        #expect(lent == Array(0...40_000))
+        // A walk for each would take minutes.
+        #expect(ContinuousClock.now - began < .seconds(20))
+    }
+
+    /// As above, with checks of one target that all fail.
+    @Test(arguments: [false, true]) func twentyThousandRequestsReturnToTheirPlaces(backwards: Bool) {
+        let count = 20_000
+        var state = PoolState(.init(connections: count))
+        for _ in 0..<count { _ = state.request(a, at: start) }
+        for member in 0..<count { _ = state.didConnect(member, at: start) }
+        for member in 0..<count { _ = state.didReturn(member, isReusable: true, at: start) }
+        let requests = (0..<count).map { _ in state.request(a, at: start).0 }
+        let began = ContinuousClock.now
+        // The one that was used last is checked for the oldest request.
+        for index in 0..<count { _ = state.didCheck(backwards ? index : count - 1 - index, isUsable: false) }
+        for (index, request) in requests.enumerated() {
+            let actions = state.didConnect(count + index, at: start)
+            if actions != [.lend(count + index, request)] { Issue.record("\(actions) instead of \(request)") }
+        }
+        #expect(ContinuousClock.now - began < .seconds(20))
+    }
 }

@@ -261,4 +261,27 @@ import Testing
             connection.abort()
         }
     }
+
+    /// As with pipelined requests, each of which is given up when its client goes.
+    @Test func fiftyThousandWatchesEndOneByOne() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair()
+            var ended: [Int] = []
+            let (work, resolver) = Promise<Void>.pending()
+            let rest = (0..<3).map { number in
+                connection.cancelWhenPeerGone { work }.tapError(policy: .allErrors) { _ in ended.append(number) }
+            }
+            let began = ContinuousClock.now
+            let watches = (0..<50_000).map { connection.peerGone(ignoringHalfClose: $0 % 2 == 0) }
+            // Neither from the front nor from the back.
+            for index in 0..<watches.count { watches[index * 7919 % watches.count].cancel() }
+            // A search for each would take minutes.
+            #expect(ContinuousClock.now - began < .seconds(20))
+            peer.end()
+            for each in rest { #expect(throws: PeerGone.ended) { try hang(each, timeout: patience) } }
+            #expect(ended == [0, 1, 2], "in their order")
+            resolver.fulfill(())
+            connection.abort()
+        }
+    }
 }

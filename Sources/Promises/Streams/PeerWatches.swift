@@ -1,0 +1,42 @@
+import Reactor
+
+/// A promise that waits for the peer's end.
+struct PeerWatch {
+    let core: PromiseCore
+    /// Whether the peer's end cancels `core` instead of fulfilling it.
+    let cancels: Bool
+    let ignoringHalfClose: Bool
+}
+
+/// What waits for the end of one peer. By its core, since each ends on its own: of many pipelined requests each may have a
+/// watch.
+struct PeerWatches {
+    private var watches: [ObjectIdentifier: (watch: PeerWatch, number: Int)] = [:]
+    private var nextNumber = 0
+    /// How many do not ignore a half-close.
+    private var strictCount = 0
+
+    var isEmpty: Bool { watches.isEmpty }
+
+    /// What the poller must report for them.
+    var ends: Interest { isEmpty ? [] : strictCount > 0 ? .peerGone : [.error, .hangUp] }
+
+    mutating func insert(_ watch: PeerWatch) {
+        watches[ObjectIdentifier(watch.core)] = (watch, nextNumber)
+        nextNumber += 1
+        if !watch.ignoringHalfClose { strictCount += 1 }
+    }
+
+    mutating func remove(_ core: ObjectIdentifier) -> PeerWatch? {
+        guard let watch = watches.removeValue(forKey: core)?.watch else { return nil }
+        if !watch.ignoringHalfClose { strictCount -= 1 }
+        return watch
+    }
+
+    /// Removes those of which `matches` is true, and returns them in the order in which they came.
+    mutating func removeAll(where matches: (PeerWatch) -> Bool) -> [PeerWatch] {
+        let found = watches.values.filter { matches($0.watch) }.sorted { $0.number < $1.number }.map(\.watch)
+        for watch in found { _ = remove(ObjectIdentifier(watch.core)) }
+        return found
+    }
+}
