@@ -39,12 +39,14 @@ extension FrameDecoder {
 
 /// The result of a decoder.
 public enum DecodedFrame<Frame> {
-    /// A frame, which takes the first `consumed` bytes.
+    /// A frame, which takes the first `consumed` bytes: at least one. With a number that is less, or more than there are, the
+    /// read is rejected with `PromiseError.badInput`, which names the decoder, and consumes nothing.
     case frame(Frame, consumed: Int)
     /// The first `consumed` bytes belong to no frame, such as empty lines between requests, and are dropped. If the
     /// stream ends behind them, it has ended between two frames.
     ///
-    /// Skip all such bytes in one call. Zero bytes or fewer count as `incomplete(missing: 1)`.
+    /// Skip all such bytes in one call. Zero bytes count as `incomplete(missing: 1)`. A negative number, or more than there
+    /// are, is an error as that of `frame`.
     case skipped(consumed: Int)
     /// The frame is incomplete and needs at least `missing` further bytes: 1 if the decoder does not know the number.
     case incomplete(missing: Int)

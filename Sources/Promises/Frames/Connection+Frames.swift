@@ -174,12 +174,18 @@ extension Connection {
         try consumeInput { bytes in
             switch try decoder.decode(bytes.bytes) {
             case .frame(let found, let consumed):
+                if consumed < 1 || consumed > bytes.count {
+                    throw miscount(decoder, "frame", consumed, of: bytes.count)
+                }
                 frame = .some(found)
                 return consumed
             case .skipped(let consumed):
+                if consumed < 0 || consumed > bytes.count {
+                    throw miscount(decoder, "skipped", consumed, of: bytes.count)
+                }
                 // A decoder that skips nothing waits for more: it would be called forever.
                 missing = consumed > 0 ? 0 : 1
-                noteSkipped(min(consumed, bytes.count))
+                noteSkipped(consumed)
                 return consumed
             case .incomplete(let count):
                 missing = max(count, 1)
@@ -187,6 +193,11 @@ extension Connection {
             }
         }
         return frame
+    }
+
+    @usableFromInline @inline(never)
+    func miscount(_ decoder: some FrameDecoder, _ result: String, _ consumed: Int, of count: Int) -> PromiseError {
+        .badInput("\(type(of: decoder)) has returned .\(result)(consumed: \(consumed)) for \(count) bytes")
     }
 
     /// Lends the buffered bytes to `body`, if there are any, and consumes as many of them as `body` returns.
