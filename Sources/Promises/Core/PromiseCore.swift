@@ -125,6 +125,9 @@ class PromiseCore: Job, @unchecked Sendable {
         self.code = code
         self.role = role
         super.init()
+        #if DEBUG
+            CoreLayout.check(self)
+        #endif
     }
 
     /// Makes the fields that are not constant, apart from state and upstream, those of a new core.
@@ -138,10 +141,17 @@ class PromiseCore: Job, @unchecked Sendable {
 
     // MARK: Payload
 
-    // Object header, Job.next, state, loop, code. The payload is accessed by address and never by name: the optimiser
+    // Object header, Job.next, state, loop, code: CoreLayout checks it in debug builds. The payload is accessed by address and never by name: the optimiser
     // must see that a closure stored there escapes. A typed pointer from withUnsafeMutablePointer hid that, and `var
     // done = false; p.done { done = true }; while !done { … }` became an endless loop in client code.
     @usableFromInline static var payloadOffset: Int { 16 + 8 + 8 + 8 + 16 }
+
+    /// For `CoreLayout`: whether these words are the payload, which is empty.
+    final func hasPayload(at words: UnsafeMutablePointer<UInt>) -> Bool {
+        payload = (1, 2, 3)
+        defer { payload = (0, 0, 0) }
+        return words[0] == 1 && words[1] == 2 && words[2] == 3
+    }
 
     @usableFromInline @inline(__always)
     final var payloadAddress: UnsafeMutableRawPointer {

@@ -1,0 +1,44 @@
+import Reactor
+
+/// What the code of `PromiseCore` assumes about its layout and the compiler does not check. A debug build compares each new
+/// core with it, so that a stored property that was added to `Job` or `PromiseCore` ends the first program that makes a
+/// promise, with the name of the field, instead of corrupting memory in a later one.
+struct CoreLayout {
+    /// Where the payload begins, in bytes from the object's address.
+    var payloadOffset = PromiseCore.payloadOffset
+
+    /// The first field of a core, which no other party has seen yet, that is not where the code expects it; with the
+    /// place that relies on it.
+    func fault(in core: PromiseCore) -> String? {
+        let address = Unmanaged.passUnretained(core).toOpaque()
+        if UInt(bitPattern: address) & ~State.pointerMask != 0 {
+            return "the address of a core has low bits, which State uses for its marks"
+        }
+        if PromiseCore.hasSideTable(Unmanaged.passUnretained(core)) {
+            return "the reference counts are not where PromiseCore.hasSideTable reads them"
+        }
+        let words = (address + payloadOffset).assumingMemoryBound(to: UInt.self)
+        if !core.hasPayload(at: words) {
+            return "PromiseCore.payload does not begin at byte \(payloadOffset), as PromiseCore.payloadOffset says"
+        }
+        // The two constants before the payload, which SpareCores.reuse writes.
+        if words[-3] != UInt(bitPattern: core.loop) {
+            return "PromiseCore.loop is not at byte \(payloadOffset - 24), where SpareCores.reuse writes it"
+        }
+        // In a struct, since a bare closure would first be wrapped in another one. Its words: the function, and the captures.
+        let code = unsafeBitCast(Code(code: core.code), to: (UInt, UInt).self)
+        if words[-2] != code.0 || words[-1] != code.1 {
+            return "PromiseCore.code is not at byte \(payloadOffset - 16), where SpareCores.reuse writes it"
+        }
+        return nil
+    }
+
+    private struct Code {
+        let code: (PromiseCore, PromiseCore.Phase) -> Void
+    }
+
+    /// Ends the process if the layout of this new core differs.
+    static func check(_ core: PromiseCore) {
+        if let fault = CoreLayout().fault(in: core) { fatalError("swift-reactor: \(fault)") }
+    }
+}

@@ -1,0 +1,20 @@
+import Testing
+
+@testable import Promises
+
+/// A field that is not where the code of the core expects it is named. `LayoutGuardTests` adds one.
+@Suite struct CoreLayoutTests {
+    private let core = PromiseCore(state: State.pending, loop: nil) { _, _ in }
+
+    @Test func theFieldsAreWhereTheCodeExpectsThem() {
+        #expect(CoreLayout().fault(in: core) == nil)
+        // Left as it was, so that nothing is dropped.
+        #expect(core.hasPayload(at: core.payloadAddress.assumingMemoryBound(to: UInt.self)))
+    }
+
+    @Test(arguments: [-8, 8]) func aPayloadThatIsElsewhereIsNamed(by distance: Int) throws {
+        let layout = CoreLayout(payloadOffset: PromiseCore.payloadOffset + distance)
+        let fault = try #require(layout.fault(in: core))
+        #expect(fault.hasPrefix("PromiseCore.payload does not begin at byte \(layout.payloadOffset)"))
+    }
+}
