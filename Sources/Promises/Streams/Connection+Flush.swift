@@ -218,6 +218,7 @@ extension Connection {
     private func writesDidFinish() {
         if writer.drained() { sendEnd() }
         lingerIfDelivered()
+        checkDrain()
     }
 
     func withdrawWrite(_ promise: PromiseCore) -> Bool {
