@@ -191,7 +191,7 @@ def drain():
             p.text(begin + 12, y + 18, "refused", 12, "red")
         elif kind == "idle":
             p.bar(left, y + 6, begin - left, 16, "grey")
-            p.text(begin + 12, y + 18, "closed at once, counted as idle", 12, "faint")
+            p.text(begin + 12, y + 18, "ended, counted as idle", 12, "faint")
         elif kind == "busy":
             p.bar(left, y + 6, 130, 16, "blue")
             p.text(left + 140, y + 18, "answered, then closed: idle", 12, "faint")

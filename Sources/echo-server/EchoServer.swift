@@ -77,8 +77,8 @@ final class EchoServer {
             onError: { _, _, worker in worker.noteFailure() }, { connection, worker in worker.serve(connection) })
     }
 
-    /// Waits for SIGINT or SIGTERM, or for the end of the listeners. The first signal stops accepting, ends connections
-    /// that owe their clients nothing, lets the others finish within the drain timeout, and resets the remaining ones.
+    /// Waits for SIGINT or SIGTERM, or for the end of the listeners. The first signal drains them within the drain
+    /// timeout.
     /// - Parameters:
     ///   - willDrain: is called at the first signal.
     ///   - endNow: is called with the second signal.
@@ -87,9 +87,6 @@ final class EchoServer {
             if isDraining { return endNow(signal) }
             isDraining = true
             willDrain()
-            // The service manager keeps its sockets, so clients that wait there are left to the process that comes
-            // after this one.
-            bound?.close(drain: true)
         }
         .map { self.abortedByDrain = $0.aborted }
     }

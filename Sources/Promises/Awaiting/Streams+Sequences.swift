@@ -10,8 +10,8 @@ extension Connection {
     /// mixed, one after the other.
     public var chunks: LoopSequence<[UInt8]> { LoopSequence(ChunkSource(self)) }
 
-    /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side. A line may have at most
-    /// 65,536 bytes. The sequence fails as `readLine` does.
+    /// The lines of the input, without their `\n` or `\r\n`, until the peer ends its side, or a drain of the listener ends
+    /// the connection behind a line. A line may have at most 65,536 bytes. The sequence fails as `readLine` does.
     public var lines: LoopSequence<String> { lines(limit: 65536) }
 
     /// The lines of the input; see `lines`.
@@ -56,7 +56,15 @@ private final class LineSource: LoopSource<String> {
     }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> String? {
-        try await connection.readLine(limit: limit).value
+        if limit < 1 { throw SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)") }
+        var decoder = LineDecoder(limit: limit)
+        while true {
+            if let refusal = connection.refusalToRead { throw refusal }
+            var missing = 1
+            if let line = try connection.nextBuffered(&decoder, &missing) { return line }
+            guard let input = try connection.moreInput(missing: missing, decoder.expectation) else { return nil }
+            try await Promise<Void>(input).value
+        }
     }
 }
 

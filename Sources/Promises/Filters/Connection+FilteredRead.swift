@@ -8,7 +8,10 @@ extension Connection {
     /// The descriptor is readable, and the connection has a filter or lingers.
     @inline(never)
     func readDiverted() {
-        if lifecycle == .lingering { return discardInput() }
+        if lifecycle == .lingering {
+            discardInput()
+            return
+        }
         guard let filter = cold?.filter else { return readNow() }
         // The filter turns the loop.
         if filter.isCalling { return noteFutileReadiness(readCall) }

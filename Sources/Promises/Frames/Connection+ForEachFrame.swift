@@ -16,8 +16,9 @@ extension Connection {
     ///
     /// One job of the loop handles up to 64 frames that have arrived together, and their answers leave together: see
     /// `write`. The decoder keeps its state between frames. `body` may read what follows its frame, in any form; the
-    /// next frame begins after the bytes of those reads. While its promise is pending, a drain of the listener takes
-    /// the connection for busy. It ends the loop by `StopReading`.
+    /// next frame begins after the bytes of those reads. It ends the loop by `StopReading`. While its promise is pending,
+    /// a drain of the listener takes the connection for busy; behind the last frame that has arrived, the drain ends the
+    /// loop as the peer's end does.
     ///
     /// Rejected with
     /// - the first error that `body` throws, or with which its promise is rejected;
@@ -30,7 +31,7 @@ extension Connection {
     ///   - body: called with each frame, in jobs of this thread's loop.
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
-    /// - Returns: a promise that is fulfilled at the peer's end, and after `StopReading`.
+    /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
     public func forEachFrame<Decoder: FrameDecoder, Next: Thenable>(
@@ -75,7 +76,7 @@ extension Connection {
     ///   - body: called with each line, without its end, in jobs of this thread's loop.
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
-    /// - Returns: a promise that is fulfilled at the peer's end, and after `StopReading`.
+    /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
         limit: Int = 65536, _ body: @escaping (String) throws -> Next, file: StaticString = #fileID, line: UInt = #line
@@ -220,10 +221,16 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
 }
 
 extension Connection {
-    /// Returns a promise of further input; `nil` if the stream has ended between two frames.
+    /// Returns a promise of further input; `nil` if the stream has ended between two frames, or a drain ends it there.
     @usableFromInline
     func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
-        guard reader.hasEnded else { return waitForInput(missing: missing).core }
+        guard reader.hasEnded else {
+            if let drain = cold?.drain, drain.endsLoop, !hasInput {
+                drain.endsLoop = false
+                return nil
+            }
+            return waitForInput(missing: missing).core
+        }
         if let failure = reportedFailure { throw failure }
         let count = bufferedByteCount
         if count == 0 { return nil }

@@ -235,6 +235,7 @@ extension Connection {
         if cold.frameClock != nil { updateFrameDeadline() }
         sendGathered()
         updateInterest()
+        if cold.drain != nil && pending.decode == nil { checkDrain() }
     }
 
     private func waitForFrame<Value>(

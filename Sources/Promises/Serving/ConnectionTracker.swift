@@ -27,6 +27,8 @@ final class ConnectionTracker {
     /// here.
     private var ended: Set<ObjectIdentifier> = []
     private var sweeping: EventLoop.Timer?
+    /// From when on a drain takes a connection for idle that has received something just now.
+    private var lastCall = LoopInstant(nanoseconds: .max)
     /// Is called with the errors of handlers. Kept here and not with each connection, since a tracker serves for one
     /// listener; released with the last connection.
     private var onError: ((any Error, Connection) -> Void)?
@@ -35,6 +37,9 @@ final class ConnectionTracker {
 
     /// The interval at which busy connections are checked for having become idle.
     private static var interval: Duration { .milliseconds(20) }
+    /// For how long a connection must have received nothing to be taken for idle by a drain, unless it is between two
+    /// frames: what its peer has sent may be on its way.
+    private static var quietPeriod: Duration { .milliseconds(200) }
 
     init(on loop: EventLoop, _ counters: DrainCounters) {
         self.loop = loop
@@ -101,17 +106,46 @@ final class ConnectionTracker {
 
     // MARK: Draining
 
-    /// Closes idle connections, now and whenever one becomes idle.
-    func drain() {
+    /// Ends idle connections, now and whenever one becomes idle.
+    func drain(within deadline: Duration) {
+        let now = loop.now
+        lastCall = now.advanced(by: deadline - min(deadline / 5, .seconds(1)))
+        for connection in running.all.map(\.connection) {
+            connection.ensuredColdState.drain = ConnectionDrain(self, (connection.bytesReceived, now))
+        }
         sweep()
         // An inline handler of a closed connection may have ended the last one.
         if running.count > 0 && sweeping == nil { sweeping = loop.schedule(every: Self.interval) { [self] in sweep() } }
     }
 
     private func sweep() {
-        for entry in running.all where entry.connection.isIdle && entry.connection.socket.unreadBytes == 0 {
-            if ended.insert(ObjectIdentifier(entry.connection)).inserted { counters.countIdle() }
-            entry.connection.close()
+        noteDelivered()
+        let now = loop.now
+        for connection in running.all.map(\.connection) {
+            guard let drain = connection.cold?.drain else { continue }
+            if drain.received.count != connection.bytesReceived { drain.received = (connection.bytesReceived, now) }
+            let isQuiet = drain.received.since.duration(to: now) >= Self.quietPeriod || now >= lastCall
+            if isQuiet || connection.isBetweenFrames { endIfIdle(connection) }
+        }
+    }
+
+    /// Ends a connection that waits for another frame and owes its peer nothing.
+    func endIfAnswered(_ connection: Connection) {
+        if connection.isBetweenFrames { endIfIdle(connection) }
+    }
+
+    private func endIfIdle(_ connection: Connection) {
+        guard connection.isIdle, connection.socket.unreadBytes == 0 else { return }
+        if ended.insert(ObjectIdentifier(connection)).inserted { counters.countIdle() }
+        connection.endIdle()
+    }
+
+    /// Counts the connections whose handlers have finished, and from which the kernel has taken everything: a drain does
+    /// not abort them.
+    func noteDelivered() {
+        for (place, connection, _) in running.all where connection.lifecycle == .lingering && lingering.contains(place)
+        {
+            if ended.insert(ObjectIdentifier(connection)).inserted { counters.countLeaving() }
         }
     }
 
@@ -119,9 +153,10 @@ final class ConnectionTracker {
     func abortAll() {
         let rest = running.all
         for entry in rest where ended.insert(ObjectIdentifier(entry.connection)).inserted { counters.countLeaving() }
-        for entry in rest {
-            entry.connection.abort()
-            entry.work?.cancel()
+        for (_, connection, work) in rest {
+            // A reset would destroy what the kernel has still to deliver.
+            if connection.isClosed || connection.isIdle { connection.close(linger: .zero) } else { connection.abort() }
+            work?.cancel()
         }
     }
 
@@ -149,8 +184,10 @@ struct RunningConnections {
 
     var count: Int { entries.count - free.count }
 
-    /// The connections that are open now.
-    var all: [Entry] { entries.compactMap { $0 } }
+    /// The connections that are open now, with their places.
+    var all: [(place: Int, connection: Connection, work: PromiseCore?)] {
+        entries.indices.compactMap { place in entries[place].map { (place, $0.connection, $0.work) } }
+    }
 
     mutating func insert(_ connection: Connection) -> Int {
         if let place = free.popLast() {

@@ -129,7 +129,7 @@ final class GroupServer: @unchecked Sendable {
         endWatchesOfMembers = []
     }
 
-    func drain() { forEachTracker { $0.drain() } }
+    func drain(within deadline: Duration) { forEachTracker { $0.drain(within: deadline) } }
 
     func abortAll() { forEachTracker { $0.abortAll() } }
 

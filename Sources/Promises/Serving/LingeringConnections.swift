@@ -18,6 +18,8 @@ struct LingeringConnections {
     /// How many connections there are, including evicted ones.
     var count: Int { nodes.count }
 
+    func contains(_ place: Int) -> Bool { nodes[place] != nil }
+
     mutating func insert(_ place: Int) {
         nodes[place] = Node(older: newest, newer: nil)
         if let newest { nodes[newest]?.newer = place } else { oldest = place }

@@ -1,9 +1,10 @@
 import Reactor
 
 extension Listener {
-    /// Ends the listener and its connections in an orderly way, within `deadline`: stops listening at once, closes the
-    /// idle connections of `serve`, waits for the busy ones, and at the deadline aborts the remaining ones and cancels
-    /// what their handlers wait for.
+    /// Ends the listener and its connections in an orderly way, within `deadline`: accepts the clients that wait in the
+    /// backlog, as `close(drain: true)`, stops listening, ends the idle connections of `serve`, waits for the busy ones, and
+    /// at the deadline aborts the remaining ones and cancels what their handlers wait for. The backlog of an `inherited`
+    /// listener is left to the next process.
     ///
     /// A connection is *idle* while all of these hold:
     /// - it waits in a read, and no part of a frame has arrived, neither here nor in the kernel;
@@ -15,12 +16,17 @@ extension Listener {
     /// - no `deferDrain(until:)` is pending. A handler that reads one request in several steps outside of such a loop
     ///   declares them by that: between two of them no part of a frame is buffered.
     ///
-    /// As far as can be seen from here, its peer has been answered. It is closed at once, or within 20 ms of becoming
-    /// idle; the waiting read fails with `ECANCELED`.
+    /// As far as can be seen from here, its peer has been answered. How it ends:
+    /// - `forEachFrame`, `forEachLine` and `lines` end as soon as the connection is idle behind a frame, as at the peer's
+    ///   end, and the handler finishes; with its first frame a client has the time of the next case;
+    /// - other reads end when the connection has received nothing for 200 ms, and in the last fifth of the time, at most one
+    ///   second, as soon as it is idle: the connection is closed, and the read fails with `ECANCELED`.
     ///
-    /// Clients in the backlog are reset; to accept them, call `close(drain: true)` before. Connections that were taken
-    /// with `accept` do not belong to the listener. A further call returns the same guarantee, and the first deadline
-    /// stands.
+    /// Handlers learn of the drain by `Connection.isDraining`. At the deadline, connections that are idle or lingering
+    /// are closed: the kernel delivers what it has taken. The others are reset.
+    ///
+    /// Connections that were taken with `accept` do not belong to the listener. A further call returns the same guarantee,
+    /// and the first deadline stands.
     /// - Parameter deadline: the time that the busy connections have, from now on. In a further call it has no effect.
     /// - Returns: a guarantee that is fulfilled when the last connection has ended, with what became of the
     ///   connections.
@@ -28,11 +34,14 @@ extension Listener {
     @available(*, noasync, message: "an async function has no loop of its own")
     public func drain(deadline: Duration) -> Guarantee<DrainResult> {
         if let drain { return drain.guarantee }
+        close(drain: !leavesBacklog)
+        // A handler of one of those clients may have called this.
+        if let drain { return drain.guarantee }
         let drain = ListenerDrain(openConnections, counters)
         self.drain = drain
         if !isClosed { end(nil) }
-        tracker.drain()
-        group?.drain()
+        tracker.drain(within: deadline)
+        group?.drain(within: deadline)
         if openConnections == 0 {
             drain.finish(active: 0)
         } else {
@@ -49,6 +58,7 @@ extension Listener {
     }
 
     private func abortAll(_ drain: ListenerDrain) {
+        tracker.noteDelivered()
         // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
         // the result.
         drain.finish(active: openConnections)

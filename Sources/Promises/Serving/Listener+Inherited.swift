@@ -26,6 +26,9 @@ extension Listener {
         for descriptor in descriptors where name == nil || descriptor.name == name {
             sockets.append(try ListeningSocket(adopting: descriptor.number, loop.kernel))
         }
-        return sockets.isEmpty ? nil : Listener(sockets, on: loop)
+        if sockets.isEmpty { return nil }
+        let listener = Listener(sockets, on: loop)
+        listener.leavesBacklog = true
+        return listener
     }
 }

@@ -53,8 +53,13 @@ public final class Listener {
     let acceptSockets: [AcceptSocket]
     let acceptQueue = AcceptQueue()
     var isClosed = false
-    var isDraining = false
+    /// Whether `close(drain: true)` is accepting the backlog.
+    private var takesBacklog = false
+    /// Whether a drain leaves the backlog to the process that comes next.
+    var leavesBacklog = false
     var drain: ListenerDrain?
+    /// Whether `drain` has been called.
+    public var isDraining: Bool { drain != nil }
     let counters = DrainCounters()
     /// The connections that are served on the listener's own loop.
     let tracker: ConnectionTracker
@@ -110,10 +115,10 @@ public final class Listener {
     ///   resets them. Only for `serve`, and up to its limit.
     public func close(drain: Bool = false) {
         // Called by a handler that this very drain has started: the drain continues.
-        if isClosed || drain && isDraining { return }
+        if isClosed || drain && takesBacklog { return }
         // (In a forked child the waiting clients belong to the parent.)
         if drain, acceptQueue.service != nil, !loop.kernel.isForked {
-            isDraining = true
+            takesBacklog = true
             for acceptSocket in acceptSockets {
                 for _ in 0..<Self.drainBudget where !isClosed && hasRoom {
                     guard acceptOne(acceptSocket) else { break }

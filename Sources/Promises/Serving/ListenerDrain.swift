@@ -3,9 +3,9 @@ import Synchronization
 
 /// How the connections of a drained listener ended.
 public struct DrainResult: Hashable, Sendable {
-    /// Connections that were closed because they were idle; see `Listener.drain`.
+    /// Connections that the drain has ended because they were idle; see `Listener.drain`.
     public internal(set) var idle = 0
-    /// Connections whose handlers finished by themselves.
+    /// Connections whose handlers finished by themselves, and from which the kernel has taken everything.
     public internal(set) var finished = 0
     /// Connections that were aborted at the deadline, or that ended with their loop before it.
     public internal(set) var aborted = 0

@@ -82,12 +82,14 @@ extension Connection {
     /// until the peer ends too, since closing a socket with unread input makes the kernel send a reset, which destroys
     /// what the peer has not read yet.
     ///
-    /// The peer is reset, and waiting writes are rejected with `ECANCELED`, when one of these limits is reached:
-    /// - 30 seconds since the call, whatever the peer does. If an answer may take longer to deliver, wait for its write
-    ///   before the call, or set a time with `close(linger:)`.
+    /// The descriptor is closed, whatever the peer does, when one of these limits is reached:
+    /// - 30 seconds since the call;
     /// - 5 seconds in which the peer has taken and sent less than 5 KiB together. A few bytes now and then are no
     ///   progress.
-    /// - 1 MiB of input since the call.
+    ///
+    /// What the kernel has taken by then, it delivers. Writes that still wait are rejected with `ECANCELED`, and the
+    /// peer is reset: if an answer may take longer to send, wait for its write before the call, or set a time with
+    /// `close(linger:)`.
     ///
     /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
     /// 5 seconds in which the reader takes nothing. A further call returns a guarantee of the same end.
@@ -102,11 +104,11 @@ extension Connection {
     }
 
     /// Closes as `close()` does, within `time` from now, at pipes too. Within that time the peer need not make
-    /// progress; the limit of 1 MiB of input stays.
+    /// progress.
     ///
-    /// Zero or less waits for nothing: what the kernel accepts at once is sent. If that was everything, the connection
-    /// is closed in an orderly way, unread input or not; otherwise it is aborted. If the connection is already being
-    /// closed, the new time replaces the limits of the first call.
+    /// Zero or less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has
+    /// arrived is discarded. If that was everything, the connection is closed in an orderly way; otherwise it is
+    /// aborted. If the connection is already being closed, the new time replaces the limits of the first call.
     /// - Parameters:
     ///   - time: the limit for delivering the queued writes and for the peer's end.
     ///   - file: the file that reports name; the caller's by default.
@@ -169,19 +171,21 @@ extension Connection {
     }
 
     /// Reads and discards input; closes the connection when the peer has ended.
-    func discardInput() {
-        guard lifecycle == .lingering, let cold else { return }
+    /// - Returns: whether there may be more.
+    @discardableResult
+    func discardInput() -> Bool {
+        guard lifecycle == .lingering, let cold else { return false }
         let buffer = loop.scratch
         let count = loop.kernel.receive(fd, buffer.baseAddress!, buffer.count)
         if count == -Int(EAGAIN) {
             noteFutileReadiness(readCall)
-            return updateInterest()
+        } else {
+            cold.discarded += max(count, 0)
+            if count < 0 { recordEnd(.failed(SystemError(readCall, CInt(-count)))) }
+            if count <= 0 { release() }
         }
-        cold.discarded += max(count, 0)
-        if count < 0 { recordEnd(.failed(SystemError(readCall, CInt(-count)))) }
-        if count <= 0 { return release() }
-        if cold.discarded > Self.closeDiscardLimit { return dropAndReset() }
         updateInterest()
+        return count > 0
     }
 
     // MARK: Abort
@@ -196,15 +200,16 @@ extension Connection {
     }
 
     /// As `abort()`, which a program calls; a close that reaches a limit calls this, and cancels no async handler.
-    func dropAndReset() {
+    /// - Parameter losesOutput: false if the peer is reset only where written bytes are queued.
+    func dropAndReset(losesOutput: Bool = true) {
         guard lifecycle.hasDescriptor else {
             lifecycle = .closed
             return
         }
         recordEnd(.aborted)
         if failure == nil { noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted")) }
-        // Resets. In a forked child the parent shares the socket, and that is refused.
-        failWrites(losesOutput: true)
+        // In a forked child the parent shares the socket, and a reset is refused.
+        failWrites(losesOutput: losesOutput)
         release()
     }
 

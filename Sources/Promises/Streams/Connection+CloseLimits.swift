@@ -10,15 +10,15 @@ extension Connection {
     static var closeCheckInterval: Duration { .seconds(5) }
     /// How many bytes a peer at a socket must take or send within each interval: 1 KiB a second.
     static var closeProgressMinimum: Int { 5 << 10 }
-    /// How much input a closing connection discards.
-    static var closeDiscardLimit: Int { 1 << 20 }
+    /// How often a close that ends at a limit reads what has arrived: 64 KiB at a time.
+    private static var lastReads: Int { 16 }
 
     /// Limits the current close to `lingerTime` from now, without a check for progress; a time of zero or less ends it
     /// now. If `lingerTime` is nil, the default limits apply.
     func limitClose(to lingerTime: Duration?) {
         guard let cold else { return }
         cold.closingTimer?.cancel()
-        if let lingerTime, lingerTime <= .zero { return endCloseNow() }
+        if let lingerTime, lingerTime <= .zero { return endClose() }
         cold.checksCloseProgress = lingerTime == nil
         // The reader of a pipe or a terminal is a program of this machine, which may take its time as long as it makes
         // progress.
@@ -27,9 +27,15 @@ extension Connection {
         scheduleCloseCheck(cold)
     }
 
-    private func endCloseNow() {
+    /// The close has reached a limit. What the kernel has taken, it delivers; the peer is reset only where written bytes
+    /// are lost.
+    private func endClose() {
         if lifecycle == .flushing { flush() }
-        if lifecycle == .lingering { release() } else { dropAndReset() }
+        // With unread input the kernel would reset.
+        for _ in 0..<Self.lastReads where lifecycle == .lingering {
+            if !discardInput() { break }
+        }
+        if lifecycle == .lingering { release() } else { dropAndReset(losesOutput: false) }
     }
 
     private func scheduleCloseCheck(_ cold: ColdState) {
@@ -50,7 +56,7 @@ extension Connection {
         let isLate = cold.closeDeadline.map { $0 <= loop.now } ?? false
         let minimum = kind.contains(.socket) ? Self.closeProgressMinimum : 1
         if isLate || closeProgress - cold.closeProgress < minimum {
-            dropAndReset()
+            endClose()
         } else {
             scheduleCloseCheck(cold)
             updateInterest()

@@ -218,6 +218,7 @@ extension Connection {
     private func writesDidFinish() {
         if writer.drained() { sendEnd() }
         lingerIfDelivered()
+        checkDrain()
     }
 
     func withdrawWrite(_ promise: PromiseCore) -> Bool {
@@ -234,12 +235,18 @@ extension Connection {
         return true
     }
 
+    /// Whether written bytes wait for the kernel. The rest of a filter's output is its own, such as its end record.
+    private var hasUnsentWrites: Bool {
+        guard let filter = cold?.filter else { return queuedBytes > 0 }
+        return filter.hasDeferredWrites || writer.queue?.promises.isEmpty == false
+    }
+
     /// Rejects the writes that wait, and drops their bytes.
     /// - Parameter losesOutput: whether bytes that are no longer queued are lost as well.
     func failWrites(losesOutput: Bool = false) {
         guard let failure else { return }
         // The end is a reset then, so that the peer does not take a part of an answer for the whole.
-        if losesOutput || queuedBytes > 0, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
+        if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
         cold?.gathered = []
         let deferred = cold?.filter?.takeDeferredPromises() ?? []
         let promises = (writer.fail()?.promises ?? []) + deferred + (cold?.ending.map { [$0] } ?? [])

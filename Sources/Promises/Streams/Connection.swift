@@ -103,13 +103,6 @@ public final class Connection: IOProducer {
     /// Whether `close` or `abort` has been called.
     public var isClosed: Bool { lifecycle.isClosed }
 
-    /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has arrived yet, nothing
-    /// is queued, and no answer is pending. Draining a listener closes such a connection.
-    var isIdle: Bool {
-        let isWaiting = lifecycle.isOpen && reader.isWaiting && !hasInput && cold?.filter?.isBusy != true
-        return isWaiting && !writer.isQueued && !reader.readsAhead && pendingAnswers == 0
-    }
-
     /// Bytes of writes that the kernel has not taken yet. With a filter these are the bytes that the filter has made of
     /// them.
     public var queuedBytes: Int { queueLength + (cold?.filter?.deferredBytes ?? 0) }

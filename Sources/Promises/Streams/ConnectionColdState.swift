@@ -10,6 +10,8 @@ extension Connection {
         var closing: PromiseCore?
         /// The promise of `closed`.
         var closed: PromiseCore?
+        /// Present while the listener that serves the connection is drained.
+        var drain: ConnectionDrain?
         /// The async handler of `Listener.serve`.
         var handler: HandlerTask?
         /// How the connection ends, if that does not follow from `failure`, and how it has ended.

@@ -43,6 +43,25 @@ import Testing
         }
     }
 
+    /// The peer learns from its filter that the end record is missing.
+    @Test func anEndRecordThatIsNotTakenCostsNoWrite() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            try hang(connection.write(pattern(1000)), timeout: patience)
+            net.limitSends(to: 0)
+            hang(connection.close(linger: .milliseconds(10)))
+            #expect(try peer.readToEnd() == RecordFilter.data(pattern(1000)))
+        }
+        try withNetwork { net in
+            let (connection, peer) = try net.filteredPair()
+            net.limitSends(to: 500)
+            let write = connection.write(pattern(1000))
+            hang(connection.close(linger: .milliseconds(10)))
+            #expect(code(write) == ECANCELED)
+            #expect(peer.failureOfReading() == ECONNRESET)
+        }
+    }
+
     @Test func aQueuedWriteCannotBeWithdrawn() throws {
         try withNetwork { net in
             let (connection, peer) = try net.filteredPair()

@@ -67,6 +67,7 @@ import Testing
             try net.loop.run(until: { net.calls(.receive) > 0 })
             hang(after(.milliseconds(50)))
             let drained = listener.drain(deadline: .seconds(10))
+            hang(after(.milliseconds(250)))
             client.close()
             let result = hang(drained)
             #expect(result.idle == 1 && result.aborted == 0)

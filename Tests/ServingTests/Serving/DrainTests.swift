@@ -17,14 +17,15 @@ import Testing
             let begin = clock.now
             let drained = listener.drain(deadline: .milliseconds(300))
             port.expectRefusal()
-            for client in clients[..<3] {
-                #expect(try client.receive() == [], "at once")
-                client.close()
-            }
             let again = listener.drain(deadline: .zero)
             hang(after(.milliseconds(110)))
             for client in clients[3..<5] {
                 #expect(try client.readToEnd() == Array("done".utf8))
+                client.close()
+            }
+            hang(after(.milliseconds(110)))
+            for client in clients[..<3] {
+                #expect(try client.receive() == [])
                 client.close()
             }
             let result = hang(drained)

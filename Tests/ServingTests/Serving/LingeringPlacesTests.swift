@@ -112,7 +112,7 @@ import Testing
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.activeConnections == 3 })
             let drained = listener.drain(deadline: .seconds(2))
-            net.settle()
+            net.settle(.milliseconds(250))
             #expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
             #expect(hang(drained).idle == 3)
             for client in clients { client.close() }

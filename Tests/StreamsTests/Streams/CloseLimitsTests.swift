@@ -33,11 +33,11 @@ import Testing
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             }
             #expect(time == .seconds(5))
-            awaitArrival(of: POLLHUP, at: peer.fd)
+            #expect(try peer.readToEnd() == [])
         }
     }
 
-    @Test func aPeerThatSendsSteadilyIsResetAfterThirtySeconds() throws {
+    @Test func aPeerThatSendsSteadilyIsLeftAfterThirtySeconds() throws {
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let (connection, peer) = try net.pair()
@@ -47,7 +47,7 @@ import Testing
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             }
             #expect(time == .seconds(30))
-            awaitArrival(of: POLLHUP, at: peer.fd)
+            #expect(try peer.readToEnd() == [])
         }
     }
 
@@ -61,7 +61,7 @@ import Testing
                 awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
             }
             #expect(time == .milliseconds(500))
-            awaitArrival(of: POLLHUP, at: peer.fd)
+            #expect(try peer.readToEnd() == [])
         }
     }
 
@@ -110,6 +110,34 @@ import Testing
             // Ten seconds with progress, of which the check at 15 learns that there is no more.
             #expect(time == .seconds(15))
             withExtendedLifetime(peer) {}
+        }
+    }
+
+    /// A reset would destroy what the kernel has still to deliver.
+    @Test(arguments: [nil, Duration.seconds(2)]) func whatTheKernelHasTakenReachesAPeerThatPauses(linger: Duration?) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let (connection, peer) = try net.pair(receiveBuffer: 4096)
+            net.kernel.waitingBytes = { _, _ in 0 }
+            let answer = pattern(60_000)
+            try hang(connection.write(answer), timeout: patience)
+            let end = connection.closed
+            hang(linger.map { connection.close(linger: $0) } ?? connection.close())
+            #expect(try peer.readToEnd() == answer)
+            #expect(end.settledValue == .closed)
+        }
+    }
+
+    /// With unread input the kernel resets of its own accord.
+    @Test func inputThatArrivesAtTheLimitDestroysNothing() throws {
+        try withNetwork { net in
+            let (connection, peer) = try net.pair(receiveBuffer: 4096)
+            let answer = pattern(60_000)
+            try hang(connection.write(answer), timeout: patience)
+            connection.close(linger: .seconds(1000))
+            try peer.send(pattern(100_000))
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            connection.close(linger: .zero)
+            #expect(try peer.readToEnd() == answer)
         }
     }
 

@@ -1,0 +1,265 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Where a drain ends the connections: loops over frames behind a frame, others in a pause.
+@Suite struct DrainBoundaryTests {
+    enum Loop: CaseIterable { case frames, lines, asyncLines }
+
+    /// Answers each line with itself and a `!`, and says `bye` when the loop is over.
+    private func serve(_ listener: Listener, _ loop: Loop) -> Promise<Void> {
+        switch loop {
+        case .frames:
+            listener.serve { connection in
+                connection.forEachFrame(LineDecoder(limit: 100)) { connection.write($0 + "!\n") }
+                    .then { connection.write("bye\n") }
+            }
+        case .lines:
+            listener.serve { connection in
+                connection.forEachLine { connection.write($0 + "!\n") }.then { connection.write("bye\n") }
+            }
+        case .asyncLines:
+            listener.serve { connection in
+                for try await line in connection.lines { try await connection.write(line + "!\n").value }
+                try await connection.write("bye\n").value
+            }
+        }
+    }
+
+    /// Turns the loop without letting time pass.
+    private func turn(_ net: Network, while condition: () -> Bool = { true }) throws {
+        for _ in 0..<20 where condition() { try net.loop.turn(.poll) }
+    }
+
+    @Test(arguments: Loop.allCases) func aLoopEndsBehindWhatHasArrived(loop: Loop) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let served = serve(listener, loop)
+            let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
+            for client in clients { try client.send("one\n") }
+            try net.loop.run(until: { net.calls(.send) == 2 })
+            try net.loop.turn(.poll)
+            // One has further requests, the other a part of one.
+            try clients[0].send("two\nthree\n")
+            try clients[1].send("tw")
+            for accepted in net.ledger.accepted { awaitArrival(of: POLLIN, at: accepted) }
+            let begin = clock.now
+            let drained = listener.drain(deadline: .seconds(10))
+            try turn(net) { listener.activeConnections > 1 }
+            #expect(listener.activeConnections == 1)
+            try clients[1].send("o\n")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[1])
+            try turn(net) { listener.activeConnections > 0 }
+            #expect(clock.now == begin, "at once")
+            #expect(try clients[0].readToEnd() == Array("one!\ntwo!\nthree!\nbye\n".utf8))
+            #expect(try clients[1].readToEnd() == Array("one!\ntwo!\nbye\n".utf8))
+            for client in clients { client.close() }
+            #expect(hang(drained).idle == 2)
+            try hang(served)
+        }
+    }
+
+    /// The connection is not idle until the client has taken the answer.
+    @Test func aLoopEndsWhenTheKernelHasTakenTheAnswer() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection in
+                connection.forEachLine { line -> Promise<Void> in
+                    connection.write(line + "!\n").cauterize()
+                    return .value
+                }
+            }
+            let client = try Peer(to: listener.localAddress)
+            let budget = net.limitSends(to: 2)
+            try client.send("one\n")
+            try net.loop.run(until: { net.calls(.send) > 0 })
+            let begin = clock.now
+            let drained = listener.drain(deadline: .seconds(10))
+            try turn(net)
+            #expect(listener.activeConnections == 1)
+            budget.remaining = .max
+            try turn(net) { listener.activeConnections > 0 }
+            #expect(clock.now == begin && listener.activeConnections == 0)
+            #expect(try client.readToEnd() == Array("one!\n".utf8))
+            client.close()
+            #expect(hang(drained).idle == 1)
+            try hang(served)
+        }
+    }
+
+    @Test(arguments: Loop.allCases) func theBacklogIsServed(loop: Loop) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = serve(listener, loop)
+            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+            let drained = listener.drain(deadline: .seconds(10))
+            hang(after(.milliseconds(100)))
+            for client in clients[1...] { try client.send("one\n") }
+            for accepted in net.ledger.accepted[1...] { awaitArrival(of: POLLIN, at: accepted) }
+            try turn(net) { listener.activeConnections > 1 }
+            #expect(listener.activeConnections == 1, "it has sent nothing yet")
+            hang(after(.milliseconds(120)))
+            #expect(listener.activeConnections == 0)
+            #expect(try clients[0].readToEnd() == Array("bye\n".utf8))
+            for client in clients[1...] { #expect(try client.readToEnd() == Array("one!\nbye\n".utf8)) }
+            for client in clients { client.close() }
+            #expect(hang(drained).idle == 3)
+            try hang(served)
+        }
+    }
+
+    @Test func theBacklogOfAServiceManagersSocketIsLeftToTheNextProcess() throws {
+        try EventLoop.withLoop { _ in
+            let folder = Folder()
+            let address = folder.address("a")
+            let manager = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            defer { close(manager) }
+            #expect(address.withSocketAddress { bind(manager, $0, $1) } == 0 && listen(manager, 8) == 0)
+            let passed = ServiceManager.Descriptor(number: dup(manager), name: "echo")
+            let listener = try #require(try Listener.inherited(named: nil, [passed]))
+            let served = listener.serve { echo($0) }
+            let client = try Peer(to: address)
+            let result = hang(listener.drain(deadline: .seconds(1)))
+            #expect(result.idle + result.finished + result.aborted == 0)
+            try hang(served)
+            let taken = accept(manager, nil, nil)
+            #expect(taken >= 0)
+            close(taken)
+            client.close()
+        }
+    }
+
+    @Test func handlersLearnOfIt() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection in
+                connection.forEachLine { _ in connection.write(connection.isDraining ? "last\n" : "more\n") }
+            }
+            let client = try Peer(to: listener.localAddress)
+            try client.send("one\n")
+            try net.loop.run(until: { net.calls(.send) == 1 })
+            try client.send("two\n")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            #expect(!listener.isDraining)
+            let drained = listener.drain(deadline: .seconds(10))
+            #expect(listener.isDraining)
+            try turn(net)
+            #expect(try client.readToEnd() == Array("more\nlast\n".utf8))
+            client.close()
+            hang(drained.asVoid())
+            try hang(served)
+        }
+    }
+
+    /// Clients that never pause, with connections on several loops.
+    @Test func aLoopOnAGroupEndsBehindAFrame() throws {
+        try withGroup(2) { loop, group in
+            let listener = try Listener.bind("127.0.0.1:0")
+            let served = listener.serve(on: group) { connection in
+                connection.forEachLine { connection.write($0 + "\n") }
+            }
+            let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+            let sessions = clients.map { client in
+                elsewhere { () -> Int in
+                    defer { client.close() }
+                    for round in 0... {
+                        try client.send("one\ntwo\n")
+                        let answers = try client.receive(exactly: 8)
+                        if answers.count < 8 { return answers.isEmpty || answers.count == 4 ? round : -1 }
+                    }
+                    return -1
+                }
+            }
+            try loop.run(until: { listener.activeConnections == 4 })
+            let result = try hang(listener.drain(deadline: .seconds(3600)), timeout: patience)
+            #expect(result.aborted == 0)
+            for session in sessions { #expect(try hang(session, timeout: patience) >= 0) }
+            try hang(served, timeout: patience)
+        }
+    }
+
+    // MARK: Streams without frames
+
+    /// Sends a byte after each `interval`, and expects it back.
+    /// - Returns: how many bytes came back before the connection ended.
+    private func stream(
+        _ client: Peer, _ net: Network, _ listener: Listener, _ count: Int, every interval: Duration
+    ) throws -> Int {
+        for index in 0..<count {
+            try client.send("x")
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try turn(net) { net.ledger.acceptedAreOpen[0] && net.calls(.send) <= index }
+            #expect(try client.receive(upTo: 1) == [UInt8(ascii: "x")])
+            hang(after(interval))
+            if listener.activeConnections == 0 { return index + 1 }
+        }
+        return count
+    }
+
+    @Test func aStreamIsNotCutBeforeItPauses() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let listener = try net.listen()
+            let served = listener.serve { echo($0) }
+            let client = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            let drained = listener.drain(deadline: .seconds(10))
+            #expect(try stream(client, net, listener, 20, every: .milliseconds(100)) == 20)
+            #expect(listener.activeConnections == 1)
+            hang(after(.milliseconds(120)))
+            #expect(listener.activeConnections == 0)
+            #expect(try client.readToEnd() == [])
+            client.close()
+            #expect(hang(drained).idle == 1)
+            try hang(served)
+        }
+    }
+
+    /// In the last fifth of the time.
+    @Test func aStreamThatNeverPausesEndsInOrderBeforeTheDeadline() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let listener = try net.listen()
+            let served = listener.serve { echo($0) }
+            let client = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            let begin = clock.now
+            let drained = listener.drain(deadline: .seconds(2))
+            let count = try stream(client, net, listener, 200, every: .milliseconds(10))
+            #expect((160..<170).contains(count))
+            #expect(begin.duration(to: clock.now) < .milliseconds(1700))
+            #expect(try client.readToEnd() == [])
+            client.close()
+            #expect(hang(drained).idle == 1)
+            try hang(served)
+        }
+    }
+
+    // MARK: The deadline
+
+    /// Of an answer that the kernel has, nothing is lost, however slowly the client reads.
+    @Test(arguments: [true, false]) func atTheDeadlineTheKernelDeliversWhatItHas(goesOn: Bool) throws {
+        let answer = pattern(60_000)
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = listener.serve { connection in
+                connection.receive().then { _ in connection.write(answer) }
+                    .then { goesOn ? connection.receive().asVoid() : .value }
+            }
+            let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
+            try client.send("x")
+            try net.loop.run(until: { net.calls(.send) > 0 })
+            try turn(net)
+            let result = hang(listener.drain(deadline: .seconds(1)))
+            #expect(result.aborted == 0)
+            try hang(served)
+            #expect(try client.readToEnd() == answer)
+        }
+    }
+}
