@@ -31,15 +31,20 @@ def conversation(server, sent):
         return client.read_to_end()
 
 
-def ask(client, *words):
-    """One command, and the one line of its answer."""
-    client.send(command(*words))
+def read_line(client):
+    """One line of an answer, without its end."""
     line = b""
     while not line.endswith(b"\r\n"):
         byte = client.read(1)
-        check(byte, f"an answer to {words}: the connection has ended")
+        check(byte, f"an answer: the connection has ended behind {line}")
         line += byte
     return line[:-2]
+
+
+def ask(client, *words):
+    """One command, and the one line of its answer."""
+    client.send(command(*words))
+    return read_line(client)
 
 
 def statistic(client, name):
@@ -298,6 +303,28 @@ def long_list(path):
 # Other protocols
 
 
+def information(path):
+    """INFO has the sections that it is asked for, and CONFIG RESETSTAT begins its counters anew"""
+    def sections(client, *names):
+        client.send(command("INFO", *names))
+        length = int(read_line(client)[1:])
+        text = client.read(length + 2).decode()
+        return text, [line[2:] for line in text.split("\r\n") if line.startswith("# ")]
+
+    with Server(path) as server, server.connect() as client:
+        usual = ["Server", "Clients", "Memory", "Stats", "Replication", "CPU", "Keyspace"]
+        for names, wanted in (((), usual), (("default",), usual), (("cpu", "sentinel"), ["CPU"]), (("nothing",), []),
+                              (("cpu", "default"), usual), (("ALL", "cpu"), usual[:-1] + ["Commandstats", "Keyspace"])):
+            text, got = sections(client, *names)
+            check(got == wanted, f"INFO {names}: {text}")
+        for words in (("GET",), ("GET", "a"), ("LPUSH", "l", "x"), ("GET", "l")):
+            ask(client, *words)
+        text, _ = sections(client, "commandstats")
+        check("cmdstat_get:calls=2,rejected_calls=1,failed_calls=1\r\n" in text, text)
+        check(ask(client, "CONFIG", "RESETSTAT") == b"+OK", "reset")
+        check("cmdstat_get" not in sections(client, "commandstats")[0], "the counters begin anew")
+
+
 def http(path):
     """a page in a browser cannot have commands executed: POST and Host: end the connection"""
     with Server(path) as server, server.connect() as other:
@@ -535,6 +562,6 @@ def redis_clients(path):
 
 
 run("kv-server", [
-    answers, beside_redis, split_anywhere, pipelined, large, short_words, long_list, http, resp3, half_close, reset, subscribers, slow_subscriber,
+    answers, beside_redis, split_anywhere, pipelined, large, short_words, long_list, http, resp3, information, half_close, reset, subscribers, slow_subscriber,
     time_to_live, idle_timeout, request_timeout, drain, second_signal, command_line, redis_clients,
 ])

@@ -1,5 +1,5 @@
 /// The commands by their names.
-enum Command: String, CaseIterable {
+enum Command: Int, CaseIterable {
     case get, set, incr, incrby
     case del, exists, expire, pexpire, ttl, pttl
     case lpush, lrange, llen
@@ -7,8 +7,10 @@ enum Command: String, CaseIterable {
     case ping, echo, select, hello, reset, quit
     case dbsize, flushall, config, info, command
 
+    var name: String { "\(self)" }
+
     /// The number of words that a request has, the command's name included.
-    private var words: ClosedRange<Int> {
+    var words: ClosedRange<Int> {
         switch self {
         case .dbsize, .reset: 1...1
         case .ping, .flushall: 1...2
@@ -28,17 +30,14 @@ enum Command: String, CaseIterable {
         }
     }
 
-    /// The command that a request names.
-    init(_ request: Request) throws(CommandError) {
-        guard let name = request.withName({ CommandName($0) }), let command = Self.byName[name] else {
-            throw .unknownCommand(request)
-        }
-        guard command.words ~= request.count else { throw .wrongNumberOfArguments(command.rawValue) }
+    /// The command that a request names; `nil` if there is none of that name.
+    init?(_ request: Request) {
+        guard let name = request.withName({ CommandName($0) }), let command = Self.byName[name] else { return nil }
         self = command
     }
 
     private static let byName = Dictionary(
-        uniqueKeysWithValues: allCases.map { (Array($0.rawValue.utf8).withUnsafeBytes { CommandName($0)! }, $0) })
+        uniqueKeysWithValues: allCases.map { (Array($0.name.utf8).withUnsafeBytes { CommandName($0)! }, $0) })
 }
 
 extension Session {
@@ -70,7 +69,7 @@ extension Session {
         case .dbsize: .integer(store.count)
         case .flushall: try removeAllKeys(request)
         case .config: try configuration(request)
-        case .info: serverInformation()
+        case .info: serverInformation(request)
         case .command: .array([])
         }
     }

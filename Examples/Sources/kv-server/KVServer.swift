@@ -34,7 +34,8 @@ final class Server {
     let start = EventLoop.current.now
     var openSessions = 0
     var acceptedSessions = 0
-    var commandsProcessed = 0
+    /// By the raw values of the commands.
+    var statistics = Array(repeating: CommandStatistics(), count: Command.allCases.count)
 
     init(limits: Limits) {
         self.limits = limits

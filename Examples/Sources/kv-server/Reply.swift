@@ -98,13 +98,13 @@ struct CommandError: Error {
     }
 
     static func invalidExpireTime(_ command: Command) -> CommandError {
-        CommandError(text: "ERR invalid expire time in '\(command.rawValue)' command")
+        CommandError(text: "ERR invalid expire time in '\(command.name)' command")
     }
 
     static func notWhileSubscribed(_ command: Command) -> CommandError {
         CommandError(
             text:
-                "ERR Can't execute '\(command.rawValue)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
+                "ERR Can't execute '\(command.name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
                 + "are allowed in this context")
     }
 

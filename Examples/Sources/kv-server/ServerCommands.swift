@@ -1,6 +1,3 @@
-import Glibc
-import Reactor
-
 // The commands on the connection and on the server.
 
 extension Session {
@@ -36,14 +33,11 @@ extension Session {
         }
         self.version = version
         return .map([
-            .bulk("server"), .bulk("kv-server"), .bulk("version"), .bulk(Self.redisVersion),
+            .bulk("server"), .bulk("kv-server"), .bulk("version"), .bulk(redisVersion),
             .bulk("proto"), .integer(version.rawValue), .bulk("id"), .integer(id), .bulk("mode"), .bulk("standalone"),
             .bulk("role"), .bulk("master"), .bulk("modules"), .array([]),
         ])
     }
-
-    /// The version of redis whose answers these are.
-    private static var redisVersion: String { "7.0.15" }
 
     /// `RESET`: the session is as if it had just begun.
     func reset() -> Reply {
@@ -71,13 +65,18 @@ extension Session {
         return .ok
     }
 
-    /// `CONFIG GET name…`: names and values of the parameters that redis-benchmark and redis-cli ask for.
+    /// `CONFIG GET name…`: names and values of the parameters that redis-benchmark and redis-cli ask for. `CONFIG RESETSTAT`.
     func configuration(_ request: Request) throws(CommandError) -> Reply {
-        guard optionName(request[1]) == "get" else {
+        let subcommand = optionName(request[1])
+        if subcommand == "resetstat" {
+            server.resetStatistics()
+            return .ok
+        }
+        guard subcommand == "get" else {
             throw CommandError(text: "ERR unknown subcommand '\(excerpt(request[1]))'. Try CONFIG HELP.")
         }
         guard request.count > 2 else { throw .wrongNumberOfArguments("config|get") }
-        let names = request.dropFirst(2).map { String(decoding: $0, as: UTF8.self).lowercased() }
+        let names = request.dropFirst(2).map(optionName)
         let parameters = Self.parameters.filter { names.contains($0.name) || names.contains("*") }
         return .map(parameters.flatMap { [.bulk($0.name), .bulk($0.value)] })
     }
@@ -85,26 +84,4 @@ extension Session {
     private static let parameters: [(name: String, value: String)] = [
         ("appendonly", "no"), ("databases", "1"), ("maxmemory", "0"), ("save", ""),
     ]
-
-    /// `INFO`, with the sections that the clients of redis read.
-    func serverInformation() -> Reply {
-        let keyspace = store.count == 0 ? "" : "db0:keys=\(store.count),expires=\(store.expiringCount),avg_ttl=0\n"
-        let text = """
-            # Server
-            redis_mode:standalone
-            process_id:\(getpid())
-            uptime_in_seconds:\((EventLoop.current.now - server.start).components.seconds)
-
-            # Clients
-            connected_clients:\(server.openSessions)
-
-            # Stats
-            total_commands_processed:\(server.commandsProcessed)
-            expired_keys:\(store.expiredCount)
-
-            # Keyspace
-            \(keyspace)
-            """
-        return .bulk(text.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\r\n"))
-    }
 }

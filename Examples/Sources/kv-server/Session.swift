@@ -45,16 +45,23 @@ final class Session {
     }
 
     private func answer(_ request: Request) throws -> Reply {
-        server.commandsProcessed += 1
+        guard let command = Command(request) else {
+            // A web page could otherwise have a browser send commands, as the body of a request.
+            if isHTTP(request) { throw StopReading() }
+            return .error(.unknownCommand(request))
+        }
         do throws(CommandError) {
-            let command = try Command(request)
+            guard command.words ~= request.count else { throw .wrongNumberOfArguments(command.name) }
             if !subscriptions.isEmpty && version == .resp2 && !command.isAllowedWhileSubscribed {
                 throw .notWhileSubscribed(command)
             }
-            return try execute(command, request)
         } catch {
-            // A web page could otherwise have a browser send commands, as the body of a request.
-            if isHTTP(request) { throw StopReading() }
+            server.statistics[command.rawValue].rejected += 1
+            return .error(error)
+        }
+        server.statistics[command.rawValue].calls += 1
+        do throws(CommandError) { return try execute(command, request) } catch {
+            server.statistics[command.rawValue].failed += 1
             return .error(error)
         }
     }
