@@ -281,6 +281,21 @@ def short_words(path):
         wait_until(lambda: resident(server) - before < len(words), "the memory is the system's again")
 
 
+def many_objects(path):
+    """the memory of many subscriptions and keys is the system's again when they are gone"""
+    count = 100_000
+    with Server(path) as server, server.connect() as client:
+        check(ask(client, "PING") == b"+PONG", "the server runs")
+        before = resident(server)
+        check(conversation(server, command("SUBSCRIBE", *range(count)))[1], "subscribed to many channels")
+        for number in range(0, count, 1000):
+            client.send(b"".join(command("SET", f"key{key}", "x" * 50) for key in range(number, number + 1000)))
+            check(client.read(5000) == b"+OK\r\n" * 1000, "set")
+        check(resident(server) - before > 10 << 20, "they take memory")
+        check(ask(client, "FLUSHALL") == b"+OK", "flushed")
+        wait_until(lambda: resident(server) - before < 8 << 20, "the memory is the system's again")
+
+
 def long_list(path):
     """the time that LRANGE takes grows with the number of items, not with its square"""
     with Server(path) as server, server.connect() as client:
@@ -562,6 +577,6 @@ def redis_clients(path):
 
 
 run("kv-server", [
-    answers, beside_redis, split_anywhere, pipelined, large, short_words, long_list, http, resp3, information, half_close, reset, subscribers, slow_subscriber,
+    answers, beside_redis, split_anywhere, pipelined, large, short_words, many_objects, long_list, http, resp3, information, half_close, reset, subscribers, slow_subscriber,
     time_to_live, idle_timeout, request_timeout, drain, second_signal, command_line, redis_clients,
 ])

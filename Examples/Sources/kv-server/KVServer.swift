@@ -33,6 +33,8 @@ final class Server {
     let limits: Limits
     let start = EventLoop.current.now
     var openSessions = 0
+    /// Many small objects were released, whose memory malloc keeps until it is asked for it.
+    var hasReleasedMuch = false
     var acceptedSessions = 0
     /// By the raw values of the commands.
     var statistics = Array(repeating: CommandStatistics(), count: Command.allCases.count)
@@ -49,6 +51,8 @@ final class Server {
     private func scheduleSweep(after delay: Duration) {
         EventLoop.current.schedule(after: delay) { [self] in
             let foundMany = store.sweep(atMost: 1000)
+            if hasReleasedMuch { malloc_trim(0) }
+            hasReleasedMuch = false
             scheduleSweep(after: foundMany ? .milliseconds(1) : Self.sweepInterval)
         }.unref()
     }

@@ -61,6 +61,7 @@ extension Session {
     /// `FLUSHALL [ASYNC | SYNC]`
     func removeAllKeys(_ request: Request) throws(CommandError) -> Reply {
         guard request.count == 1 || ["async", "sync"].contains(optionName(request[1])) else { throw .syntax }
+        if store.count > 10_000 { server.hasReleasedMuch = true }
         store.removeAll()
         return .ok
     }

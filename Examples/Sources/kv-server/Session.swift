@@ -32,6 +32,7 @@ final class Session {
                 self.send(.error(CommandError(text: "ERR Protocol error: \(error.reason)")))
             }
             .ensure {
+                if self.subscriptions.count > 10_000 { self.server.hasReleasedMuch = true }
                 self.unsubscribe()
                 self.server.openSessions -= 1
             }
