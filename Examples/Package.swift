@@ -38,7 +38,8 @@ let package = Package(
         .executableTarget(
             name: "http-server", dependencies: ["ExampleSupport"] + libraries + tls,
             swiftSettings: hasTLS ? [.define("TLS")] : []),
-        .executableTarget(name: "kv-server", dependencies: ["ExampleSupport"] + libraries),
+        .systemLibrary(name: "CMalloc"),
+        .executableTarget(name: "kv-server", dependencies: ["CMalloc", "ExampleSupport"] + libraries),
         .executableTarget(name: "tcp-proxy", dependencies: ["ExampleSupport"] + libraries),
     ],
     swiftLanguageModes: [.v6]

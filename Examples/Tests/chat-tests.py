@@ -102,9 +102,9 @@ def rooms(path):
 
 
 def leaving(path):
-    """when a client quits, ends, resets or sends an endless line, its room is told and its name becomes free"""
+    """when a client quits, ends, resets or sends a line that is too long or no UTF-8, its room is told and its name becomes free"""
     with Server(path) as server, Guest(server, "ada") as ada:
-        for number, how in enumerate(("quit", "end", "reset", "endless"), 2):
+        for number, how in enumerate(("quit", "end", "reset", "endless", "binary"), 2):
             with Guest(server, "bob") as bob:
                 if how == "quit":
                     bob.send("/quit")
@@ -113,11 +113,21 @@ def leaving(path):
                 elif how == "reset":
                     bob.client.reset()
                 else:
-                    bob.client.send(b"x" * 2000)
+                    bob.client.send(b"x" * 2000 if how == "endless" else b"\xff\n")
                 ada.expect(f"* guest{number} has joined lobby", f"* guest{number} is now bob", "* bob has left lobby")
-                if how in ("quit", "end"):
-                    lines, in_order = bob.rest()
-                    check(in_order and not lines, f"after {how}: {lines}, in order: {in_order}")
+                if how != "reset":
+                    word = [] if how in ("quit", "end") else ["* a line has at most 1024 bytes of UTF-8; bye"]
+                    got = bob.rest()
+                    check(got == (word, True), f"after {how}: {got}")
+
+
+def escape_sequences(path):
+    """control characters do not reach the terminals of others"""
+    with Server(path) as server, Guest(server, "ada") as ada:
+        for sent, heard in (("\x1b[2Jboo\x07", "\ufffd[2Jboo\ufffd"), ("\x9b31m\x7f\x00\ra: b\r", "\ufffd31m\ufffd\ufffd\ufffda: b"),
+                            ("a\tb \u00e9 \U0001f469\u200d\U0001f680", "a\tb \u00e9 \U0001f469\u200d\U0001f680")):
+            ada.send(sent)
+            ada.expect(f"ada: {heard}")
 
 
 def one_order(path):
@@ -200,5 +210,5 @@ def command_line(path):
 
 
 run("chat", [
-    names, rooms, leaving, one_order, slow_reader, idle_timeout, drain, second_signal, command_line,
+    names, rooms, leaving, escape_sequences, one_order, slow_reader, idle_timeout, drain, second_signal, command_line,
 ])

@@ -147,7 +147,11 @@ ANSWERS = [
     (chunked(b"0\r\n\r\n") + GET, (200, b""), (200, HELLO)),
     (chunked(b'005;a=b;c="d"\r\nhello\r\n00\r\nTrailer: x\r\nOther: y\r\n\r\n') + GET, (200, b"hello"), (200, HELLO)),
     (chunked(b"A \t;x\r\n0123456789\r\n0;y\r\n\r\n"), (200, b"0123456789")),
-    (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: , Chunked ,\r\n\r\n1\r\na\r\n0\r\n\r\n", (200, b"a")),
+    (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked \r\n\r\n1\r\na\r\n0\r\n\r\n", (200, b"a")),
+] + [
+    (b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n\r\n", (200, HELLO))
+    for host in (b"x:", b"x:80", b"a.b-c_d~%20", b"1.2.3.4:5", b"[::1]", b"[::1]:", b"[fe80::1:A]:80", b"[::1.2.3.4]", b"")
+] + [
     # Bodies that mean nothing to the route.
     (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello" + GET, (200, HELLO), (200, HELLO)),
     (b"PUT /none HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n" + GET, 404, (200, HELLO)),
@@ -176,6 +180,10 @@ REFUSALS = [
     (b"GET / HTTP/1.1\r\n\r\n", BAD), (b"GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n", BAD),
     (b"GET / HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n", BAD), (b"GET / HTTP/1.1\r\nHost: x/y\r\n\r\n", BAD),
     (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", BAD), (b"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", BAD),
+] + [
+    (b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n\r\n", BAD)
+    for host in (b"h:x", b"h:-1", b"h:80:80", b"[", b"]", b"[]", b"[::1", b"::1", b"[::1]x", b"[::1]80", b"[::1]:x", b"[h]", b"h[]", b"[[::1]]")
+] + [
     # Lengths that may be read in two ways.
     (echo(b"hello", b"Content-Length: 6\r\n"), BAD), (echo(b"hello", b"Transfer-Encoding: chunked\r\n"), BAD),
     (chunked(b"0\r\n\r\n", b"Content-Length: 5\r\n"), BAD), (chunked(b"0\r\n\r\n", b"Transfer-Encoding: chunked\r\n"), BAD),
@@ -191,7 +199,7 @@ REFUSALS = [
     (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " + value + b"\r\n\r\n", status)
     for value, status in ((b"gzip", 501), (b"gzip, chunked", 501), (b"identity", 501), (b"xchunked", 501),
                           (b"chunked;q=1", 501), (b"chunked, gzip", BAD), (b"chunked, chunked", BAD),
-                          (b"\x0bchunked", BAD), (b"", BAD), (b",", BAD))
+                          (b"\x0bchunked", BAD), (b"", BAD), (b",", BAD), (b",chunked", BAD), (b"chunked,", BAD), (b", , chunked", BAD))
 ] + [
     (b"POST /echo HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\nContent-Length: 5\r\n\r\n", 417),
     # Limits of a head.
@@ -204,7 +212,7 @@ REFUSALS = [
 ] + [
     (chunked(body), status) for body, status in (
         (b"x\r\n", BAD), (b"\r\n", BAD), (b"-1\r\n", BAD), (b"+1\r\n", BAD), (b"0x1\r\n", BAD), (b"1 1\r\na", BAD),
-        (b" 1\r\na", BAD), (b"1 \r\na", BAD), (b"1\na", BAD), (b";\r\n", BAD), (b"1;\x00\r\n", BAD),
+        (b" 1\r\na", BAD), (b" 3;x\r\nabc", BAD), (b"\t3;x\r\nabc", BAD), (b"1 \r\na", BAD), (b"1\na", BAD), (b";\r\n", BAD), (b"1;\x00\r\n", BAD),
         (b"\xef\xbc\x91\r\n", BAD), (b"5;" + b"a" * 300, BAD), (b"1\r\naX\r\n", BAD), (b"1\r\na\n0\r\n\r\n", BAD),
         (b"1\r\nab\r\n", BAD), (b"0\r\nA : b\r\n\r\n", BAD), (b"0\r\n folded\r\n\r\n", BAD), (b"0\r\nA\r\n\r\n", BAD),
         (b"0\r\n\n", BAD),
@@ -392,6 +400,14 @@ def head_timeout(path):
                 answer = Answer(client)
                 check(answer.status == 408 and answer.ends and client.is_ended(), f"{count}: {answer.status}")
                 check(ask(idle, GET).status == 200, "between two requests there is no such limit")
+        with server.connect() as client, server.connect() as apart:
+            # An empty line behind a body, in one piece or in two, is no head.
+            check(ask(client, echo(b"a") + b"\r\n").status == 200, "a body with an empty line behind it")
+            check(ask(apart, echo(b"a") + b"\r").status == 200, "a body with half an empty line behind it")
+            apart.send(b"\n")
+            check(not client.has_input(0.5) and not apart.has_input(0), "no answer that nobody has asked for")
+            check(ask(client, b"\r\n" + GET).status == 200 and ask(apart, GET).status == 200, "the next request")
+            check(ask(client, GET[:1]).status == 408, "the limit of the next head")
         with server.connect() as client:
             begin = time.monotonic()
             client.send(b"GET / HTTP/1.1\r\nHost: x\r\nSlow: ")

@@ -3,6 +3,7 @@
 
 With redis-cli, redis-benchmark and redis-server, where they are installed: their clients, and each answer beside redis's.
 """
+import resource
 import signal
 import socket
 import subprocess
@@ -30,15 +31,20 @@ def conversation(server, sent):
         return client.read_to_end()
 
 
-def ask(client, *words):
-    """One command, and the one line of its answer."""
-    client.send(command(*words))
+def read_line(client):
+    """One line of an answer, without its end."""
     line = b""
     while not line.endswith(b"\r\n"):
         byte = client.read(1)
-        check(byte, f"an answer to {words}: the connection has ended")
+        check(byte, f"an answer: the connection has ended behind {line}")
         line += byte
     return line[:-2]
+
+
+def ask(client, *words):
+    """One command, and the one line of its answer."""
+    client.send(command(*words))
+    return read_line(client)
 
 
 def statistic(client, name):
@@ -78,6 +84,18 @@ COMMANDS = [
      b"*2\r\n$4\r\npong\r\n$0\r\n\r\n*2\r\n$4\r\npong\r\n$1\r\nm\r\n"
      b"*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\ny\r\n:0\r\n"
      b"*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n+PONG\r\n"),
+    ("SET k a\nSET k b GET\nSET k c NX GET\nGET k\nSET none c XX GET\nSET none c NX GET\nGET none\nLPUSH l x\nSET l y GET",
+     b"+OK\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nb\r\n$-1\r\n$-1\r\n$1\r\nc\r\n:1\r\n"
+     b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
+    ("SET k a EX 100\nSET k b KEEPTTL\nTTL k\nSET k c\nTTL k\nSET k d EXAT 99999999999\nGET k\nSET k e PXAT 1\nGET k",
+     b"+OK\r\n+OK\r\n:100\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\nd\r\n+OK\r\n$-1\r\n"),
+    ("SET k a\nEXPIRE k 10 XX\nEXPIRE k 10 GT\nEXPIRE k 10 LT\nEXPIRE k 20 NX\nEXPIRE k 20 LT\nEXPIRE k 20 gt\nTTL k\n"
+     "EXPIRE k 30 XX GT\nTTL k\nEXPIRE k -1 LT\nGET k\nEXPIRE k 10 NX",
+     b"+OK\r\n:0\r\n:0\r\n:1\r\n:0\r\n:0\r\n:1\r\n:20\r\n:1\r\n:30\r\n:1\r\n$-1\r\n:0\r\n"),
+    ("SUBSCRIBE x\nRESET\nPING\nPUBLISH x y\nFLUSHALL SYNC\nFLUSHALL async", b"*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
+     b"+RESET\r\n+PONG\r\n:0\r\n+OK\r\n+OK\r\n"),
+    # A request of HTTP; see `http`.
+    ("POST / HTTP/1.1\nSET a b", b""), ("hOsT: x\nSET a b", b""),
     ("QUIT\nPING", b"+OK\r\n"),
 ]
 
@@ -100,6 +118,18 @@ REFUSALS = [
     ("SET a b EX 0", "ERR invalid expire time in 'set' command"),
     ("SET a b EX 9223372036854775807", "ERR invalid expire time in 'set' command"),
     ("EXPIRE a 9223372036854775807", "ERR invalid expire time in 'expire' command"),
+    ("SET a b EX 1 KEEPTTL", "ERR syntax error"),
+    ("SET a b GE", "ERR syntax error"),
+    ("SET a b PXAT", "ERR syntax error"),
+    ("SET a b EXAT 9223372036854775807", "ERR invalid expire time in 'set' command"),
+    ("EXPIRE a 1 NX XX", "ERR NX and XX, GT or LT options at the same time are not compatible"),
+    ("EXPIRE a 1 GT LT", "ERR GT and LT options at the same time are not compatible"),
+    ("EXPIRE a 1 AB", "ERR Unsupported option AB"),
+    ("FLUSHALL NOW", "ERR syntax error"),
+    ("HELLO 4", "NOPROTO unsupported protocol version"),
+    ("HELLO x", "ERR Protocol version is not an integer or out of range"),
+    ("HELLO 2 SETNAME", "ERR Syntax error in HELLO option 'SETNAME'"),
+    ("HELLO 2 AUTH x y", "WRONGPASS invalid username-password pair or user is disabled."),
     ("SELECT 99", "ERR DB index is out of range"),
     ("CONFIG GET", "ERR wrong number of arguments for 'config|get' command"),
     ("CONFIG FOO", "ERR unknown subcommand 'FOO'. Try CONFIG HELP."),
@@ -112,6 +142,12 @@ REFUSALS = [
 BYTES = [
     (b"PING\r\nping\n", b"+PONG\r\n+PONG\r\n"),
     (b"  SET  a b \r\nGET a\r\n", b"+OK\r\n$1\r\nb\r\n"),
+    (b'set a "b \\x41\\n\\"" \r\nget a\r\nset \'\' \'c\\\'d\\n\'\r\nget ""\r\necho a"b c"\r\n',
+     b"+OK\r\n$5\r\nb A\n\"\r\n+OK\r\n$5\r\nc'd\\n\r\n$4\r\nab c\r\n"),
+    (b'set a "b\r\nPING\r\n', b"-ERR Protocol error: unbalanced quotes in request\r\n"),
+    (b"set a 'b'c\r\n", b"-ERR Protocol error: unbalanced quotes in request\r\n"),
+    (b'"\r\n', b"-ERR Protocol error: unbalanced quotes in request\r\n"),
+    (b"set a 'b\\\r\n", b"-ERR Protocol error: unbalanced quotes in request\r\n"),
     (b"\r\n\n*0\r\n*-1\r\nPING\r\n", b"+PONG\r\n"),
     (command("SET", b"\0\r\n\xff", b"") + command("GET", b"\0\r\n\xff"), b"+OK\r\n$0\r\n\r\n"),
     (b"*x\r\nPING\r\n", b"-ERR Protocol error: invalid multibulk length\r\n"),
@@ -199,16 +235,149 @@ def pipelined(path):
 
 
 def large(path):
-    """a value of 15 MB is returned; one beyond the limit, and words beyond it together, are refused"""
-    value = bytes(range(256)) * 60_000
+    """a value of 40 MB is returned; one beyond the limit, and words beyond it together, are refused"""
+    value = bytes(range(256)) * 160_000
     with Server(path) as server:
         expect(server, command("SET", "large", value) + command("GET", "large"),
                b"+OK\r\n$%d\r\n%s\r\n" % (len(value), value))
-        expect(server, b"*2\r\n$3\r\nGET\r\n$%d\r\n" % (16 << 20), b"-ERR Protocol error: invalid bulk length\r\n")
-        expect(server, command("DEL", value)[:-2].replace(b"*2", b"*3", 1) + b"\r\n$2000000\r\n",
-               b"-ERR Protocol error: invalid bulk length\r\n")
+        expect(server, b"*2\r\n$3\r\nGET\r\n$%d\r\n" % (512 << 20), b"-ERR Protocol error: invalid bulk length\r\n")
         many = command("DEL", *range(10_000))
         expect(server, many, b":0\r\n")
+    with Server(path, "--max-request", "1000") as server:
+        expect(server, command("ECHO", "x" * 996), b"$996\r\n" + b"x" * 996 + b"\r\n")
+        for sent in (b"*2\r\n$4\r\nECHO\r\n$997\r\n", b"*3\r\n$3\r\nDEL\r\n$900\r\n%s\r\n$98\r\n" % (b"x" * 900)):
+            expect(server, sent, b"-ERR Protocol error: invalid bulk length\r\n")
+
+
+def resident(server):
+    """The bytes of memory that the server has."""
+    with open(f"/proc/{server.process.pid}/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def processor_time(server):
+    """The nanoseconds for which the server has run."""
+    with open(f"/proc/{server.process.pid}/schedstat") as file:
+        return int(file.read().split()[0])
+
+
+def short_words(path):
+    """a million words of one byte take little more memory than they have bytes, and none when their client has gone"""
+    words = b"*1048576\r\n$3\r\nDEL\r\n" + b"$1\r\nx\r\n" * 1_048_574
+    with Server(path) as server, server.connect() as other:
+        check(ask(other, "PING") == b"+PONG", "another client")
+        before = resident(server)
+        clients = [server.connect() for _ in range(4)]
+        for client in clients:
+            client.send_apart(words)
+        check(ask(other, "PING") == b"+PONG", "the server has read them")
+        share = (resident(server) - before) / (len(clients) * len(words))
+        check(share < 1.5, f"{share:.1f} bytes per byte that has arrived")
+        clients[0].send(b"$1\r\nx\r\n")
+        check(clients[0].read(4) == b":0\r\n", "the answer")
+        for client in clients:
+            client.socket.close()
+        wait_until(lambda: statistic(other, "connected_clients") == 1, "the sessions have ended")
+        wait_until(lambda: resident(server) - before < len(words), "the memory is the system's again")
+
+
+def many_objects(path):
+    """the memory of many subscriptions and keys is the system's again when they are gone"""
+    count = 100_000
+    with Server(path) as server, server.connect() as client:
+        check(ask(client, "PING") == b"+PONG", "the server runs")
+        before = resident(server)
+        check(conversation(server, command("SUBSCRIBE", *range(count)))[1], "subscribed to many channels")
+        for number in range(0, count, 1000):
+            client.send(b"".join(command("SET", f"key{key}", "x" * 50) for key in range(number, number + 1000)))
+            check(client.read(5000) == b"+OK\r\n" * 1000, "set")
+        check(resident(server) - before > 10 << 20, "they take memory")
+        check(ask(client, "FLUSHALL") == b"+OK", "flushed")
+        wait_until(lambda: resident(server) - before < 8 << 20, "the memory is the system's again")
+
+
+def long_list(path):
+    """the time that LRANGE takes grows with the number of items, not with its square"""
+    with Server(path) as server, server.connect() as client:
+        for _ in range(8):
+            check(int(ask(client, "LPUSH", "l", *["x" * 20] * 10_000)[1:]) % 10_000 == 0, "pushed")
+        times = {}
+        for count in (10_000, 80_000):
+            answer = b"*%d\r\n" % count + b"$20\r\nxxxxxxxxxxxxxxxxxxxx\r\n" * count
+
+            def effort():
+                before = processor_time(server)
+                client.send(command("LRANGE", "l", 0, count - 1))
+                check(client.read(len(answer)) == answer, f"{count} items")
+                return processor_time(server) - before
+
+            times[count] = min(effort() for _ in range(5))
+        check(times[80_000] < 32 * times[10_000], f"nanoseconds for so many items: {times}")
+
+
+# Other protocols
+
+
+def information(path):
+    """INFO has the sections that it is asked for, and CONFIG RESETSTAT begins its counters anew"""
+    def sections(client, *names):
+        client.send(command("INFO", *names))
+        length = int(read_line(client)[1:])
+        text = client.read(length + 2).decode()
+        return text, [line[2:] for line in text.split("\r\n") if line.startswith("# ")]
+
+    with Server(path) as server, server.connect() as client:
+        usual = ["Server", "Clients", "Memory", "Stats", "Replication", "CPU", "Keyspace"]
+        for names, wanted in (((), usual), (("default",), usual), (("cpu", "sentinel"), ["CPU"]), (("nothing",), []),
+                              (("cpu", "default"), usual), (("ALL", "cpu"), usual[:-1] + ["Commandstats", "Keyspace"])):
+            text, got = sections(client, *names)
+            check(got == wanted, f"INFO {names}: {text}")
+        for words in (("GET",), ("GET", "a"), ("LPUSH", "l", "x"), ("GET", "l")):
+            ask(client, *words)
+        text, _ = sections(client, "commandstats")
+        check("cmdstat_get:calls=2,rejected_calls=1,failed_calls=1\r\n" in text, text)
+        check(ask(client, "CONFIG", "RESETSTAT") == b"+OK", "reset")
+        check("cmdstat_get" not in sections(client, "commandstats")[0], "the counters begin anew")
+
+
+def http(path):
+    """a page in a browser cannot have commands executed: POST and Host: end the connection"""
+    with Server(path) as server, server.connect() as other:
+        check(ask(other, "SET", "a", "b") == b"+OK", "set")
+        for head in (b"POST / HTTP/1.1\r\nHost: x\r\n", b"PUT / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+            with server.connect() as client:
+                client.send(head + b"Content-Length: 10\r\n\r\nFLUSHALL\r\n")
+                check(b"+OK" not in client.read_to_end()[0], f"{head}: it is executed")
+        check(ask(other, "EXISTS", "a") == b":1", "the key is there")
+
+
+def resp3(path):
+    """HELLO 3 has maps, pushes and a null of its own, and a subscriber may do anything; RESET returns to RESP2"""
+    with Server(path) as server, server.connect() as other:
+        with server.connect() as client:
+            for word, kind in ((b"3", b"%7"), (b"2", b"*14")):
+                client.send(command("HELLO", word, "AUTH", "default", "any", "SETNAME", "me"))
+                wanted = (b"%s\r\n$6\r\nserver\r\n$9\r\nkv-server\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:%s\r\n"
+                          b"$2\r\nid\r\n:2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
+                          b"$7\r\nmodules\r\n*0\r\n") % (kind, word)
+                got = client.read(len(wanted))
+                check(got == wanted, f"HELLO {word}: {got}")
+        with server.connect() as client:
+            client.send(command("HELLO", "3"))
+            client.read(len(wanted) - 1)
+            for words, wanted in ((("GET", "none"), b"_\r\n"), (("CONFIG", "GET", "save"), b"%1\r\n$4\r\nsave\r\n$0\r\n\r\n"),
+                                  (("SUBSCRIBE", "c"), b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"),
+                                  (("PING",), b"+PONG\r\n"), (("SET", "a", "b"), b"+OK\r\n")):
+                client.send(command(*words))
+                got = client.read(len(wanted))
+                check(got == wanted, f"{words}: {got}")
+            check(ask(other, "PUBLISH", "c", "x") == b":1", "published")
+            for words, wanted in (((), b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n"), (("RESET",), b"+RESET\r\n"),
+                                  (("GET", "none"), b"$-1\r\n")):
+                client.send(command(*words) if words else b"")
+                got = client.read(len(wanted))
+                check(got == wanted, f"{words}: {got}")
+            check(ask(other, "PUBLISH", "c", "x") == b":0", "no subscriber")
 
 
 # How clients leave
@@ -408,6 +577,6 @@ def redis_clients(path):
 
 
 run("kv-server", [
-    answers, beside_redis, split_anywhere, pipelined, large, half_close, reset, subscribers, slow_subscriber,
+    answers, beside_redis, split_anywhere, pipelined, large, short_words, many_objects, long_list, http, resp3, information, half_close, reset, subscribers, slow_subscriber,
     time_to_live, idle_timeout, request_timeout, drain, second_signal, command_line, redis_clients,
 ])

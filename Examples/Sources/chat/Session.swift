@@ -30,7 +30,11 @@ final class Session {
             }
         } catch {
             await leave()
-            throw error
+            switch error as? StreamError {
+            case .limitExceeded, .notUTF8: try await answer("a line has at most \(limits.line) bytes of UTF-8; bye")
+            default: throw error
+            }
+            return
         }
         await leave()
     }
@@ -38,7 +42,7 @@ final class Session {
     /// - Returns: whether the conversation goes on.
     private func handle(_ line: String) async throws -> Bool {
         guard line.hasPrefix("/") else {
-            if !line.isEmpty { await hall.say("\(name): \(line)", in: room) }
+            if !line.isEmpty { await hall.say("\(name): \(withoutControls(line))", in: room) }
             return true
         }
         let words = line.split(separator: " ").map(String.init)
@@ -82,6 +86,14 @@ final class Session {
 
     /// Sends a line to this client only, and waits until it has left.
     private func answer(_ text: String) async throws { try await connection.write("* \(text)\n").value }
+
+    /// Replaces control characters except tabs: escape sequences would act on the terminals of the others.
+    private func withoutControls(_ line: String) -> String {
+        let scalars = line.unicodeScalars.map { scalar in
+            scalar.properties.generalCategory == .control && scalar != "\t" ? "\u{FFFD}" : scalar
+        }
+        return String(String.UnicodeScalarView(scalars))
+    }
 
     private func isName(_ word: String) -> Bool {
         1...limits.name ~= word.utf8.count

@@ -88,7 +88,8 @@ final class BodyDecoder: FrameDecoder {
         guard line.allSatisfy(isValueByte) else { throw .badRequest }
         let end = line.position(of: UInt8(ascii: ";")) ?? line.count
         let digits = end < line.count ? line.slice(0..<end).trimmed : line
-        guard !digits.isEmpty else { throw .badRequest }
+        // No blank before them.
+        guard let first = digits.first, first == line[0] else { throw .badRequest }
         var size = 0
         for byte in digits {
             guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue, byte < 0x80 else { throw .badRequest }

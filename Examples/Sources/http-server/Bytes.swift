@@ -35,13 +35,12 @@ extension Bytes {
         return slice(range)
     }
 
-    /// Calls `body` with each element of a list with commas. Empty elements are skipped: RFC 9110, section 5.6.1.2.
+    /// Calls `body` with each element of a list with commas, without the blanks around it. It may be empty.
     func forEachElement(_ body: (Bytes) throws(Status) -> Void) throws(Status) {
         var start = 0
         while start <= count {
             let end = position(of: UInt8(ascii: ","), from: start) ?? count
-            let element = slice(start..<end).trimmed
-            if !element.isEmpty { try body(element) }
+            try body(slice(start..<end).trimmed)
             start = end + 1
         }
     }
@@ -69,13 +68,21 @@ func isTokenByte(_ byte: UInt8) -> Bool {
 /// Whether a byte may be in the value of a field: no control characters, and so no CR, LF or NUL.
 func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
 
-/// Whether a byte may be in the value of Host: a name or an address, and a port.
+/// Whether a byte may be in the name of a host.
 func isHostByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"), UInt8(ascii: "\\"),
         UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "^"), UInt8(ascii: "`"),
-        UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"):
+        UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"), UInt8(ascii: "["), UInt8(ascii: "]"),
+        UInt8(ascii: ":"):
         false
     default: 0x21...0x7E ~= byte
     }
+}
+
+func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
+
+/// Whether a byte may be in an IPv6 address.
+func isAddressByte(_ byte: UInt8) -> Bool {
+    isDigit(byte) || 0x61...0x66 ~= byte | 0x20 || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".")
 }

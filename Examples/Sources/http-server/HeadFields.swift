@@ -35,8 +35,19 @@ struct HeadFields {
     }
 
     private mutating func addHost(_ value: Bytes) throws(Status) {
-        guard !hasHost, value.allSatisfy(isHostByte) else { throw .badRequest }
+        guard !hasHost, Self.isHost(value) else { throw .badRequest }
         hasHost = true
+    }
+
+    /// Whether `value` is a name, an IPv4 address or an IPv6 address in brackets, with or without a port.
+    private static func isHost(_ value: Bytes) -> Bool {
+        var port = value.slice((value.position(of: UInt8(ascii: ":")) ?? value.count)..<value.count)
+        var isName = value.slice(0..<value.count - port.count).allSatisfy(isHostByte)
+        if value.first == UInt8(ascii: "["), let end = value.position(of: UInt8(ascii: "]")) {
+            port = value.slice(end + 1..<value.count)
+            isName = end > 1 && value.slice(1..<end).allSatisfy(isAddressByte)
+        }
+        return isName && (port.isEmpty || port[0] == UInt8(ascii: ":") && port.dropFirst().allSatisfy(isDigit))
     }
 
     private mutating func addExpectation(_ value: Bytes) throws(Status) {
@@ -56,7 +67,7 @@ struct HeadFields {
         guard !value.isEmpty else { throw .badRequest }
         var length = 0
         for digit in value {
-            guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit else { throw .badRequest }
+            guard isDigit(digit) else { throw .badRequest }
             // A length that is too large for any limit stays so.
             length = min(length, .max / 16) * 10 + Int(digit - UInt8(ascii: "0"))
         }
@@ -64,11 +75,12 @@ struct HeadFields {
         contentLength = length
     }
 
-    /// `chunked` must be the last coding, once; the server knows no others.
+    /// `chunked` must be the last coding, once; the server knows no others. Empty elements, which other lists may have, are
+    /// refused: some recipients see no coding in `, chunked`.
     private mutating func addTransferEncoding(_ value: Bytes) throws(Status) {
         hasTransferEncoding = true
         try value.forEachElement { coding throws(Status) in
-            if isChunked { throw .badRequest }
+            if isChunked || coding.isEmpty { throw .badRequest }
             guard coding.isEqual(ignoringCase: "chunked") else { throw .notImplemented }
             isChunked = true
         }

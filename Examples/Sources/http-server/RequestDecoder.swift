@@ -9,6 +9,8 @@ struct RequestDecoder: FrameDecoder {
     /// Where the next line begins, and where the search for its end continues.
     private var start = 0
     private var searched = 0
+    /// Bytes of empty lines before the head, which count for its limit.
+    private var skipped = 0
 
     /// - Parameter deadline: is started when a part of a head has arrived, and stopped with the head.
     init(_ limits: Limits, _ deadline: HeadDeadline) {
@@ -38,13 +40,22 @@ struct RequestDecoder: FrameDecoder {
         }
         searched = bytes.count
         try checkLength(bytes.count)
+        if head == nil && start > 0 && start == bytes.count { return skip() }
         deadline.start()
         return .incomplete(missing: 1)
     }
 
     /// Refuses a head with more bytes than allowed, whether they are one line or many.
     private func checkLength(_ count: Int) throws(Status) {
-        if count > limits.head { throw head == nil ? .targetTooLong : .fieldsTooLarge }
+        if count + skipped > limits.head { throw head == nil ? .targetTooLong : .fieldsTooLarge }
+    }
+
+    /// Behind empty lines the client is as silent as between two requests.
+    private mutating func skip() -> DecodedFrame<RequestHead> {
+        let (consumed, total) = (start, skipped + start)
+        reset()
+        skipped = total
+        return .skipped(consumed: consumed)
     }
 
     private mutating func reset() {
@@ -53,5 +64,6 @@ struct RequestDecoder: FrameDecoder {
         fields = HeadFields()
         start = 0
         searched = 0
+        skipped = 0
     }
 }

@@ -18,10 +18,13 @@ final class Channels {
     /// - Returns: the number of subscribers.
     func publish(_ message: [UInt8], to channel: Key) -> Int {
         guard let sessions = subscribers[channel] else { return 0 }
-        let bytes = Reply.array([.bulk("message"), .bulk(channel.bytes), .bulk(message)]).bytes
+        let reply = Reply.push([.bulk("message"), .bulk(channel.bytes), .bulk(message)])
+        let resp2 = reply.bytes(.resp2)
+        let resp3 = reply.bytes(.resp3)
         for session in sessions.values {
             // Refused beyond `writeQueueLimit`. The session's read fails then, too, which ends the session.
-            session.connection.write(bytes).catch { _ in session.connection.abort() }
+            session.connection.write(session.version == .resp3 ? resp3 : resp2).catch { _ in session.connection.abort()
+            }
         }
         return sessions.count
     }
@@ -42,7 +45,7 @@ extension Session {
                 let channel = Key(name)
                 subscriptions.insert(channel)
                 server.channels.add(self, to: channel)
-                return .array([.bulk("subscribe"), .bulk(name), .integer(subscriptions.count)])
+                return .push([.bulk("subscribe"), .bulk(name), .integer(subscriptions.count)])
             })
     }
 
@@ -52,7 +55,7 @@ extension Session {
             let channel = Key(name)
             subscriptions.remove(channel)
             server.channels.remove(self, from: channel)
-            return .array([.bulk("unsubscribe"), .bulk(name), .integer(subscriptions.count)])
+            return .push([.bulk("unsubscribe"), .bulk(name), .integer(subscriptions.count)])
         }
         if subscriptions.isEmpty { connection.idleTimeout = server.limits.idle }
         return .sequence(replies)
@@ -61,7 +64,7 @@ extension Session {
     /// `UNSUBSCRIBE` without channels, and the end of a session: ends all subscriptions.
     @discardableResult
     func unsubscribe() -> Reply {
-        if subscriptions.isEmpty { return .array([.bulk("unsubscribe"), .bulk(nil), .integer(0)]) }
+        if subscriptions.isEmpty { return .push([.bulk("unsubscribe"), .bulk(nil), .integer(0)]) }
         return unsubscribe(from: subscriptions.map(\.bytes))
     }
 }

@@ -1,44 +1,43 @@
 /// The commands by their names.
-enum Command: String, CaseIterable {
+enum Command: Int, CaseIterable {
     case get, set, incr, incrby
     case del, exists, expire, pexpire, ttl, pttl
     case lpush, lrange, llen
     case publish, subscribe, unsubscribe
-    case ping, echo, select, quit
+    case ping, echo, select, hello, reset, quit
     case dbsize, flushall, config, info, command
 
+    var name: String { "\(self)" }
+
     /// The number of words that a request has, the command's name included.
-    private var words: ClosedRange<Int> {
+    var words: ClosedRange<Int> {
         switch self {
-        case .dbsize: 1...1
+        case .dbsize, .reset: 1...1
         case .ping, .flushall: 1...2
         case .get, .incr, .ttl, .pttl, .llen, .echo, .select: 2...2
-        case .incrby, .expire, .pexpire, .publish: 3...3
+        case .incrby, .publish: 3...3
         case .lrange: 4...4
-        case .quit, .unsubscribe, .info, .command: 1...Int.max
+        case .quit, .unsubscribe, .hello, .info, .command: 1...Int.max
         case .del, .exists, .subscribe, .config: 2...Int.max
-        case .set, .lpush: 3...Int.max
+        case .set, .expire, .pexpire, .lpush: 3...Int.max
         }
     }
 
     var isAllowedWhileSubscribed: Bool {
         switch self {
-        case .subscribe, .unsubscribe, .ping, .quit: true
+        case .subscribe, .unsubscribe, .ping, .reset, .quit: true
         default: false
         }
     }
 
-    /// The command that a request names.
-    init(_ request: Request) throws(CommandError) {
-        guard let name = CommandName(request[0]), let command = Self.byName[name] else {
-            throw .unknownCommand(request)
-        }
-        guard command.words ~= request.count else { throw .wrongNumberOfArguments(command.rawValue) }
+    /// The command that a request names; `nil` if there is none of that name.
+    init?(_ request: Request) {
+        guard let name = request.withName({ CommandName($0) }), let command = Self.byName[name] else { return nil }
         self = command
     }
 
     private static let byName = Dictionary(
-        uniqueKeysWithValues: allCases.map { (CommandName(Array($0.rawValue.utf8))!, $0) })
+        uniqueKeysWithValues: allCases.map { (Array($0.name.utf8).withUnsafeBytes { CommandName($0)! }, $0) })
 }
 
 extension Session {
@@ -64,11 +63,13 @@ extension Session {
         case .ping: ping(request)
         case .echo: .bulk(request[1])
         case .select: try select(request)
+        case .hello: try hello(request)
+        case .reset: reset()
         case .quit: quit()
         case .dbsize: .integer(store.count)
-        case .flushall: removeAllKeys()
+        case .flushall: try removeAllKeys(request)
         case .config: try configuration(request)
-        case .info: serverInformation()
+        case .info: serverInformation(request)
         case .command: .array([])
         }
     }
@@ -79,7 +80,7 @@ private struct CommandName: Hashable {
     private var packed: UInt128 = 0
 
     /// `nil` if the name is longer than any command's.
-    init?(_ name: [UInt8]) {
+    init?(_ name: UnsafeRawBufferPointer) {
         if name.count > 16 { return nil }
         for byte in name { packed = packed << 8 | UInt128(byte | 0x20) }
     }

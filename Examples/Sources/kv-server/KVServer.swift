@@ -1,3 +1,4 @@
+import CMalloc
 import ExampleSupport
 import Glibc
 import Promises
@@ -6,7 +7,12 @@ import Reactor
 /// The program: listens, says where, and serves until SIGTERM or SIGINT.
 @main
 enum KVServer {
-    static func main() { runProgram("kv-server") { try serve(Options(CommandLine.arguments.dropFirst())) } }
+    static func main() {
+        // The memory of large requests and answers is the system's again when they are done. Without this, malloc keeps what
+        // is as large as the largest so far.
+        mallopt(M_MMAP_THRESHOLD, 1 << 20)
+        runProgram("kv-server") { try serve(Options(CommandLine.arguments.dropFirst())) }
+    }
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
@@ -27,7 +33,11 @@ final class Server {
     let limits: Limits
     let start = EventLoop.current.now
     var openSessions = 0
-    var commandsProcessed = 0
+    /// Many small objects were released, whose memory malloc keeps until it is asked for it.
+    var hasReleasedMuch = false
+    var acceptedSessions = 0
+    /// By the raw values of the commands.
+    var statistics = Array(repeating: CommandStatistics(), count: Command.allCases.count)
 
     init(limits: Limits) {
         self.limits = limits
@@ -41,6 +51,8 @@ final class Server {
     private func scheduleSweep(after delay: Duration) {
         EventLoop.current.schedule(after: delay) { [self] in
             let foundMany = store.sweep(atMost: 1000)
+            if hasReleasedMuch { malloc_trim(0) }
+            hasReleasedMuch = false
             scheduleSweep(after: foundMany ? .milliseconds(1) : Self.sweepInterval)
         }.unref()
     }

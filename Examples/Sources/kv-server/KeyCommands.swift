@@ -6,17 +6,22 @@ extension Session {
     /// `GET key`
     func get(_ request: Request) throws(CommandError) -> Reply { .bulk(try store.string(at: Key(request[1]))) }
 
-    /// `SET key value [EX seconds | PX milliseconds] [NX | XX]`
+    /// `SET key value [EX seconds | PX milliseconds | EXAT second | PXAT millisecond | KEEPTTL] [NX | XX] [GET]`
     func set(_ request: Request) throws(CommandError) -> Reply {
         let key = Key(request[1])
-        var deadline: LoopInstant?
-        if request.count > 3 {
-            let options = try SetOptions(request)
-            if let mustExist = options.mustExist, store.contains(key) != mustExist { return .bulk(nil) }
-            deadline = options.timeToLive.map { EventLoop.current.now + $0 }
+        if request.count == 3 {
+            store.set(key, to: .string(request[2]))
+            return .ok
         }
-        store.set(key, to: .string(request[2]), expiringAt: deadline)
-        return .ok
+        let options = try SetOptions(request)
+        let old: Reply? = options.returnsOld ? .bulk(try store.string(at: key)) : nil
+        if let mustExist = options.mustExist, store.contains(key) != mustExist { return old ?? .bulk(nil) }
+        if options.keepsDeadline {
+            store.replace(key, with: .string(request[2]))
+        } else {
+            store.set(key, to: .string(request[2]), expiringAt: options.timeToLive.map { EventLoop.current.now + $0 })
+        }
+        return old ?? .ok
     }
 
     /// `INCR key`, `INCRBY key step`
@@ -41,16 +46,20 @@ extension Session {
 
     // MARK: Time to live
 
-    /// `EXPIRE key seconds`, `PEXPIRE key milliseconds`. A time that is not above zero removes the key.
+    /// `EXPIRE key seconds [NX | XX | GT | LT]`, `PEXPIRE key milliseconds …`. A time that is not above zero removes the key.
     func expire(
         _ request: Request, inUnitsOf unit: Duration, _ command: Command
     ) throws(CommandError) -> Reply {
         let key = Key(request[1])
+        let condition = try ExpireCondition(request)
         let time = try request.integer(2)
         guard let timeToLive = Duration(time, inUnitsOf: unit) else { throw .invalidExpireTime(command) }
-        guard store.contains(key) else { return .integer(0) }
+        let deadline = EventLoop.current.now + timeToLive
+        guard store.contains(key), condition.allows(deadline, insteadOf: store.deadline(of: key)) else {
+            return .integer(0)
+        }
         if time > 0 {
-            store.setDeadline(EventLoop.current.now + timeToLive, of: key)
+            store.setDeadline(deadline, of: key)
         } else {
             store.remove(key)
         }
@@ -95,54 +104,5 @@ extension Session {
         if end < 0 { end += list.count }
         end = min(end, list.count - 1)
         return start > end ? .array([]) : .array(list.items(from: start, through: end).map { .bulk($0) })
-    }
-}
-
-/// The options behind the value of a `SET`.
-private struct SetOptions {
-    private(set) var timeToLive: Duration?
-    /// `XX` and `NX`: whether the key must be there, or must not.
-    private(set) var mustExist: Bool?
-
-    init(_ request: Request) throws(CommandError) {
-        var index = 3
-        while index < request.count {
-            switch String(decoding: request[index], as: UTF8.self).lowercased() {
-            case "nx" where mustExist == nil: mustExist = false
-            case "xx" where mustExist == nil: mustExist = true
-            case "ex" where timeToLive == nil: timeToLive = try Self.time(request, after: &index, .seconds(1))
-            case "px" where timeToLive == nil: timeToLive = try Self.time(request, after: &index, .milliseconds(1))
-            default: throw .syntax
-            }
-            index += 1
-        }
-    }
-
-    /// The time behind an `EX` or `PX` at `index`, which is moved to the time.
-    private static func time(
-        _ request: Request, after index: inout Int, _ unit: Duration
-    ) throws(CommandError) -> Duration {
-        index += 1
-        guard index < request.count else { throw .syntax }
-        let time = try request.integer(index)
-        guard time > 0, let duration = Duration(time, inUnitsOf: unit) else { throw .invalidExpireTime(.set) }
-        return duration
-    }
-}
-
-extension Request {
-    /// The word at `index` as an integer.
-    func integer(_ index: Int) throws(CommandError) -> Int {
-        guard let integer = parseInteger(self[index][...]) else { throw .notInteger }
-        return integer
-    }
-}
-
-extension Duration {
-    /// `count` units; `nil` near the limit of 64 bits of milliseconds, where redis refuses a time too.
-    fileprivate init?(_ count: Int, inUnitsOf unit: Duration) {
-        let milliseconds = count.multipliedReportingOverflow(by: Int(unit / .milliseconds(1)))
-        guard !milliseconds.overflow, milliseconds.partialValue.magnitude < Int.max / 2 else { return nil }
-        self = .milliseconds(milliseconds.partialValue)
     }
 }

@@ -1,7 +1,7 @@
 import ExampleSupport
 import Reactor
 
-/// The command line: `kv-server [--listen HOST:PORT] [--idle-timeout SECONDS] [--request-timeout SECONDS]`.
+/// The command line: `kv-server [--listen HOST:PORT] [--idle-timeout SECONDS] …`.
 struct Options {
     private(set) var address: SocketAddress
     private(set) var limits = Limits()
@@ -13,6 +13,7 @@ struct Options {
             case "--listen": address = try option.address()
             case "--idle-timeout": limits.idle = try option.seconds()
             case "--request-timeout": limits.partialRequest = try option.seconds()
+            case "--max-request": limits.request = try option.bytes()
             default: throw option.unknown
             }
         }
@@ -28,7 +29,7 @@ struct Limits {
     /// Words of a request.
     var words = 1_048_576
     /// Bytes of all words of a request.
-    var request = 16 << 20
+    var request = 512 << 20
     /// Bytes that may wait for a subscriber, those of bookkeeping included; see `Connection.writeQueueLimit`.
     var subscriberQueue = 1 << 20
     /// How long a client may be silent that is not subscribed.

@@ -1,8 +1,5 @@
 import Promises
 
-/// A request: the name of a command and its arguments. Never empty.
-typealias Request = [[UInt8]]
-
 /// The client does not speak the protocol. It receives the reason, and its connection is closed.
 struct ProtocolError: Error { let reason: String }
 
@@ -12,8 +9,9 @@ struct RequestDecoder: FrameDecoder {
     private typealias Bytes = UnsafeRawBufferPointer
 
     private let limits: Limits
-    /// The words of the current request that have arrived, and the number of those that have not.
-    private var words: Request = []
+    /// The words of the current request, where they begin, and the number of those that have not arrived.
+    private var count = 0
+    private var firstWord = 0
     private var missing = 0
     /// The length of the current word, once its header has been decoded.
     private var length: Int?
@@ -34,31 +32,30 @@ struct RequestDecoder: FrameDecoder {
         while missing == 0 {
             guard let line = try nextLine(bytes, limits.line, "too big inline request") else { return skipEmpty() }
             guard line.first == UInt8(ascii: "*") else {
-                words = inlineWords(line)
+                let words = try InlineCommand.words(of: line)
                 if words.isEmpty { continue }
-                return complete()
+                return complete(Request(words))
             }
-            guard let count = parseInteger(line.dropFirst()), count <= limits.words else {
+            guard let announced = parseInteger(line.dropFirst()), announced <= limits.words else {
                 throw ProtocolError(reason: "invalid multibulk length")
             }
-            missing = max(count, 0)
+            count = max(announced, 0)
+            missing = count
+            firstWord = start
             bytesLeft = limits.request
-            // No more than most requests have: the words that a client announces take memory when they arrive.
-            words.reserveCapacity(min(missing, 8))
         }
         while missing > 0 {
-            guard let word = try nextWord(bytes) else {
+            guard try skipWord(bytes) else {
                 return .incomplete(missing: length.map { start + $0 + 2 - bytes.count } ?? 1)
             }
-            words.append(word)
             missing -= 1
         }
-        return complete()
+        return complete(Request(count: count, Bytes(rebasing: bytes[firstWord..<start])))
     }
 
-    private mutating func complete() -> DecodedFrame<Request> {
-        defer { (words, start, searched) = ([], 0, 0) }
-        return .frame(words, consumed: start)
+    private mutating func complete(_ request: Request) -> DecodedFrame<Request> {
+        defer { (start, searched) = (0, 0) }
+        return .frame(request, consumed: start)
     }
 
     /// Empty requests, before which the client has begun nothing, get no answer.
@@ -68,18 +65,18 @@ struct RequestDecoder: FrameDecoder {
         return .skipped(consumed: start)
     }
 
-    private mutating func nextWord(_ bytes: Bytes) throws(ProtocolError) -> [UInt8]? {
+    /// - Returns: whether the next word has arrived.
+    private mutating func skipWord(_ bytes: Bytes) throws(ProtocolError) -> Bool {
         if length == nil {
-            guard let line = try nextLine(bytes, limits.header, "too big bulk count string") else { return nil }
+            guard let line = try nextLine(bytes, limits.header, "too big bulk count string") else { return false }
             length = try parseLength(line)
         }
-        guard let length, bytes.count - start >= length + 2 else { return nil }
-        let word = Array(Bytes(rebasing: bytes[start..<start + length]))
+        guard let length, bytes.count - start >= length + 2 else { return false }
         bytesLeft -= length
         start += length + 2
         searched = start
         self.length = nil
-        return word
+        return true
     }
 
     private func parseLength(_ line: Slice<Bytes>) throws(ProtocolError) -> Int {
@@ -107,11 +104,6 @@ struct RequestDecoder: FrameDecoder {
         start = end + 1
         searched = start
         return line
-    }
-
-    /// What a client types: words with blanks between them. There are no quotes.
-    private func inlineWords(_ line: Slice<Bytes>) -> Request {
-        line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }.map(Array.init)
     }
 }
 

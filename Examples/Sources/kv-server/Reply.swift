@@ -1,4 +1,7 @@
-/// An answer, and how it is written in RESP2.
+/// The version of the protocol in which a client is answered. `HELLO` chooses it.
+enum ProtocolVersion: Int { case resp2 = 2, resp3 }
+
+/// An answer, and how it is written.
 enum Reply {
     case simple(StaticString)
     case error(CommandError)
@@ -6,6 +9,10 @@ enum Reply {
     /// A string of any bytes; `nil` is "no such key".
     case bulk([UInt8]?)
     case array([Reply])
+    /// Keys and values by turns: a map in RESP3, an array in RESP2.
+    case map([Reply])
+    /// What is no answer, or not the only one: a type of its own in RESP3, an array in RESP2.
+    case push([Reply])
     /// Replies that follow one another, each to a part of one request.
     case sequence([Reply])
 
@@ -14,29 +21,48 @@ enum Reply {
     static func bulk(_ text: String) -> Reply { .bulk(Array(text.utf8)) }
 
     /// The reply as it is sent.
-    var bytes: [UInt8] {
+    func bytes(_ version: ProtocolVersion) -> [UInt8] {
         var output: [UInt8] = []
-        append(to: &output)
+        output.reserveCapacity(capacity)
+        append(to: &output, version)
         return output
     }
 
-    /// Appends the reply as it is sent.
-    func append(to output: inout [UInt8]) {
+    /// The bytes of the reply, or some more. The buffer is reserved once: an exact reservation for each item would copy all
+    /// items before it.
+    private var capacity: Int {
+        switch self {
+        case .simple, .integer, .bulk(nil): 24
+        case .error(let error): error.text.utf8.count + 3
+        case .bulk(let bytes?): bytes.count + 24
+        case .array(let replies), .map(let replies), .push(let replies), .sequence(let replies):
+            replies.reduce(24) { $0 + $1.capacity }
+        }
+    }
+
+    private func append(to output: inout [UInt8], _ version: ProtocolVersion) {
         switch self {
         case .simple(let text): text.withUTF8Buffer { output.append(line: "+", $0) }
         case .error(let error): output.append(line: "-", error.text.utf8.map { $0 < 0x20 ? UInt8(ascii: " ") : $0 })
         case .integer(let number): output.append(line: ":", number)
-        case .bulk(nil): output.append(line: "$", -1)
+        case .bulk(nil):
+            if version == .resp3 { output.append(line: "_", []) } else { output.append(line: "$", -1) }
         case .bulk(let bytes?):
-            output.reserveCapacity(output.count + bytes.count + 16)
             output.append(line: "$", bytes.count)
             output.append(contentsOf: bytes)
             output.append(contentsOf: Self.lineEnd)
         case .array(let replies):
             output.append(line: "*", replies.count)
-            for reply in replies { reply.append(to: &output) }
+            for reply in replies { reply.append(to: &output, version) }
+        case .map(let replies):
+            if version == .resp2 { return Reply.array(replies).append(to: &output, version) }
+            output.append(line: "%", replies.count / 2)
+            for reply in replies { reply.append(to: &output, version) }
+        case .push(let replies):
+            output.append(line: version == .resp3 ? ">" : "*", replies.count)
+            for reply in replies { reply.append(to: &output, version) }
         case .sequence(let replies):
-            for reply in replies { reply.append(to: &output) }
+            for reply in replies { reply.append(to: &output, version) }
         }
     }
 
@@ -63,6 +89,7 @@ struct CommandError: Error {
     static let wrongType = CommandError(text: "WRONGTYPE Operation against a key holding the wrong kind of value")
     static let syntax = CommandError(text: "ERR syntax error")
     static let notInteger = CommandError(text: "ERR value is not an integer or out of range")
+    static let unsupportedVersion = CommandError(text: "NOPROTO unsupported protocol version")
     static let overflow = CommandError(text: "ERR increment or decrement would overflow")
     static let noSuchDatabase = CommandError(text: "ERR DB index is out of range")
 
@@ -71,19 +98,19 @@ struct CommandError: Error {
     }
 
     static func invalidExpireTime(_ command: Command) -> CommandError {
-        CommandError(text: "ERR invalid expire time in '\(command.rawValue)' command")
+        CommandError(text: "ERR invalid expire time in '\(command.name)' command")
     }
 
     static func notWhileSubscribed(_ command: Command) -> CommandError {
         CommandError(
             text:
-                "ERR Can't execute '\(command.rawValue)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
+                "ERR Can't execute '\(command.name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
                 + "are allowed in this context")
     }
 
     /// Names the command and the first arguments, up to 128 bytes of each.
     static func unknownCommand(_ request: Request) -> CommandError {
-        func quoted(_ word: [UInt8]) -> String { "'" + String(decoding: word.prefix(128), as: UTF8.self) + "'" }
+        func quoted(_ word: some Collection<UInt8>) -> String { "'\(excerpt(word))'" }
         var arguments = ""
         for word in request.dropFirst() where arguments.utf8.count < 128 { arguments += quoted(word) + " " }
         return CommandError(

@@ -9,12 +9,16 @@ final class Session {
     var subscriptions: Set<Key> = []
     /// Whether the client has quit.
     var isOver = false
+    var version = ProtocolVersion.resp2
+    let id: Int
 
     var store: Store { server.store }
 
     init(_ connection: Connection, of server: Server) {
         self.connection = connection
         self.server = server
+        server.acceptedSessions += 1
+        id = server.acceptedSessions
     }
 
     /// Answers one request after the other until the client ends its side, quits, or makes a mistake.
@@ -23,11 +27,12 @@ final class Session {
         connection.idleTimeout = server.limits.idle
         connection.frameTimeouts = FrameTimeouts(frame: server.limits.partialRequest)
         connection.writeQueueLimit = server.limits.subscriberQueue
-        return connection.forEachFrame(RequestDecoder(server.limits)) { self.send(self.answer($0)) }
+        return connection.forEachFrame(RequestDecoder(server.limits)) { try self.send(self.answer($0)) }
             .recover(only: ProtocolError.self) { error in
                 self.send(.error(CommandError(text: "ERR Protocol error: \(error.reason)")))
             }
             .ensure {
+                if self.subscriptions.count > 10_000 { self.server.hasReleasedMuch = true }
                 self.unsubscribe()
                 self.server.openSessions -= 1
             }
@@ -36,18 +41,32 @@ final class Session {
     /// The next request is taken when the answer has been written, so a client that asks and never reads is slowed down.
     /// Answers to requests that came together leave together.
     private func send(_ reply: Reply) -> Promise<Void> {
-        let written = connection.write(reply.bytes)
+        let written = connection.write(reply.bytes(version))
         return isOver ? written.done { throw StopReading() } : written
     }
 
-    private func answer(_ request: Request) -> Reply {
-        server.commandsProcessed += 1
+    private func answer(_ request: Request) throws -> Reply {
+        guard let command = Command(request) else {
+            // A web page could otherwise have a browser send commands, as the body of a request.
+            if isHTTP(request) { throw StopReading() }
+            return .error(.unknownCommand(request))
+        }
         do throws(CommandError) {
-            let command = try Command(request)
-            if !subscriptions.isEmpty && !command.isAllowedWhileSubscribed { throw .notWhileSubscribed(command) }
-            return try execute(command, request)
+            guard command.words ~= request.count else { throw .wrongNumberOfArguments(command.name) }
+            if !subscriptions.isEmpty && version == .resp2 && !command.isAllowedWhileSubscribed {
+                throw .notWhileSubscribed(command)
+            }
         } catch {
+            server.statistics[command.rawValue].rejected += 1
+            return .error(error)
+        }
+        server.statistics[command.rawValue].calls += 1
+        do throws(CommandError) { return try execute(command, request) } catch {
+            server.statistics[command.rawValue].failed += 1
             return .error(error)
         }
     }
+
+    /// Whether a word begins a line that every request of HTTP with a body has.
+    private func isHTTP(_ request: Request) -> Bool { ["post", "host:"].contains(optionName(request[0])) }
 }

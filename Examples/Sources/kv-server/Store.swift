@@ -38,7 +38,7 @@ final class Store {
     private var expiring: [Key] = []
     /// Where the next sweep begins in `expiring`.
     private var sweepIndex = 0
-    private(set) var expiredCount = 0
+    var expiredCount = 0
 
     private var now: LoopInstant { EventLoop.current.now }
 

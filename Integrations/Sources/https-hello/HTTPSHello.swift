@@ -49,12 +49,26 @@ enum HTTPSHello {
         try await group.run()
     }
 
-    /// Answers each request without a body; its head ends with an empty line.
+    /// Answers each request with the same text. The head of a request ends with an empty line.
     @Sendable private static func answerRequests(of connection: Connection) -> Promise<Void> {
         connection.idleTimeout = .seconds(60)
-        return connection.forEachFrame(DelimiterDecoder("\r\n\r\n", limit: 16_384)) { _ in
+        return connection.forEachFrame(DelimiterDecoder("\r\n\r\n", limit: 16_384)) { head in
             requests.increment()
-            return connection.write("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\nHello, world!\n")
+            let isLast = isLastRequest(String(decoding: head, as: UTF8.self))
+            let field = isLast ? "Connection: close\r\n" : ""
+            let answer = "HTTP/1.1 200 OK\r\n\(field)Content-Length: 14\r\n\r\nHello, world!\n"
+            return connection.write(answer).done { if isLast { throw StopReading() } }
+        }
+    }
+
+    /// Whether the connection ends with the answer: to any other method or version than these, where the client asks for
+    /// it, and where a body may follow, which would be taken for the next request.
+    private static func isLastRequest(_ head: String) -> Bool {
+        let lines = head.lowercased().split(whereSeparator: \.isNewline)
+        guard let first = lines.first, first.hasPrefix("get "), first.hasSuffix(" http/1.1") else { return true }
+        return lines.contains { line in
+            line.hasPrefix("content-length") || line.hasPrefix("transfer-encoding")
+                || line.hasPrefix("connection") && line.contains("close")
         }
     }
 }
