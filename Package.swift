@@ -25,7 +25,7 @@ let package = Package(
         .testTarget(name: "StreamsTests", dependencies: promisesTests),
         .testTarget(name: "ServingTests", dependencies: promisesTests),
         .testTarget(name: "StressTests", dependencies: promisesTests),
-        .testTarget(name: "DocumentationTests", dependencies: ["Promises", "Reactor"]),
+        .testTarget(name: "DocumentationTests", dependencies: ["Promises", "Reactor", "TestSupport"]),
         .testTarget(name: "EchoServerTests", dependencies: ["Promises", "echo-server", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

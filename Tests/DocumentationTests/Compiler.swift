@@ -70,7 +70,7 @@ struct Compiler {
     }
 
     /// Both outputs of a command; how it ended is in its words.
-    private static func run(_ command: [String]) throws -> String {
+    static func run(_ command: [String]) throws -> String {
         // "e": other processes that tests start at this moment do not inherit our end.
         let output = try #require(popen(command.map(quoted).joined(separator: " ") + " 2>&1", "re"))
         defer { pclose(output) }

@@ -161,6 +161,15 @@ static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = l
 // lead nowhere otherwise.
 _Bool clinux_is_sanitized(void);
 
+// Whether a loop keeps jobs under a sanitizer too, so that it checks their reuse: if REACTOR_CHECKS_REUSE is in the
+// environment. Always false without a sanitizer.
+extern _Bool clinux_reuse_is_checked;
+static inline _Bool clinux_checks_reuse(void) { return clinux_reuse_is_checked; }
+
+// Poisons an object of Swift on the heap for the address sanitizer, apart from its header and its first field, the link of a
+// list, or ends that. Does nothing under the thread sanitizer.
+void clinux_set_poisoned(void *object, _Bool poisoned);
+
 // Where the calling thread's stack ends, and how much of it is to remain; zero before they are asked for.
 extern _Thread_local uintptr_t clinux_stack_end, clinux_stack_reserve;
 void clinux_find_stack(void);

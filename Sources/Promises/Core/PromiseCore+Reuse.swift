@@ -24,8 +24,8 @@ import Synchronization
 //   compiler could not put it on a stack.
 //
 // While it is kept its state is `State.spare`, a link that leads nowhere: a party that reached it nevertheless would trap.
-// Under a sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant: a party that would reach a
-// kept core or the next promise then reaches freed memory.
+// Under a sanitizer nothing is kept, so the sanitizer checks the invariant: a party that would reach a kept core or the next
+// promise then reaches freed memory. How it checks the reuse itself: see `SpareJobs`.
 
 extension PromiseCore {
     /// A pending core of this thread's loop, whose operation the caller stores: a kept one if there is one.
@@ -136,9 +136,12 @@ extension PromiseCore {
     fileprivate static func keep(_ core: Unmanaged<PromiseCore>, at here: UnsafeMutableRawPointer) {
         assert(!hasSideTable(core), "a weak reference to a core that is not a WeakCore")
         let job = Unmanaged<Job>.fromOpaque(core.toOpaque())
-        let isKept = Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.keepSpare(job) }
-        if !isKept { return core.release() }
+        // Before it is kept, when a sanitizer may refuse accesses to it.
         core._withUnsafeGuaranteedRef { $0.state.store(State.spare, ordering: .relaxed) }
+        let isKept = Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.keepSpare(job) }
+        if isKept { return }
+        core._withUnsafeGuaranteedRef { $0.state.store(State.fulfilled | State.isTrivial, ordering: .relaxed) }
+        core.release()
     }
 
     /// Destroys the value or the error, as the deinit would. This may run code of the user's.

@@ -1,0 +1,28 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A stored property that is added to the class of all jobs moves every field of a promise's core. Compiles a copy of the
+/// library with one, which takes a minute, and so only with `THOROUGH` in the environment.
+@Suite struct LayoutGuardTests {
+    @Test(.enabled(if: getenv("THOROUGH") != nil)) func aNewFieldOfAJobEndsTheFirstProgramWithItsName() throws {
+        let folder = Folder()
+        defer { _ = try? Compiler.run(["rm", "-rf", folder.path]) }
+        let build = """
+            set -e
+            cd "$0"
+            mkdir -p Sources/probe
+            cp -r "$1/Sources/CLinux" "$1/Sources/Reactor" "$1/Sources/Promises" Sources
+            sed -i 's/    @usableFromInline package init() { link = nil }/    final var added = 0\\n&/' Sources/Reactor/Jobs/Job.swift
+            grep -q 'final var added' Sources/Reactor/Jobs/Job.swift
+            echo 'import Promises
+            _ = Promise.value(1).map { $0 + 1 }' >Sources/probe/main.swift
+            sed -e '/echo-server/d' -e '/[tT]est/d' "$1/Package.swift" >Package.swift
+            sed -i 's/    targets: \\[/&\\n        .executableTarget(name: "probe", dependencies: ["Promises"]),/' Package.swift
+            swift build --product probe >build.log 2>&1 || { tail -n 20 build.log; exit 1; }
+            SWIFT_BACKTRACE=enable=no .build/debug/probe
+            """
+        let output = try Compiler.run(["sh", "-c", build, folder.path, Repository.root])
+        #expect(output.contains("swift-reactor: PromiseCore.payload does not begin at byte 56"), "\(output)")
+    }
+}
