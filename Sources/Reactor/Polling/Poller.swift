@@ -280,8 +280,9 @@ package struct Poller: ~Copyable {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0
             } else if event.events & slots[fd].registered & ~wanted != 0 {
-                // Narrows the registration. If that fails, the next event repeats it.
-                try? register(fd, wanted, kernel)
+                // Narrows the registration. If that fails, the event would repeat itself at once; the loop tries again
+                // after a pause.
+                do throws(SystemError) { try register(fd, wanted, kernel) } catch { suspend(CInt(fd), kernel) }
             }
             let ready = failed ? readyAfterFailure(wanted, event.events) : event.events & wanted
             guard ready != 0, let handler = deliver(ready, fd) else { continue }
