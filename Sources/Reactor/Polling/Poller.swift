@@ -225,6 +225,9 @@ package struct Poller: ~Copyable {
         guard result == -Int(EINTR) else { return try result.orThrow(.epollWait) }
         mayHaveMore = true
         wasInterrupted = true
+        // A signal: the loop looks for it although its write to the eventfd may have failed.
+        events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), Source.signals.rawValue)
+        undelivered = 0..<1
         return 0
     }
 
