@@ -77,6 +77,7 @@ STARTUP = {
                "EPROTONOSUPPORT": 71, "EINVAL": 71},
     "bind": {"EADDRINUSE": 69, "EADDRNOTAVAIL": 69, "EACCES": 71, "EINVAL": 71, "ENOMEM": 71, "ENOTSOCK": 71},
     "listen": {"EADDRINUSE": 69, "ENOTSOCK": 71, "EOPNOTSUPP": 71},
+    "getsockname": {"ENOBUFS": 71},
     "setsockopt": {"ENOMEM": 71, "ENOPROTOOPT": 71, "EACCES": 71},
     "epoll_create1": {"EMFILE": 71, "ENFILE": 71, "ENOMEM": 71},
     "eventfd2": {"EMFILE": 71, "ENFILE": 71, "ENODEV": 71, "ENOMEM": 71},
@@ -444,6 +445,8 @@ def startup(path, call, code, expected):
             lines = server.error_lines
             check(server.process.returncode == expected, f"it ends with {server.process.returncode}: {lines}")
             if expected:
+                said = server.read(server.output)
+                check(not said, f"it says that it is up before it ends: {said}")
                 names = [name for name in dir(errno) if getattr(errno, name) == getattr(errno, code)]
                 named = any(f"({name})" in lines[0] for name in names + [f"errno {getattr(errno, code)}"]) if lines else False
                 check(len(lines) == 1 and lines[0].startswith("echo-server: ") and named,

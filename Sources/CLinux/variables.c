@@ -1,7 +1,9 @@
 #include "CLinux.h"
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <ucontext.h>
 
 _Thread_local void *clinux_current_loop = 0;
 unsigned clinux_tracing = 0;
@@ -47,6 +49,48 @@ void clinux_find_stack(void) {
     }
     pthread_attr_destroy(&attributes);
 }
+
+#ifdef __GLIBC__
+struct new_stack_call {
+    void (*body)(void *);
+    void *argument;
+};
+
+// makecontext(3) passes numbers only.
+static void begin_on_new_stack(unsigned high, unsigned low) {
+    const struct new_stack_call *call = (void *)((uintptr_t)high << 32 | low);
+    call->body(call->argument);
+}
+
+int clinux_on_new_stack(void (*body)(void *), void *argument) {
+    const size_t size = 8 << 20, guard = 64 << 10;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE;
+    char *stack = mmap(0, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (stack == MAP_FAILED) return -1;
+    struct new_stack_call call = {body, argument};
+    ucontext_t here, there;
+    if (mprotect(stack, guard, PROT_NONE) != 0 || getcontext(&there) != 0) {
+        munmap(stack, size);
+        return -1;
+    }
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = size;
+    there.uc_link = &here;
+    uintptr_t address = (uintptr_t)&call;
+    makecontext(&there, (void (*)(void))begin_on_new_stack, 2, (unsigned)(address >> 32), (unsigned)address);
+    const uintptr_t end = clinux_stack_end, reserve = clinux_stack_reserve;
+    clinux_stack_end = (uintptr_t)stack + guard;
+    clinux_stack_reserve = 256 << 10;
+    const int failure = swapcontext(&here, &there);
+    clinux_stack_end = end;
+    clinux_stack_reserve = reserve;
+    munmap(stack, size);
+    return failure;
+}
+#else
+// musl has no contexts.
+int clinux_on_new_stack(void (*body)(void *), void *argument) { return -1; }
+#endif
 
 ssize_t clinux_write_at_once(int fd, const void *bytes, size_t count) {
     ssize_t result = send(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);

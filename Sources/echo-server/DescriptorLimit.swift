@@ -7,6 +7,19 @@ struct DescriptorLimit: Equatable {
     var initial: Int
     /// The current limit.
     var current: Int
+    /// The number of descriptors that were open at the start: the standard streams, and what the process has inherited.
+    var used = 3
+
+    /// A limit that leaves no descriptor for a client, described in one line for the user.
+    struct TooLow: Error, CustomStringConvertible {
+        let limit: DescriptorLimit
+        let needed: Int
+
+        var description: String {
+            "the limit of descriptors is \(limit.current) (RLIMIT_NOFILE, \(limit.initial) at the start), "
+                + "and serving one client takes \(needed)"
+        }
+    }
 
     /// Raises the limit to the hard limit, which needs no privilege. A limit that cannot be read counts as unlimited:
     /// the listener copes when no descriptor is left.
@@ -15,10 +28,22 @@ struct DescriptorLimit: Equatable {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
             return DescriptorLimit(initial: .max, current: .max)
         }
+        let used = openDescriptors ?? 3
         let initial = Int(clamping: limit.rlim_cur)
         limit.rlim_cur = limit.rlim_max
         let isRaised = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
-        return DescriptorLimit(initial: initial, current: isRaised ? Int(clamping: limit.rlim_max) : initial)
+        return DescriptorLimit(
+            initial: initial, current: isRaised ? Int(clamping: limit.rlim_max) : initial, used: used)
+    }
+
+    /// The number of open descriptors; `nil` if the kernel does not say.
+    private static var openDescriptors: Int? {
+        guard let folder = opendir("/proc/self/fd") else { return nil }
+        defer { closedir(folder) }
+        var count = 0
+        while readdir(folder) != nil { count += 1 }
+        // Without the folder's own, and its two entries that are no numbers.
+        return count - 3
     }
 
     /// The number of connections that each listener may serve, and the number that may linger in addition.
@@ -31,11 +56,15 @@ struct DescriptorLimit: Equatable {
     /// - Parameters:
     ///   - wanted: the value of `--max-connections`.
     ///   - listeners: the number of listeners, each of which may serve that many connections.
-    ///   - others: the number of descriptors that the rest of the program needs.
+    ///   - others: the number of descriptors that the rest of the program opens.
+    ///   - spare: the number of these that it can do without.
     /// - Returns: the wanted number of connections, or fewer if the limit is too low; at least one.
-    func share(of wanted: Int, listeners: Int, others: Int) -> Share {
+    /// - Throws: `TooLow` if there is no descriptor for a client.
+    func share(of wanted: Int, listeners: Int, others: Int, spare: Int = 0) throws(TooLow) -> Share {
+        let needed = used + others - spare + 1
+        if current < needed { throw TooLow(limit: self, needed: needed) }
         let most = min(max(wanted, 64), 1024)
-        let available = max(current - others, 0) / max(listeners, 1)
+        let available = max(current - used - others, 0) / max(listeners, 1)
         if available - most >= wanted { return Share(maxConnections: wanted, maxLingering: most) }
         let lingering = min(available / 5, most)
         return Share(maxConnections: max(min(available - lingering, wanted), 1), maxLingering: lingering)

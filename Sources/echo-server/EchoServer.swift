@@ -31,11 +31,12 @@ final class EchoServer {
         inherited = try Listener.inherited()
         var addresses = options.addresses
         if addresses.isEmpty && inherited == nil { addresses = [Options.defaultAddress] }
+        let metrics = options.metricsAddress == nil ? 0 : MetricsEndpoint.descriptors
+        let notifications = getenv("NOTIFY_SOCKET") == nil ? 0 : 1
+        share = try limit.share(
+            of: options.maxConnections, listeners: (inherited == nil ? 0 : 1) + (addresses.isEmpty ? 0 : 1),
+            others: addresses.count + options.loopDescriptors + notifications + metrics, spare: max(metrics - 2, 0))
         bound = addresses.isEmpty ? nil : try Listener.bind(addresses)
-        let sockets = [inherited, bound].reduce(0) { $0 + ($1?.localAddresses.count ?? 0) }
-        let others = options.descriptorsBesideConnections + sockets
-        share = limit.share(
-            of: options.maxConnections, listeners: [inherited, bound].count { $0 != nil }, others: others)
         shortage =
             share.maxConnections == options.maxConnections
             ? nil
@@ -82,13 +83,18 @@ final class EchoServer {
     /// - Parameters:
     ///   - willDrain: is called at the first signal.
     ///   - endNow: is called with the second signal.
-    func drainAtSignals(_ willDrain: @escaping () -> Void, orEndNow endNow: @escaping (CInt) -> Void) -> Promise<Void> {
-        Listener.drain(listeners, atFirstOf: [SIGINT, SIGTERM], deadline: options.drainTimeout) { [self] signal in
+    /// - Throws: the error of watching the signals.
+    func drainAtSignals(
+        _ willDrain: @escaping () -> Void, orEndNow endNow: @escaping (CInt) -> Void
+    ) throws -> Promise<Void> {
+        let drained = Listener.drain(listeners, atFirstOf: [SIGINT, SIGTERM], deadline: options.drainTimeout) {
+            [self] signal in
             if isDraining { return endNow(signal) }
             isDraining = true
             willDrain()
         }
-        .map { self.abortedByDrain = $0.aborted }
+        if let error = drained.error { throw error }
+        return drained.map { self.abortedByDrain = $0.aborted }
     }
 
     // MARK: Reports

@@ -7,6 +7,7 @@ import Reactor
 @main
 enum EchoServerCommand {
     static func main() {
+        openStandardStreams()
         switch parse() {
         case .help: Output.announce(Options.help)
         case .version: Output.announce("echo-server \(Options.version)")
@@ -22,9 +23,9 @@ enum EchoServerCommand {
 
     private static func serve(_ options: Options) {
         keepFreedMemory()
-        // The reader of the output may have ended, which must not end the server. No process inherits this: there are
-        // no children.
-        signal(SIGPIPE, SIG_IGN)
+        // The reader of the output may have ended, or the terminal, which must not end the server. No process inherits
+        // this: there are no children.
+        for number in [SIGPIPE, SIGHUP] { signal(number, SIG_IGN) }
         conf.logHandler = { Output.warn("swift-reactor: \($0)") }
         do { try serve(options, on: EventLoop.current) } catch { Output.fail("\(error)", exitCode(error)) }
     }
@@ -45,14 +46,13 @@ enum EchoServerCommand {
             options.isQuiet ? .value : server.report().done { Output.say($0.line(title)) }
         }
         let service = Service(on: loop, warn: warn)
-        let drained = server.drainAtSignals {
+        let drained = try server.drainAtSignals {
             service.notifyStopping(within: options.drainTimeout)
         } orEndNow: { signal in
             endpoint?.close()
             // Not `exit`, which would clean up while other threads are still running.
             _exit(128 + signal)
         }
-        if let error = drained.error { throw error }
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
         // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
         try loop.turn(.poll)
@@ -66,6 +66,12 @@ enum EchoServerCommand {
         try hang(served)
         try hang(statistics("totals"))
         server.stop()
+    }
+
+    /// Opens standard streams that are closed on /dev/null. Otherwise a listener or a client would have their numbers, and
+    /// receive what is printed.
+    private static func openStandardStreams() {
+        for fd in STDIN_FILENO...STDERR_FILENO where fcntl(fd, F_GETFD) < 0 { _ = open("/dev/null", O_RDWR) }
     }
 
     /// Keeps freed memory in the process. Each chunk of up to 64 KiB is an array of its own. By default, glibc returns

@@ -19,6 +19,8 @@ struct MetricsEndpoint {
     static var maxConnections: Int { 16 }
     /// The number of clients that have been answered and may still read the answer and close.
     static var maxLingering: Int { 16 }
+    /// The number of descriptors of the endpoint and its clients.
+    static var descriptors: Int { 1 + maxConnections + maxLingering }
     static var timeLimit: Duration { .seconds(5) }
     static var longestHead: Int { 8192 }
 

@@ -26,12 +26,9 @@ struct Options: Equatable {
         let description: String
     }
 
-    /// The number of descriptors that are needed in addition to listeners and connections: the standard streams, the
-    /// descriptors of each loop, the metrics endpoint with its clients, and a few spare ones.
-    var descriptorsBesideConnections: Int {
-        let metrics = metricsAddress == nil ? 0 : 1 + MetricsEndpoint.maxConnections + MetricsEndpoint.maxLingering
-        return 20 + 3 * loops + metrics
-    }
+    /// The number of descriptors that the loops open: each an epoll, an eventfd and a timerfd; this thread's also one for
+    /// signals and one for the main actor.
+    var loopDescriptors: Int { 5 + (loops == 1 ? 0 : 3 * loops) }
 
     /// The number of loops that serve.
     var loops: Int { threads == 0 ? LoopGroup.defaultLoops : threads }

@@ -53,13 +53,14 @@ final class Service {
         if retry == nil { send() }
     }
 
-    /// Sends the waiting messages. The queue of the manager's socket may be full (EAGAIN), for instance at boot, when
-    /// every service sends notifications. A message that is lost then would never be sent again.
+    /// Sends the waiting messages. The queue of the manager's socket may be full (EAGAIN), or the machine short of
+    /// descriptors, for instance at boot, when every service sends notifications. A message that is lost then would
+    /// never be sent again.
     private func send() {
         retry = nil
         while let state = unsent.first {
             do throws(SystemError) { try ServiceManager.notify(state) } catch {
-                if error.code == EAGAIN && tries < Self.mostTries { return sendLater() }
+                if (error.code == EAGAIN || error.isShortage) && tries < Self.mostTries { return sendLater() }
                 // Reported only once: the next message may fail as well.
                 complain("cannot notify the service manager: \(error)")
             }

@@ -4,26 +4,41 @@ import Testing
 @testable import echo_server
 
 @Suite struct DescriptorLimitTests {
-    @Test func enoughForAll() {
+    @Test func enoughForAll() throws {
         let limit = DescriptorLimit(initial: 1024, current: 20_000)
-        #expect(limit.share(of: 10_000, listeners: 1, others: 30) == .init(maxConnections: 10_000, maxLingering: 1024))
-        #expect(limit.share(of: 10, listeners: 2, others: 30) == .init(maxConnections: 10, maxLingering: 64))
+        let share = try limit.share(of: 10_000, listeners: 1, others: 27)
+        #expect(share == .init(maxConnections: 10_000, maxLingering: 1024))
+        let ofTwo = try limit.share(of: 10, listeners: 2, others: 27)
+        #expect(ofTwo == .init(maxConnections: 10, maxLingering: 64))
         let endless = DescriptorLimit(initial: .max, current: .max)
-        #expect(endless.share(of: 10_000, listeners: 1, others: 30).maxConnections == 10_000)
+        let ofEndless = try endless.share(of: 10_000, listeners: 1, others: 27)
+        #expect(ofEndless.maxConnections == 10_000)
     }
 
-    @Test(arguments: [1, 2, 24, 100, 1024, 4096], [1, 2]) func tooLowForAll(current: Int, listeners: Int) {
-        let share = DescriptorLimit(initial: current, current: current)
-            .share(of: 10_000, listeners: listeners, others: 30)
+    @Test(arguments: [31, 32, 40, 100, 1024, 4096], [1, 2]) func tooLowForAll(current: Int, listeners: Int) throws {
+        let share = try DescriptorLimit(initial: current, current: current)
+            .share(of: 10_000, listeners: listeners, others: 27)
         #expect(share.maxConnections >= 1 && share.maxConnections < 10_000)
         let needed = 30 + listeners * (share.maxConnections + share.maxLingering)
         #expect(needed <= max(current, 30 + listeners))
     }
 
-    @Test func justEnough() {
+    @Test(arguments: [(27, 31), (26, 30), (0, 4)]) func tooLowForAClient(others: Int, needed: Int) throws {
+        let limit = DescriptorLimit(initial: 3, current: needed - 1)
+        let error = #expect(throws: DescriptorLimit.TooLow.self) {
+            try limit.share(of: 10, listeners: 1, others: others)
+        }
+        #expect(error?.needed == needed)
+        let share = try limit.share(of: 10, listeners: 1, others: others, spare: 1)
+        #expect(share == .init(maxConnections: 1, maxLingering: 0))
+    }
+
+    @Test func justEnough() throws {
         let limit = DescriptorLimit(initial: 200, current: 200)
-        #expect(limit.share(of: 106, listeners: 1, others: 30).maxConnections < 106 + 64)
-        #expect(limit.share(of: 85, listeners: 1, others: 30) == .init(maxConnections: 85, maxLingering: 85))
+        let less = try limit.share(of: 106, listeners: 1, others: 27)
+        #expect(less.maxConnections < 106 + 64)
+        let all = try limit.share(of: 85, listeners: 1, others: 27)
+        #expect(all == .init(maxConnections: 85, maxLingering: 85))
     }
 
     /// Each time that half of many connections have gone, and never for a few.

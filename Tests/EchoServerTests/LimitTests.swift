@@ -75,6 +75,21 @@ import Testing
         _ = try server.terminate()
     }
 
+    /// No more is reserved than is used; a fifth is for connections that linger.
+    @Test(
+        .disabled(if: isSanitized),
+        arguments: [(10, 1, []), (16, 1, ["--threads", "2"]), (12, 1, ["--metrics", "127.0.0.1:0"]), (40, 25, [])])
+    func fewDescriptorsServeAsManyClientsAsTheyCan(limit: Int, served: Int, options: [String]) throws {
+        let server = try ServerProcess(["--listen", "127.0.0.1:0"] + options, limits: "ulimit -n \(limit)")
+        let address = try SocketAddress(String(server.readLine().dropFirst("listening on ".count)))
+        #expect(try number(before: "connections", in: server.readError()) == served)
+        let clients = try (0..<served).map { _ in try Client(to: address) }
+        for client in clients { #expect(try client.echoes("hello")) }
+        for client in clients { client.end() }
+        for client in clients { #expect(try client.receive() == []) }
+        #expect(try server.terminate().contains("totals: 0 open, \(served) connections "))
+    }
+
     @Test func withoutDescriptorsClientsWaitUntilThereAreSome() throws {
         let server = try ServerProcess.serving()
         // Not before: a limit that it begins with, the server keeps below.

@@ -41,6 +41,19 @@ import Testing
         #expect(try server.terminate() == "")
     }
 
+    /// Otherwise the listener would be standard input, and a client standard error.
+    @Test func standardStreamsThatAreClosedAreNobodyElses() throws {
+        let server = try ServerProcess.serving(limits: "exec 0<&- 2>&-")
+        #expect(try Client(to: server.address).echoes("hello"))
+        for stream in [0, 2] {
+            var target = [CChar](repeating: 0, count: 64)
+            let count = readlink("/proc/\(server.pid)/fd/\(stream)", &target, target.count)
+            let name = String(decoding: target[..<max(count, 0)].map(UInt8.init(bitPattern:)), as: UTF8.self)
+            #expect(name == "/dev/null")
+        }
+        _ = try server.terminate()
+    }
+
     @Test func itContinuesWithoutAReaderOfItsLines() throws {
         let server = try ServerProcess.serving("--stats", "1ms")
         let client = try Client(to: server.address)

@@ -149,6 +149,20 @@ import Testing
         _ = try server.terminate()
     }
 
+    /// Clients may fill the descriptors of a server, whose manager must not take that for a failure.
+    @Test(.disabled(if: isSanitized)) func theWatchdogIsFedWithoutDescriptors() throws {
+        let folder = Folder()
+        let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))
+        let server = try ServerProcess.serving(
+            "--drain-timeout", "0", limits: "export NOTIFY_SOCKET=\(folder["notify"]) WATCHDOG_USEC=20000")
+        #expect(manager.receive()?.hasPrefix("READY=1\n") == true)
+        server.descriptorLimit = 3
+        for _ in 0..<5 { #expect(manager.receive() == "WATCHDOG=1") }
+        server.signal(SIGTERM)
+        #expect(try !server.readToEnd().errors.contains("cannot notify"))
+        #expect(try server.waitForExit() == .code(0))
+    }
+
     @Test func aWatchdogOfAnotherProcessIsNotFed() throws {
         let folder = Folder()
         let manager = try OwnSocket(SOCK_DGRAM, folder.address("notify"))

@@ -21,6 +21,20 @@ import Testing
         #expect(try server.waitForExit() == .code(0))
     }
 
+    /// Nor does the end of its terminal: there is nothing to read again.
+    @Test func aHangUpSignalEndsNothing() throws {
+        let server = try ServerProcess.serving("--drain-timeout", "1m")
+        let client = try Client.stalled(at: server.address)
+        server.signal(SIGHUP)
+        #expect(try Client(to: server.address).echoes("hello"))
+        server.signal(SIGTERM)
+        try server.awaitDraining()
+        server.signal(SIGHUP)
+        client.end()
+        #expect(client.failureOfReading() == nil)
+        #expect(try server.waitForExit() == .code(0))
+    }
+
     @Test func anIdleClientIsEndedAtOnce() throws {
         let server = try ServerProcess.serving("--drain-timeout", "1m")
         let client = try Client(to: server.address)

@@ -181,6 +181,10 @@ static inline _Bool clinux_stack_is_low(void) {
     return (uintptr_t)__builtin_frame_address(0) - clinux_stack_end < clinux_stack_reserve;
 }
 
+// Calls `body` on a new stack of 8 MiB, whose pages the kernel provides when they are used, and returns to the present
+// one when `body` does. -1 without room for a stack: `body` has not been called.
+int clinux_on_new_stack(void (*body)(void *), void *argument);
+
 // Whether operators are recorded: `clinux_tracing`, on all threads, since promises are traced; `clinux_notes_handlers`, on the
 // calling thread, since its loop may never be driven. Every operator asks for both, so that must be two loads and one branch in
 // whatever module it is inlined into; a global of Swift is reached through a function. The second is a variable of the thread

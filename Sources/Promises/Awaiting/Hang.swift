@@ -1,3 +1,5 @@
+import CLinux
+import Glibc
 import Reactor
 
 /// Drives this thread's loop until `promise` settles, and returns its value or throws its error.
@@ -50,11 +52,11 @@ public func hang<T>(
 ///
 /// This form has no error to throw. It therefore traps in these cases:
 /// - the loop cannot open its descriptors;
-/// - the stack is nearly used up;
 /// - the guarantee is abandoned or cancelled;
 /// - the guarantee depends on another loop, and that loop has ended.
 ///
-/// For the same reason it continues to wait when this loop is being stopped. Where that matters, wait for
+/// For the same reason it continues to wait when this loop is being stopped, and continues on a new stack of 8 MiB when
+/// calls of `hang` are nested so deeply that the stack is nearly used up; it traps if there is no memory for one. Where that matters, wait for
 /// `asPromise()`.
 /// - Parameters:
 ///   - guarantee: what to wait for.
@@ -75,6 +77,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
             throw root.error
         }
     } catch {
+        if let value = hangOnNewStack(guarantee, after: error, file, line) { return value }
         fatalError("hang on a Guarantee<\(T.self)> cannot end: \(error)", file: file, line: line)
     }
 }
@@ -167,6 +170,25 @@ extension PromiseCore {
             }
         }
     }
+}
+
+/// Continues a `hang` on a stack of its own if `error` refuses it for its depth. Peers may determine how deep handlers hang
+/// inside each other, and a guarantee has no error by which to refuse that.
+/// - Returns: the value of `guarantee`; `nil` after any other error, and if there is no memory for a stack.
+@usableFromInline
+@inline(never)
+func hangOnNewStack<T>(
+    _ guarantee: Guarantee<T>, after error: any Error, _ file: StaticString, _ line: UInt
+) -> T? {
+    let isRejected = guarantee.core.settled.map { $0.kind != State.fulfilled } ?? false
+    guard (error as? SystemError)?.code == ELOOP, !isRejected else { return nil }
+    var value: T?
+    var body = { value = hang(guarantee, file, line) }
+    // The closure is called before this returns, by this thread, and nothing keeps the pointer.
+    _ = withUnsafeMutablePointer(to: &body) { body in
+        clinux_on_new_stack({ $0!.assumingMemoryBound(to: (() -> Void).self).pointee() }, body)
+    }
+    return value
 }
 
 /// The waiter of a `hang`. Its operation does nothing, because its arrival is enough.

@@ -26,7 +26,7 @@ extension EventLoop {
         lifecycle.hasReleasedAll = true
         queues.spare.close()
         queues.spareNodes.close()
-        awaitOwedWakes()
+        awaitWakes()
         if timers.descriptor >= 0 { kernel.close(timers.descriptor) }
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
@@ -74,18 +74,11 @@ extension EventLoop {
 
     /// Waits for the writes of other threads to the eventfd. A thread that found the mailbox parked writes the eventfd
     /// a moment later; by then the number must not belong to another descriptor.
-    private func awaitOwedWakes() {
+    private func awaitWakes() {
         let fd = shared.waker.descriptor.load(ordering: .relaxed)
         guard fd >= 0 else { return }
-        // A forked child does not have that thread, and the count in the eventfd is for the parent to read.
-        while waker.wakesOwed > 0 && !isForked {
-            var seen: UInt64 = 0
-            guard kernel.eventRead(fd, &seen) > 0 else {
-                sched_yield()
-                continue
-            }
-            waker.wakesOwed -= min(seen, waker.wakesOwed)
-        }
+        // A forked child does not have that thread.
+        while shared.waker.finishedWakes.load(ordering: .acquiring) < waker.wakes && !isForked { sched_yield() }
         kernel.close(fd)
     }
 

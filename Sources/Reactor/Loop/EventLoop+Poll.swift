@@ -148,11 +148,11 @@ extension EventLoop {
 
     /// After a turn, for a loop that embeds this one: makes the descriptor readable for mail and for the next timer.
     func prepareForEmbedding() throws(SystemError) {
-        _ = park()
-        guard case .monotonic = clock, let deadline = timers.heap.nextDeadline, deadline < timers.armedDeadline else {
-            return
+        // The timerfd first: a thread that finds the mailbox parked may arm it to wake the loop.
+        if case .monotonic = clock, let deadline = timers.heap.nextDeadline, deadline < timers.armedDeadline {
+            _ = try arm(deadline)
         }
-        _ = try arm(deadline)
+        _ = park()
     }
 
     /// Returns false if there is mail. A nested turn may have left the mailbox parked.
@@ -169,8 +169,10 @@ extension EventLoop {
             // A handler may have begun to measure handlers.
             if !meter.isTiming, let (handler, ready) = poller.nextUsual() {
                 handler.descriptorIsReady(ready)
-            } else if let event = poller.next(kernel) {
-                deliver(event)
+            } else {
+                let event = poller.next(kernel)
+                if !poller.deferred.isEmpty { scheduleRetry() }
+                if let event { deliver(event) }
             }
         }
     }
@@ -227,6 +229,7 @@ extension EventLoop {
                 throw error
             }
             timers.descriptor = fd
+            shared.waker.timer.store(fd, ordering: .releasing)
             return true
         } catch {
             if error.isShortage { return false }

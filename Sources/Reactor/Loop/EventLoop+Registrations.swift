@@ -29,7 +29,7 @@ extension EventLoop {
     }
 
     /// Starts one timer for all deferred registrations. It does not keep the loop alive, since the descriptors do.
-    private func scheduleRetry() {
+    func scheduleRetry() {
         if registrations.retryTimer != nil { return }
         let deadline = now.advanced(by: Self.pause).nanoseconds
         let timer = timers.heap.insert(deadline: deadline, interval: 0, .job(RegistrationRetry(self)))
@@ -96,18 +96,30 @@ extension EventLoop {
     func endStray() {
         let fd = poller.provenStray
         poller.provenStray = -1
-        if poller.removeStray(fd, kernel) { return }
-        reportStray(fd, nil)
+        do throws(SystemError) {
+            _ = try poller.removeStray(fd, kernel).orThrow(.epollControl, "descriptor \(fd)")
+            return
+        } catch { if error.isShortage { reportShortage(error) } else { reportStray(fd, nil) } }
         // A loop that embeds this one has registered its epoll descriptor, which therefore must not change.
-        guard !waker.isEmbedded, meter.counters.turns >= registrations.turnOfNextRebuild else { return }
+        guard !waker.isEmbedded, meter.counters.turns >= registrations.turnOfNextRebuild, rebuildPoller() else {
+            // The kernel continues to report it: the loop wakes for nothing, but seldom.
+            usleep(1000)
+            return
+        }
+    }
+
+    /// Moves to an epoll descriptor with only the registrations of the poller's table.
+    /// - Returns: false if there is no room for one; the loop tries again after some turns.
+    private func rebuildPoller() -> Bool {
         var own: [(source: Poller.Source, fd: CInt)] = []
         if hasWaker { own.append((.mailbox, shared.waker.descriptor.load(ordering: .relaxed))) }
         if timers.descriptor >= 0 { own.append((.timer, timers.descriptor)) }
         if let slot = signals.slot { own.append((.signals, slot.descriptor.load(ordering: .relaxed))) }
         if mainActor.watchesQueue, let queue = try? mainActorQueue() { own.append((.mainActor, queue)) }
-        // If there is no room for a new epoll descriptor, the loop wakes for nothing for a while, and then tries again.
-        if !poller.rebuild(own, kernel) { registrations.turnOfNextRebuild = meter.counters.turns + 65536 }
+        let isRebuilt = poller.rebuild(own, kernel)
+        if !isRebuilt { registrations.turnOfNextRebuild = meter.counters.turns + 1024 }
         if !poller.deferred.isEmpty { scheduleRetry() }
+        return isRebuilt
     }
 
     /// Reports only the first stray of a loop: a program that makes this mistake once may make it often.

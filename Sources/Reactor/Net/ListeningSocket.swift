@@ -17,6 +17,7 @@ package struct ListeningSocket {
             throw SystemError(.changeMode, EINVAL, detail: "\(name), mode: \(String(mode, radix: 8)): \(reason)")
         }
         var file: UnixFile?
+        var bound = address
         socket = try Socket(clinux_SOCK_STREAM, for: address, kernel).orClosed { socket throws(SystemError) in
             // A restarted server must not wait until the last connections of its predecessor have left TIME_WAIT.
             if !address.isUnix { try socket.set(SOL_SOCKET, SO_REUSEADDR, CInt(1)) }
@@ -32,13 +33,15 @@ package struct ListeningSocket {
                 // No client can connect before the socket listens, so the mode is set in time.
                 if let mode { try file?.setMode(mode) }
                 _ = try kernel.listen(socket.fd, CInt(clamping: backlog)).orThrow(.listen, name)
+                // With port 0 it is the only way to learn the address.
+                if !address.isUnix { bound = try socket.boundAddress(name) }
             } catch {
                 file?.remove()
                 throw error
             }
         }
         self.file = file
-        self.address = address.isUnix ? address : socket.localAddress ?? address
+        self.address = bound
     }
 
     /// Takes over a socket that the caller has opened. The caller still owns it if this throws. The socket's file, if
@@ -56,9 +59,7 @@ package struct ListeningSocket {
         guard type == CInt(clinux_SOCK_STREAM) else {
             throw SystemError(.listen, EINVAL, detail: "descriptor \(fd) is not a stream socket")
         }
-        guard let address = socket.localAddress else {
-            throw SystemError(.getSocketName, EAFNOSUPPORT, detail: "descriptor \(fd)")
-        }
+        let address = try socket.boundAddress("descriptor \(fd)")
         let flags = try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)")
         _ = try kernel.fileControl(fd, F_SETFL, CInt(flags) | O_NONBLOCK)
             .orThrow(.fileControl, "descriptor \(fd)")

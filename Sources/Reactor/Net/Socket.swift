@@ -95,9 +95,16 @@ package struct Socket {
     /// The number of sent bytes that the peer's kernel has not acknowledged; 0 if the kernel does not say.
     package var unacknowledgedBytes: Int { max(kernel.waitingBytes(fd, .outgoing), 0) }
 
-    package var localAddress: SocketAddress? {
+    package var localAddress: SocketAddress? { try? boundAddress("") }
+
+    /// The local address, or the reason why there is none: `EAFNOSUPPORT` for one of another family.
+    func boundAddress(_ name: @autoclosure () -> String) throws(SystemError) -> SocketAddress {
         var storage = sockaddr_storage()
-        return kernel.getSocketName(fd, &storage) < 0 ? nil : SocketAddress(storage)
+        _ = try kernel.getSocketName(fd, &storage).orThrow(.getSocketName, name())
+        guard let address = SocketAddress(storage) else {
+            throw SystemError(.getSocketName, EAFNOSUPPORT, detail: name())
+        }
+        return address
     }
 
     package var peerAddress: SocketAddress? {

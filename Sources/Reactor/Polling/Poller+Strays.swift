@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Glibc
 
 /// Strays: registrations whose descriptor was closed before it was forgotten; see `Poller`.
 extension Poller {
@@ -25,10 +26,11 @@ extension Poller {
         return false
     }
 
-    /// Removes a stray by its number. This is possible if the number is not registered for another file and refers to
-    /// the stray's file.
-    func removeStray(_ fd: CInt, _ kernel: CountingSyscalls) -> Bool {
-        slots[Int(fd)].registered == 0 && kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) == 0
+    /// Removes a stray by its number, and returns the result of epoll_ctl(2). This is possible if the number is not
+    /// registered for another file and refers to the stray's file.
+    func removeStray(_ fd: CInt, _ kernel: CountingSyscalls) -> Int {
+        slots[Int(fd)].registered == 0
+            ? kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) : -Int(EEXIST)
     }
 
     /// Opens an epoll descriptor that has only the registrations of the table, and closes the current one.

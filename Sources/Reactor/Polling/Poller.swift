@@ -225,6 +225,9 @@ package struct Poller: ~Copyable {
         guard result == -Int(EINTR) else { return try result.orThrow(.epollWait) }
         mayHaveMore = true
         wasInterrupted = true
+        // A signal: the loop looks for it although its write to the eventfd may have failed.
+        events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), Source.signals.rawValue)
+        undelivered = 0..<1
         return 0
     }
 
@@ -280,8 +283,9 @@ package struct Poller: ~Copyable {
                 _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
                 slots[fd].registered = 0
             } else if event.events & slots[fd].registered & ~wanted != 0 {
-                // Narrows the registration. If that fails, the next event repeats it.
-                try? register(fd, wanted, kernel)
+                // Narrows the registration. If that fails, the event would repeat itself at once; the loop tries again
+                // after a pause.
+                do throws(SystemError) { try register(fd, wanted, kernel) } catch { suspend(CInt(fd), kernel) }
             }
             let ready = failed ? readyAfterFailure(wanted, event.events) : event.events & wanted
             guard ready != 0, let handler = deliver(ready, fd) else { continue }

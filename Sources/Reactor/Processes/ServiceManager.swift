@@ -35,7 +35,8 @@ public enum ServiceManager {
     }
 
     /// Notifies the service manager, with one datagram to the socket that NOTIFY_SOCKET names. Any thread may call it;
-    /// it does not block.
+    /// it does not block. The first call opens a descriptor that the process keeps, so that later calls succeed although
+    /// all descriptors are used up.
     /// - Parameter states: the notifications, which are sent together.
     /// - Returns: false if there is no service manager.
     /// - Throws: `SystemError`: `EINVAL` if NOTIFY_SOCKET is not a Unix address; otherwise an error of socket(2) or
@@ -55,12 +56,33 @@ public enum ServiceManager {
             throw SystemError(.sendMessages, EINVAL, detail: "NOTIFY_SOCKET: \(error)")
         }
         let kernel = CountingSyscalls()
-        let socket = try Socket(clinux_SOCK_DGRAM, for: address, kernel)
-        defer { kernel.close(socket.fd) }
         let text = Array(states.map(\.text).joined(separator: "\n").utf8)
-        _ = try text.withUnsafeBytes { DatagramBatch.send($0, to: address, socket.fd, kernel) }
+        let fd = try socket.withLock { $0.open(for: address, kernel) }.get()
+        _ = try text.withUnsafeBytes { DatagramBatch.send($0, to: address, fd, kernel) }
             .orThrow(.sendMessages, address.description)
         return true
+    }
+
+    private static let socket = LockedValue(KeptSocket())
+
+    /// The socket for notifications, which is never closed.
+    private struct KeptSocket {
+        private var fd: CInt = -1
+        private var file = (device: dev_t(), inode: ino_t())
+
+        /// Opens the socket, unless its number still refers to it: other code may close descriptors that are not its own.
+        mutating func open(for address: SocketAddress, _ kernel: CountingSyscalls) -> Result<CInt, SystemError> {
+            var status = stat()
+            if fd >= 0, kernel.fileStatus(fd, &status) == 0, file == (status.st_dev, status.st_ino) {
+                return .success(fd)
+            }
+            return Result { () throws(SystemError) in
+                fd = try Socket(clinux_SOCK_DGRAM, for: address, kernel).fd
+                _ = try kernel.fileStatus(fd, &status).orThrow(.fileStatus)
+                file = (status.st_dev, status.st_ino)
+                return fd
+            }
+        }
     }
 
     /// The time within which the service manager expects `.watchdog`, or `nil` if it does not expect any. It ends this

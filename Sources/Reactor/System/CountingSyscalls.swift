@@ -78,9 +78,6 @@ package final class CountingSyscalls {
         return table.epollWait(fd, events, count, timeout)
     }
     package func eventCreate() -> Int { retrying(.eventCreate) { table.eventCreate() } }
-    package func eventRead(_ fd: CInt, _ value: UnsafeMutablePointer<UInt64>) -> Int {
-        unlessForked(.eventRead) { table.eventRead(fd, value) }
-    }
     package func fileControl(_ fd: CInt, _ command: CInt, _ argument: CInt = 0) -> Int {
         retrying(.fileControl) { table.fileControl(fd, command, argument) }
     }

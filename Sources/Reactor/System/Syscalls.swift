@@ -25,9 +25,6 @@ package struct Syscalls {
         result(epoll_wait($0, $1, $2, $3))
     }
     package var eventCreate: () -> Int = { result(eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))) }
-    package var eventRead: (CInt, UnsafeMutablePointer<UInt64>) -> Int = {
-        result(Glibc.read($0, $1, 8))
-    }
     package var fileControl: (CInt, _ command: CInt, _ argument: CInt) -> Int = { result(fcntl($0, $1, $2)) }
     package var fileStatus: (CInt, UnsafeMutablePointer<stat>) -> Int = { result(fstat($0, $1)) }
     package var getPeerName: (CInt, UnsafeMutablePointer<sockaddr_storage>) -> Int = { fd, address in

@@ -2,7 +2,7 @@
 /// of a `SystemError`.
 public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringConvertible {
     /// The call that `description` names.
-    case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait, eventCreate, eventRead
+    case accept, bind, changeMode, close, connect, epollControl, epollCreate, epollWait, eventCreate
     /// The call that `description` names.
     case fileControl, fileStatus, getPeerName, getSocketName, getSocketOption, ioControl, kill, linkStatus, listen
     /// The call that `description` names.
@@ -24,7 +24,6 @@ public enum SystemCall: UInt8, CaseIterable, Hashable, Sendable, CustomStringCon
         case .epollCreate: "epoll_create1"
         case .epollWait: "epoll_wait"
         case .eventCreate: "eventfd"
-        case .eventRead: "read(eventfd)"
         case .fileControl: "fcntl"
         case .fileStatus: "fstat"
         case .getPeerName: "getpeername"

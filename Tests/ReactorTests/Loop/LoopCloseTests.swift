@@ -72,6 +72,36 @@ import Testing
         #expect(ledger.openedCount == 3)
     }
 
+    /// The eventfd's number is another file's, into which the wake-up cannot be written.
+    @Test func aWakeUpThatIsLostHoldsUpNeitherTheLoopNorItsEnd() async {
+        await #expect(processExitsWith: .success) {
+            // The process would wait forever.
+            alarm(20)
+            let ledger = Ledger()
+            var table = ledger.table
+            let create = table.eventCreate
+            var eventfd: CInt = -1
+            table.eventCreate = {
+                let fd = create()
+                eventfd = CInt(fd)
+                return fd
+            }
+            try EventLoop.withLoop(syscalls: table) { loop in
+                // Leaves the mailbox parked between turns.
+                let descriptor = try loop.fileDescriptor
+                try loop.turn(.poll)
+                let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
+                dup2(null, eventfd)
+                let hasRun = Shared(false)
+                precondition(loop.remote.submit { hasRun.change { $0 = true } })
+                var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                precondition(poll(&entry, 1, 10_000) == 1, "the loop would not wake")
+                try loop.turn(.wait)
+                precondition(hasRun.value)
+            }
+        }
+    }
+
     @Test func handlesThatOutliveTheLoopDoNothing() throws {
         let pipe = Ends.pipe()
         let (timer, watch, hold) = try EventLoop.withLoop(clock: clock) { loop in

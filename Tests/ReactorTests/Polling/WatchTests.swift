@@ -125,6 +125,50 @@ import Testing
         }
     }
 
+    /// The kernel does not let go of room to write, which is always there and for which nothing waits any more.
+    @Test(arguments: [[EPOLL_CTL_MOD], [EPOLL_CTL_DEL], [EPOLL_CTL_MOD, EPOLL_CTL_DEL]])
+    func aRegistrationThatCannotBeNarrowedOrRemovedDoesNotSpin(refused: [CInt]) throws {
+        var table = Syscalls()
+        let real = table
+        var refuses = false
+        table.epollControl = { refuses && refused.contains($1) ? -Int(ENOSPC) : real.epollControl($0, $1, $2, $3) }
+        try EventLoop.withLoop(clock: clock, syscalls: table) { loop in
+            let (both, one) = (Ends.sockets(), Ends.sockets())
+            var received = 0
+            let reader = try loop.watch(both.near, for: .reading) { _ in received += take(from: both.near) }
+            let writers = try [both, one].map { try loop.watch($0.near, for: .writing) { _ in } }
+            try loop.turn(.poll)
+            refuses = true
+            for writer in writers { writer.cancel() }
+            for _ in 0..<10 { try loop.turn(.upTo(.milliseconds(100))) }
+            let before = loop.metrics.events
+            for _ in 0..<20 { try loop.turn(.poll) }
+            #expect(loop.metrics.events == before, "the loop wakes for nothing")
+            put(into: both.far)
+            try loop.turn(.poll)
+            #expect(received == 1, "what is waited for is reported")
+            reader.cancel()
+        }
+    }
+
+    /// Nor has it room for a new epoll descriptor's registrations: what is left is to wake seldom.
+    @Test func withoutAnyRegistrationItWakesSeldom() throws {
+        var table = Syscalls()
+        let real = table
+        var refuses = false
+        table.epollControl = { refuses ? -Int(ENOMEM) : real.epollControl($0, $1, $2, $3) }
+        try EventLoop.withLoop(syscalls: table) { loop in
+            let ends = Ends.sockets()
+            let writer = try loop.watch(ends.near, for: .writing) { _ in }
+            try loop.turn(.poll)
+            refuses = true
+            writer.cancel()
+            let begin = ContinuousClock.now
+            for _ in 0..<100 { try loop.turn(.poll) }
+            #expect(ContinuousClock.now - begin > .milliseconds(40))
+        }
+    }
+
     @Test func aCancelledWatchHasNoRegistrationThatCouldSpinOnAHangUp() throws {
         try EventLoop.withLoop(clock: clock) { loop in
             let sockets = Ends.sockets()

@@ -42,6 +42,32 @@ import Testing
         #expect(ServiceManager.State.watchdog.text == "WATCHDOG=1")
     }
 
+    /// Whoever closes descriptors that are not its own, as some daemons do at their start, may close the one for the manager.
+    @Test func aDescriptorThatOtherCodeHasClosedIsOpenedAgain() async {
+        await #expect(processExitsWith: .success) {
+            let name = "@reactor-notify-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+            let manager = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+            let isBound = try SocketAddress("unix:\(name)").withSocketAddress { bind(manager, $0, $1) } == 0
+            setenv("NOTIFY_SOCKET", name, 1)
+            func isTold() throws -> Bool {
+                var buffer = [UInt8](repeating: 0, count: 16)
+                return try ServiceManager.notify(.ready) && recv(manager, &buffer, buffer.count, 0) == 7
+            }
+            let before = (0..<1024).map { fcntl($0, F_GETFD) }
+            let first = try isTold()
+            guard let kept = (0..<1024).first(where: { before[Int($0)] < 0 && fcntl($0, F_GETFD) >= 0 }) else {
+                preconditionFailure("it is not kept")
+            }
+            // The number of the kept descriptor is another file's afterwards, which is left alone.
+            let pipe = Ends.pipe()
+            dup2(pipe.far, kept)
+            let second = try isTold()
+            precondition(isBound && first && second)
+            precondition(take(from: pipe.near) == -Int(EAGAIN), "the note went into another file")
+            put(into: kept)
+        }
+    }
+
     @Test func withoutAManagerNothingHappens() throws {
         for variables in [[:], ["NOTIFY_SOCKET": ""]] {
             let isTold = try ServiceManager.notify([.ready], environment(variables))

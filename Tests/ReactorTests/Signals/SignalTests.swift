@@ -17,13 +17,15 @@ extension ProcessWide {
         }
 
         /// A loop on a thread that takes signals: those on which tests run leave them to others.
-        private func withLoop(clock: VirtualClock? = nil, _ body: (EventLoop) throws -> Void) rethrows {
+        private func withLoop(
+            clock: VirtualClock? = nil, syscalls: Syscalls = Syscalls(), _ body: (EventLoop) throws -> Void
+        ) rethrows {
             var all = sigset_t()
             var found = sigset_t()
             sigfillset(&all)
             pthread_sigmask(SIG_UNBLOCK, &all, &found)
             defer { pthread_sigmask(SIG_SETMASK, &found, nil) }
-            try EventLoop.withLoop(clock: clock, body)
+            try EventLoop.withLoop(clock: clock, syscalls: syscalls, body)
         }
 
         /// Runs `body` with an action of the test's own for `signal`, which counts.
@@ -52,6 +54,35 @@ extension ProcessWide {
                 raise(signal)
                 try loop.turn(.wait)
                 #expect(reports == before + 1)
+                watch.cancel()
+            }
+        }
+
+        /// The eventfd's number is another file's, into which the signal cannot be written.
+        @Test func oneThatInterruptsAWaitIsReportedThoughItsWriteIsLost() throws {
+            var table = Syscalls()
+            let real = table
+            var eventfd: CInt = -1
+            table.eventCreate = {
+                let fd = real.eventCreate()
+                if eventfd < 0 { eventfd = CInt(fd) }
+                return fd
+            }
+            var interrupts = true
+            table.epollWait = {
+                guard interrupts else { return real.epollWait($0, $1, $2, $3) }
+                interrupts = false
+                raise(SIGUSR1)
+                return -Int(EINTR)
+            }
+            try withLoop(syscalls: table) { loop in
+                var reports = 0
+                let watch = try loop.onSignal(SIGUSR1) { reports += 1 }
+                let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
+                defer { close(null) }
+                dup2(null, eventfd)
+                try loop.turn(.poll)
+                #expect(reports == 1)
                 watch.cancel()
             }
         }

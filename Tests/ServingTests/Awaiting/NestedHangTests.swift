@@ -56,6 +56,31 @@ import Testing
         }
     }
 
+    /// It has no error to throw, and peers decide how many handlers hang.
+    // A sanitizer may have a stack of its own, which is not another one.
+    @Test(.disabled(if: isSanitized), arguments: [512 << 10, 8 << 20])
+    func hangsOnGuaranteesGoOnOnAnotherStack(size: Int) async {
+        await #expect(processExitsWith: .success) { [size] in
+            let ended = elsewhereWithStack(of: size) {
+                EventLoop.withLoop(clock: VirtualClock()) { loop in
+                    let (guarantee, fulfill) = Guarantee<Int>.pending()
+                    var (begun, ended) = (0, 0)
+                    for _ in 0..<20_000 {
+                        loop.schedule(after: .milliseconds(1)) {
+                            begun += 1
+                            if begun == 20_000 { fulfill(1) }
+                            let one = hang(guarantee)
+                            ended += one
+                        }
+                    }
+                    hang(guarantee)
+                    return ended
+                }
+            }
+            precondition(ended == 20_000, "\(ended)")
+        }
+    }
+
     @Test func runAndTurnAreRefusedTooAndWithLittleStack() async {
         await #expect(processExitsWith: .success) {
             let codes = elsewhereWithStack(of: 512 << 10) {

@@ -41,8 +41,9 @@ import Testing
         let refuse: [(inout Syscalls) -> Void] = [
             { $0.socket = { _, _ in -Int(EMFILE) } }, { $0.setSocketOption = { _, _, _, _, _ in -Int(ENOMEM) } },
             { $0.bind = { _, _, _ in -Int(EADDRINUSE) } }, { $0.listen = { _, _ in -Int(EADDRINUSE) } },
+            { $0.getSocketName = { _, _ in -Int(ENOBUFS) } },
         ]
-        for (refuse, call) in zip(refuse, [SystemCall.socket, .setSocketOption, .bind, .listen]) {
+        for (refuse, call) in zip(refuse, [SystemCall.socket, .setSocketOption, .bind, .listen, .getSocketName]) {
             try withNetwork { net in
                 refuse(&net.kernel)
                 let error = #expect(throws: SystemError.self) { try net.listen("[::1]:0") }
