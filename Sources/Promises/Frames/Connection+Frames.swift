@@ -300,6 +300,7 @@ extension Connection {
         cold.pendingFrame = nil
         if let promise { settle(promise) }
         if count < 0 { failWrites() }
+        if cold.frameClock != nil { endFrameWait() }
     }
 
     /// Returns what settles the read of `pending` after recv(2) has returned `count`; `nil` if the frame is still

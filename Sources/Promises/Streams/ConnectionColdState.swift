@@ -92,3 +92,22 @@ extension Connection {
         init(_ limits: FrameTimeouts) { self.limits = limits }
     }
 }
+        /// The message that reads belong to; `nil` if each read is one of its own.
+        var message: Message?
+        /// Since when a read waits for a part of that message.
+        var waitSince: LoopInstant?
+        /// Whether `deadline` is that of the message.
+        var limitsMessage = false
+
+        struct Message {
+            /// The position in the input at which it begins.
+            let offset: Int
+            /// How long reads have waited for it.
+            var used = Duration.zero
+            /// As `FrameClock.isLate`.
+            var isLate = false
+        }
+
+        mutating func endWait(at now: LoopInstant) {
+            if let waitSince = waitSince.take() { message?.used += waitSince.duration(to: now) }
+        }
