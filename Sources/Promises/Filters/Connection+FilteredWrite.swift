@@ -46,7 +46,7 @@ extension Connection {
         return SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    private var isFullFiltered: Bool {
+    var isFullFiltered: Bool {
         (writer.queue?.weight ?? 0) + (cold?.filter?.deferredWeight ?? 0) >= writeQueueLimit
     }
 
