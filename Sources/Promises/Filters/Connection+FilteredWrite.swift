@@ -34,6 +34,7 @@ extension Connection {
         }
         // The filter may have failed, or the connection may have been closed, in the call.
         if canWriteFiltered, queuedBytes >= writeWatermarks.high || isFullFiltered { writer.isCongested = true }
+        noteHeldMemory()
         updateInterest()
         return Promise(core)
     }

@@ -219,6 +219,7 @@ extension Connection {
             if queue.isEmpty || result < offered { break }
         }
         if queue.isEmpty { writesDidFinish() }
+        noteHeldMemory()
         signalWritableIfNeeded()
     }
 
