@@ -54,7 +54,7 @@ public final class Listener {
     /// With a group, each loop has an equal share.
     ///
     /// When they hold more, at the end of a turn, those that hold the most are reset until seven eighths are held: what
-    /// waits for such a connection is rejected with `ENOBUFS`, of which `onError` hears, and `closed` reports it.
+    /// waits for such a connection is rejected with `ENOBUFS`, which `onError` gets, and `closed` reports it.
     /// `evictedConnections` counts them. The others are served on as before: to read or to accept no more would stop
     /// every client for the sake of those that hold the memory, and often what frees it is the rest of a request.
     public var memoryLimit: Int? {

@@ -25,7 +25,8 @@ final class MemoryBudget {
     /// A connection holds `change` more bytes than it did.
     func note(_ change: Int) {
         held += change
-        if held <= limit || hasJob { return }
+        // Only growth: a connection that goes with its loop leaves no job behind.
+        if change <= 0 || held <= limit || hasJob { return }
         hasJob = true
         // Not inside the read or the write of the connection.
         loop.enqueueAtEndOfTurn(ClosureJob { [self] in enforce() })
