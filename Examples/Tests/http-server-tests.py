@@ -409,6 +409,9 @@ def head_timeout(path):
             check(ask(client, b"\r\n" + GET).status == 200 and ask(apart, GET).status == 200, "the next request")
             check(ask(client, GET[:1]).status == 408, "the limit of the next head")
         with server.connect() as client:
+            check(ask(client, echo(b"hello") + b"\r\n").status == 200, "an empty line behind a body")
+            check(not client.has_input(0.5), "it begins no head")
+        with server.connect() as client:
             begin = time.monotonic()
             client.send(b"GET / HTTP/1.1\r\nHost: x\r\nSlow: ")
             while not client.has_input(0.02):

@@ -13,13 +13,9 @@ final class LocalMembers {
         if rooms[room]?.isEmpty == true { rooms[room] = nil }
     }
 
-    /// Waits for no client. One for which too much is queued is disconnected, which ends its session. One that is being
-    /// closed, by a drain for example, takes no line, but gets what is queued for it.
+    /// Waits for no client. One for which too much is queued is reset, which ends its session.
     func deliver(_ line: String, to room: String) {
         guard let connections = rooms[room]?.values else { return }
-        let bytes = Array("\(line)\n".utf8)
-        for connection in connections {
-            connection.write(bytes).catch { _ in if !connection.isClosed { connection.abort() } }
-        }
+        broadcast("\(line)\n".utf8, to: connections, onOverflow: .abort)
     }
 }

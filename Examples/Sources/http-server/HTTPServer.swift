@@ -10,6 +10,7 @@ enum HTTPServer {
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
+        listener.memoryLimit = options.limits.memory
         let server = Server(options.limits)
         let secure = try TLSSettings(options)
         // The first signal closes idle connections and lets requests be answered; a second signal ends the process at once.

@@ -18,7 +18,7 @@ struct Options {
             case "--key": key = option.value
             case "--idle-timeout": limits.idle = try option.seconds()
             case "--head-timeout": limits.headTime = try option.seconds()
-            case "--body-timeout": limits.bodyTime = try option.seconds()
+            case "--body-timeout": limits.requestTime = try option.seconds()
             case "--drain-timeout": limits.drain = try option.seconds()
             case "--slowness": limits.slowness = try option.seconds()
             case "--max-head": limits.head = try option.bytes()
@@ -34,6 +34,8 @@ struct Options {
 
 /// What one client may take of the server.
 struct Limits {
+    /// Bytes that all clients together may have sent in unfinished requests, or not read of their answers.
+    var memory = 256 << 20
     /// Bytes of a head, and of the trailers of a body.
     var head = 16_384
     /// Bytes of a body.
@@ -46,8 +48,10 @@ struct Limits {
     var idle = Duration.seconds(60)
     /// How long the rest of a head may take once its first bytes have arrived.
     var headTime = Duration.seconds(10)
-    /// How long a body may take.
-    var bodyTime = Duration.seconds(30)
+    /// How long a request may take to arrive, body included.
+    var requestTime = Duration.seconds(30)
+    /// Bytes a second, at which a request may take longer.
+    var rate = 1000
     /// How long requests under way may take when the server ends.
     var drain = Duration.seconds(10)
     /// How long `/slow` takes.

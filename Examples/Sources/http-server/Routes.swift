@@ -4,7 +4,6 @@ import Reactor
 extension Session {
     /// Answers one request. The next one is decoded when the returned promise is fulfilled.
     func answer(_ head: RequestHead) throws -> Promise<Void> {
-        hasBegunAnswer = false
         if case .none = head.body { return route(head) }
         if isEcho(head) { return try connection.deferDrain(until: echo(head)) }
         // The client has been promised nothing yet, and waits to hear whether it shall send the body.
@@ -13,9 +12,8 @@ extension Session {
             head.keepsAlive = false
             return route(head)
         }
-        let deadline = EventLoop.current.now + limits.bodyTime
         let body = try BodyDecoder(head.body, limits)
-        return connection.deferDrain(until: discard(body, deadline).then { self.route(head) })
+        return connection.deferDrain(until: discard(body).then { self.route(head) })
     }
 
     private func isEcho(_ head: RequestHead) -> Bool { head.method == .post && head.path == Path.echo }
@@ -51,17 +49,16 @@ extension Session {
     /// Sends the body back as it arrives: with its length if that is known, otherwise in chunks.
     private func echo(_ head: RequestHead) throws -> Promise<Void> {
         let body = try BodyDecoder(head.body, limits)
-        let deadline = EventLoop.current.now + limits.bodyTime
         // A client that sends the body already does not wait for it.
-        guard head.expectsContinue, connection.bufferedByteCount == 0 else { return echoRest(of: body, head, deadline) }
-        return connection.write("HTTP/1.1 100 Continue\r\n\r\n").then { self.echoRest(of: body, head, deadline) }
+        guard head.expectsContinue, connection.bufferedByteCount == 0 else { return echoRest(of: body, head) }
+        return connection.write("HTTP/1.1 100 Continue\r\n\r\n").then { self.echoRest(of: body, head) }
     }
 
     /// A loop, written as recursion: it runs in constant memory. The next part is read when the one before is written, so a
-    /// client that sends and never reads is slowed down, until its time is over.
-    private func echoRest(of body: BodyDecoder, _ head: RequestHead, _ deadline: LoopInstant) -> Promise<Void> {
-        readPart(body, deadline: deadline).then { [self] part -> Promise<Void> in
-            if part.isEmpty && !body.isComplete { return echoRest(of: body, head, deadline) }
+    /// client that sends and never reads is slowed down, until it has been silent for too long.
+    private func echoRest(of body: BodyDecoder, _ head: RequestHead) -> Promise<Void> {
+        readPart(body).then { [self] part -> Promise<Void> in
+            if part.isEmpty && !body.isComplete { return echoRest(of: body, head) }
             var answer = Answer()
             switch head.body {
             case .chunked:
@@ -75,14 +72,14 @@ extension Session {
             }
             hasBegunAnswer = true
             if body.isComplete { return send(answer, to: head) }
-            return connection.write(answer.bytes).then { self.echoRest(of: body, head, deadline) }
+            return connection.write(answer.bytes).then { self.echoRest(of: body, head) }
         }
     }
 
     /// Reads a body that means nothing to its route, so that the next request begins behind it.
-    private func discard(_ body: BodyDecoder, _ deadline: LoopInstant) -> Promise<Void> {
+    private func discard(_ body: BodyDecoder) -> Promise<Void> {
         if body.isComplete { return .value }
-        return readPart(body, deadline: deadline).then { _ in self.discard(body, deadline) }
+        return readPart(body).then { _ in self.discard(body) }
     }
 
     // MARK: Slow answers

@@ -18,17 +18,15 @@ final class Session {
     /// Answers one request after the other, until the client or the server ends the conversation.
     func serve() -> Promise<Void> {
         connection.idleTimeout = limits.idle
-        let deadline = HeadDeadline(limits.headTime) { [connection, server] in
-            connection.write(server.refusal(.requestTimeout)).cauterize()
-            connection.close()
-        }
-        return connection.forEachFrame(RequestDecoder(limits, deadline)) { head in try self.answer(head) }
-            .ensure { deadline.stop() }
+        connection.frameTimeouts = FrameTimeouts(
+            frame: limits.headTime, message: limits.requestTime, minimumRate: limits.rate)
+        return connection.forEachFrame(RequestDecoder(limits)) { head in try self.answer(head) }
             .recover { error in try self.end(error) }
     }
 
     /// Sends the whole answer to a request, or the rest of it.
     func send(_ answer: Answer, to head: RequestHead) -> Promise<Void> {
+        hasBegunAnswer = false
         let write = connection.write(answer.bytes)
         return keepsAlive(head) ? write : write.done { throw StopReading() }
     }
@@ -43,9 +41,9 @@ final class Session {
         return Answer(status, length, connection, date: server.date.bytes, fields: fields)
     }
 
-    /// The next part of a body, which has to be complete by `deadline`.
-    func readPart(_ body: BodyDecoder, deadline: LoopInstant) -> Promise<[UInt8]> {
-        connection.readFrame(body).timeout(deadline: deadline).map { part in
+    /// The next part of a body.
+    func readPart(_ body: BodyDecoder) -> Promise<[UInt8]> {
+        connection.readFrame(body).map { part in
             guard let part else { throw StopReading() }
             return part
         }
@@ -57,7 +55,7 @@ final class Session {
         // Without the rest of its body the answer is recognized as incomplete.
         case _ where hasBegunAnswer: return .value
         case let status as Status: return connection.write(server.refusal(status))
-        case PromiseError.timedOut: return connection.write(server.refusal(.requestTimeout))
+        case StreamError.timedOut: return connection.write(server.refusal(.requestTimeout))
         default: throw error
         }
     }

@@ -14,17 +14,14 @@ final class Channels {
     }
 
     /// Sends a message to all subscribers of a channel. Nothing waits for them: a subscriber for which too much is queued
-    /// is disconnected.
+    /// is reset, which ends its session.
     /// - Returns: the number of subscribers.
     func publish(_ message: [UInt8], to channel: Key) -> Int {
         guard let sessions = subscribers[channel] else { return 0 }
         let reply = Reply.push([.bulk("message"), .bulk(channel.bytes), .bulk(message)])
-        let resp2 = reply.bytes(.resp2)
-        let resp3 = reply.bytes(.resp3)
-        for session in sessions.values {
-            // Refused beyond `writeQueueLimit`. The session's read fails then, too, which ends the session.
-            session.connection.write(session.version == .resp3 ? resp3 : resp2).catch { _ in session.connection.abort()
-            }
+        for version in [ProtocolVersion.resp2, .resp3] {
+            let readers = sessions.values.lazy.filter { $0.version == version }.map(\.connection)
+            broadcast(reply.bytes(version), to: readers, onOverflow: .abort)
         }
         return sessions.count
     }

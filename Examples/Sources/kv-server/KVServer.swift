@@ -16,6 +16,7 @@ enum KVServer {
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
+        listener.memoryLimit = options.limits.memory
         let server = Server(limits: options.limits)
         // The first signal closes idle connections and lets busy ones finish; a second signal resets them.
         let served = listener.serve(

@@ -22,6 +22,8 @@ struct Options {
 
 /// What one client may take of the server.
 struct Limits {
+    /// Bytes that all clients together may have sent in unfinished requests, or not read of their answers.
+    var memory = 256 << 20
     /// Bytes of an inline command.
     var line = 65_536
     /// Bytes of the line before an array or before a word.

@@ -18,15 +18,16 @@ extension Listener {
     /// compiler lets only `Sendable` values go there. A handler in a method of an actor must be that of an actor that
     /// lives on this loop; a handler of the main actor needs a loop of the main thread.
     ///
-    /// The task is cancelled when the connection is aborted, at the deadline of a drain for instance, or when the loop
-    /// ends; not by a close, however that ends. The connection counts as active until the task or the loop has ended.
+    /// The task is cancelled when the connection is aborted, at the deadline of a drain for instance, when it fails while
+    /// the handler neither reads nor writes, by a reset for instance, or when the loop ends; not by a close, however that
+    /// ends, nor by the peer's orderly end, after which the peer may wait for its answer. The connection counts as active until the task or the loop has ended.
     /// When the peer has gone, or the connection was closed, reads and writes throw. The loop stays alive until the task
     /// has ended.
     /// - Parameters:
     ///   - maxConnections: as for the form with promises.
     ///   - maxLingering: as for the form with promises.
-    ///   - onError: is called with the error that a handler has thrown, and its connection; not for a cancellation, nor
-    ///     for a connection that `drain` has ended. Without it errors are not reported.
+    ///   - onError: is called with the error that a handler has thrown, and its connection; not for a cancellation,
+    ///     except by a failure of the connection, which is the error then; nor for a connection that `drain` has ended. Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.

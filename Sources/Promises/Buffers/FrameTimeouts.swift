@@ -4,13 +4,33 @@ public struct FrameTimeouts: Hashable, Sendable {
     public var idle: Duration?
     /// The time for one frame: from its first byte to its last. Further bytes do not prolong it.
     public var frame: Duration?
+    /// The time for one message, which may have several frames: from its first byte to its last, as far as reads wait for
+    /// it. `Connection.beginMessage` says what a message is.
+    public var message: Duration?
+    /// How many bytes a second the peer has to send. With a rate, `frame` and `message` grow by the time that the bytes
+    /// received so far take at this rate: they become the time that a peer may be behind. A large message that keeps
+    /// arriving is then never late.
+    public var minimumRate: Int?
 
-    /// Makes limits for the time between frames and for the time of one.
+    /// Makes limits.
     /// - Parameters:
     ///   - idle: the limit for the time between two frames; see `idle`.
     ///   - frame: the limit for the time of one frame; see `frame`.
-    public init(idle: Duration? = nil, frame: Duration? = nil) {
+    ///   - message: the limit for the time of one message; see `message`.
+    ///   - minimumRate: the bytes a second by which `frame` and `message` grow; see `minimumRate`.
+    public init(
+        idle: Duration? = nil, frame: Duration? = nil, message: Duration? = nil, minimumRate: Int? = nil
+    ) {
         self.idle = idle
         self.frame = frame
+        self.message = message
+        self.minimumRate = minimumRate
+    }
+
+    /// `limit` after `count` bytes; `nil` if there is none.
+    func grown(_ limit: Duration?, by count: Int) -> Duration? {
+        guard let limit, limit > .zero else { return nil }
+        guard let minimumRate, minimumRate > 0 else { return limit }
+        return limit + .seconds(Double(count) / Double(minimumRate))
     }
 }

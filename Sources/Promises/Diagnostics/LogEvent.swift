@@ -9,8 +9,8 @@ public enum LogEvent: Sendable {
     /// Cancellations are not reported. Name and trace are those of the released promise. The origin is that of the
     /// promise that was rejected first, if an initializer or `pending()` made that one.
     case unhandledRejection(any Error, Provenance)
-    /// A chain that ends in `cauterize` was rejected. The value describes the promise on which it was called. The
-    /// origin is that of the promise that was rejected first, if an initializer or `pending()` made that one.
+    /// A chain that ends in `cauterize` was rejected. The value describes the promise on which it was called, and has
+    /// the line of the call. The origin is that of the promise that was rejected first, if an initializer or `pending()` made that one.
     case cauterized(any Error, Provenance)
     /// A loop ended, with its thread or its scope, while handlers waited to run on it; they never will. The value is
     /// their number.
@@ -130,7 +130,10 @@ extension LogEvent: CustomStringConvertible {
 
 extension Provenance {
     /// The known facts about a rejected promise, in brackets.
-    fileprivate var ofRejection: String { isUnknown ? "" : " (\(phrase)\(firstRejected))" }
+    fileprivate var ofRejection: String {
+        guard let cauterizedAt else { return isUnknown ? "" : " (\(phrase)\(firstRejected))" }
+        return " (\(phrase)\(firstRejected), cauterized at \(cauterizedAt))"
+    }
 
     /// The origin of a rejection that came from another chain.
     private var firstRejected: String {

@@ -61,6 +61,6 @@ extension LogEvent {
 }
 
 extension Provenance {
-    /// The most specific line: that of the last step of the trace, or that of the creation.
-    fileprivate var line: CallSite? { trace?.steps.last?.origin ?? origin }
+    /// The most specific line: that of the last step of the trace, that of the creation, or that of the `cauterize`.
+    fileprivate var line: CallSite? { trace?.steps.last?.origin ?? origin ?? cauterizedAt }
 }

@@ -11,6 +11,8 @@ public struct Provenance: Hashable, Sendable {
     public let origin: CallSite?
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
     public let trace: Trace?
+    /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
+    public internal(set) var cauterizedAt: CallSite?
 
     package init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
         self.name = name

@@ -141,6 +141,7 @@ extension Connection {
             filter.hasNewInput = true
             filter.deliveredCount += output.delivered.count
             cold.input.append(output.delivered)
+            noteHeldMemory()
         }
         if output.isReady { filter.isReady = true }
         if output.endsInput { filter.inputHasEnded = true }

@@ -15,6 +15,7 @@ extension Connection {
         var wanted = Interest(rawValue: UInt32(watchedEnds))
         if lifecycle == .lingering || readsDiverted { wanted.insert(.reading) }
         if writer.wantsRoom { wanted.insert(.writing) }
+        if wanted.isEmpty { wanted = restingInterest }
         setInterest(wanted)
     }
 

@@ -120,6 +120,7 @@ extension Connection {
         }
         promise = promise ?? reader.take()?.promise
         cold.pendingFrame = nil
+        if cold.frameClock != nil { endFrameWait() }
         if let promise { settle(promise) }
     }
 

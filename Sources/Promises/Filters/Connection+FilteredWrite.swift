@@ -34,6 +34,7 @@ extension Connection {
         }
         // The filter may have failed, or the connection may have been closed, in the call.
         if canWriteFiltered, queuedBytes >= writeWatermarks.high || isFullFiltered { writer.isCongested = true }
+        noteHeldMemory()
         updateInterest()
         return Promise(core)
     }
@@ -46,7 +47,7 @@ extension Connection {
         return SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    private var isFullFiltered: Bool {
+    var isFullFiltered: Bool {
         (writer.queue?.weight ?? 0) + (cold?.filter?.deferredWeight ?? 0) >= writeQueueLimit
     }
 

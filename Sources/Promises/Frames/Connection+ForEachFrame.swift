@@ -169,8 +169,11 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
             connection.pendingAnswers -= 1
         }
 
-        // The result was cancelled while it waited for the promise of `body`.
-        deinit { if isAnswering { endAnswer() } }
+        // If it is answering, the result was cancelled while it waited for the promise of `body`.
+        deinit {
+            if isAnswering { endAnswer() }
+            connection.endMessages()
+        }
     }
 
     @inlinable
@@ -203,7 +206,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         var left = Self.framesInJob
         while left > 0 {
             left -= 1
-            if let refusal = connection.refusalToRead { throw refusal }
+            if let refusal = connection.refusalToBeginFrame { throw refusal }
             var missing = 1
             if let frame = try connection.decodeBuffered(&context.decoder, &missing) {
                 let next = try context.body(frame)

@@ -19,7 +19,8 @@ extension Connection {
     /// that arrive during it, the time of their frame begins with the next read.
     ///
     /// A read that continues a request, such as the read of a body after its header, reads a frame of its own: `idle`
-    /// applies until its first byte. Set a shorter `idle` for such a read if needed.
+    /// applies until its first byte, and `message` to all reads of the request together. When `message` is reached, `got`
+    /// is the number of bytes of the whole message.
     ///
     /// A read that waits costs one reading of the clock. All reads share one timer, which is moved at most once per
     /// limit.
@@ -31,12 +32,43 @@ extension Connection {
             loop.assertOwner()
             let cold = ensuredColdState
             cold.frameClock?.timer?.cancel()
-            let frame = cold.frameClock?.frame
+            let (frame, message) = (cold.frameClock?.frame, cold.frameClock?.message)
             cold.frameClock = newValue.map(FrameClock.init)
             cold.frameClock?.frame = frame
+            cold.frameClock?.message = message
             if newValue != nil && cold.pendingFrame != nil { updateFrameDeadline() }
         }
     }
+
+    /// Begins a message at the next byte that no read has consumed: what `frameTimeouts.message` limits.
+    ///
+    /// In `forEachFrame` and `forEachLine` each frame begins a message, to which the reads of the body belong, so only
+    /// other handlers call this, before the first read of each request. Without it each of their reads is a message of
+    /// its own. Without `frameTimeouts` it has no effect.
+    public func beginMessage() {
+        loop.assertOwner()
+        guard let cold, cold.frameClock != nil else { return }
+        let offset = inputCount(cold) - cold.input.count
+        if cold.frameClock?.message?.offset != offset { cold.frameClock?.message = .init(offset: offset) }
+    }
+
+    /// The reads that follow a loop over frames are messages of their own.
+    @usableFromInline
+    func endMessages() { cold?.frameClock?.message = nil }
+
+    /// As `refusalToRead`, of a loop that looks for its next frame.
+    @usableFromInline
+    var refusalToBeginFrame: SystemError? {
+        if cold?.frameClock != nil { beginMessage() }
+        return refusalToRead
+    }
+
+    /// How many bytes were received so far: behind the filter, if there is one.
+    private func inputCount(_ cold: ColdState) -> Int { cold.filter?.deliveredCount ?? bytesReceived }
+
+    /// A read of a frame no longer waits.
+    @inline(never)
+    func endFrameWait() { if cold?.frameClock?.waitSince != nil { cold?.frameClock?.endWait(at: loop.now) } }
 
     /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
     @inline(never)
@@ -46,8 +78,12 @@ extension Connection {
         let count = cold.input.count
         var start = now
         var limit = clock.limits.idle
-        let offset = (cold.filter?.deliveredCount ?? bytesReceived) - count
+        let received = inputCount(cold)
+        let offset = received - count
+        clock.endWait(at: now)
         if count == 0 {
+            // A loop waits for its next frame.
+            if cold.pendingFrame?.decode == nil { clock.message = .init(offset: offset) }
             clock.frame = nil
             // Bytes that were skipped do not begin the idle time anew: otherwise a peer could stay without any frame.
             let continues = clock.hasSkipped && clock.idle?.offset == offset - clock.skippedCount
@@ -59,12 +95,29 @@ extension Connection {
             // byte.
             if let frame = clock.frame, frame.offset == offset { start = frame.since } else { clock.isLate = false }
             clock.frame = (offset, start)
-            limit = clock.limits.frame
+            limit = clock.limits.grown(clock.limits.frame, by: count)
+            if clock.message == nil, let own = clock.limits.grown(clock.limits.message, by: count) {
+                limit = min(limit ?? own, own)
+            }
         }
         clock.deadline = nil
         if let limit, limit > .zero { clock.deadline = start.advanced(by: limit) }
+        limitMessage(&clock, received, now)
         cold.frameClock = clock
         armFrameTimer(cold)
+    }
+
+    /// Applies the limit of a message that has begun.
+    private func limitMessage(_ clock: inout FrameClock, _ received: Int, _ now: LoopInstant) {
+        clock.limitsMessage = false
+        guard let message = clock.message, received > message.offset,
+            let limit = clock.limits.grown(clock.limits.message, by: received - message.offset)
+        else { return }
+        clock.waitSince = now
+        let deadline = now.advanced(by: limit - message.used)
+        if let other = clock.deadline, other <= deadline { return }
+        clock.deadline = deadline
+        clock.limitsMessage = true
     }
 
     /// Notes that a decoder has skipped `count` of the buffered bytes.
@@ -100,9 +153,9 @@ extension Connection {
         guard lifecycle.isOpen, cold.pendingFrame != nil, let deadline = clock.deadline else { return }
         guard deadline <= loop.now else { return armFrameTimer(cold) }
         // Bytes that have reached the kernel in time are not late: they are read before the limit applies. This is
-        // granted once per frame, so that further bytes do not prolong it.
-        if !clock.isLate && isReadyInKernel {
-            cold.frameClock?.isLate = true
+        // granted once per frame, or per message, so that further bytes do not prolong it.
+        if !(clock.limitsMessage ? clock.message?.isLate ?? true : clock.isLate) && isReadyInKernel {
+            if clock.limitsMessage { cold.frameClock?.message?.isLate = true } else { cold.frameClock?.isLate = true }
             cold.frameClock?.due = deadline
             startFrameTimer(cold, at: loop.now)
             return
@@ -112,8 +165,11 @@ extension Connection {
         // A read that continues this frame gets the whole time again: otherwise a handler that reads on after each
         // time-out would be called in every turn.
         cold.frameClock?.frame = nil
+        cold.frameClock?.waitSince = nil
+        cold.frameClock?.message?.used = .zero
+        let got = clock.limitsMessage ? inputCount(cold) - (clock.message?.offset ?? 0) : cold.input.count
         updateInterest()
-        waiter.promise.reject(StreamError.timedOut(got: cold.input.count))
+        waiter.promise.reject(StreamError.timedOut(got: got))
     }
 
     func cancelTimers() {

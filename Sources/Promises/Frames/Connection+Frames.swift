@@ -233,6 +233,7 @@ extension Connection {
         cold.pendingFrame = pending
         reader.wait(core, for: .frame)
         if cold.frameClock != nil { updateFrameDeadline() }
+        if cold.budget != nil { noteHeldMemory() }
         sendGathered()
         updateInterest()
         if cold.drain != nil && pending.decode == nil { checkDrain() }
@@ -287,6 +288,7 @@ extension Connection {
             // At most 1 MiB in advance: what a peer announces takes memory only as it arrives.
             if isLarge && cold.input.count == 0 { cold.input.reserve(min(missing, 1 << 20)) }
             cold.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            if cold.budget != nil { noteHeldMemory() }
         } else {
             promise = noteEnd(count)
         }
@@ -298,6 +300,7 @@ extension Connection {
         // The state is final before a handler is called.
         promise = promise ?? reader.take()?.promise
         cold.pendingFrame = nil
+        if cold.frameClock != nil { endFrameWait() }
         if let promise { settle(promise) }
         if count < 0 { failWrites() }
     }

@@ -1,8 +1,9 @@
+import Reactor
 import Synchronization
 
 extension Catchable {
     /// Ends a chain whose errors need no more than a log line: an error that `policy` lets pass is reported as
-    /// `LogEvent.cauterized`.
+    /// `LogEvent.cauterized`, with the line of this call.
     /// - Parameters:
     ///   - policy: whether an error that means "cancelled" is logged; by default `conf.catchPolicy`.
     ///   - file: the file that reports name; the caller's by default.
@@ -20,7 +21,7 @@ extension Catchable {
         // to be notified.
         let state = source.state.load(ordering: .acquiring)
         if state & ~State.isTrivial == State.fulfilled && !Tracing.isOn { return Finalizer(PromiseCore.void) }
-        let child = source.derive(Cauterize<T>(policy))
+        let child = source.derive(Cauterize<T>(policy, CallSite(file, line)))
         return Finalizer(child.traced("cauterize", after: source, Promise<Void>.self, file, line))
     }
 }
@@ -30,19 +31,26 @@ struct Cauterize<T>: Operation {
     @usableFromInline typealias Input = T
     @usableFromInline typealias Output = Void
     @usableFromInline let policy: CatchPolicy
+    @usableFromInline let site: CallSite
 
-    @inlinable init(_ policy: CatchPolicy) { self.policy = policy }
+    @inlinable
+    init(_ policy: CatchPolicy, _ site: CallSite) {
+        self.policy = policy
+        self.site = site
+    }
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
-        if !source.isFulfilled && policy.catches(source.error) { Reports.cauterized(source.core) }
+        if !source.isFulfilled && policy.catches(source.error) { Reports.cauterized(source.core, Promise<T>.self, site) }
         core.finish(())
     }
 }
 
 extension Reports {
     @usableFromInline
-    static func cauterized(_ core: PromiseCore) {
-        conf.log(.cauterized(core.error, core.provenance(origin: core.origin)))
+    static func cauterized(_ core: PromiseCore, _ type: Any.Type, _ site: CallSite) {
+        var promise = core.provenance(type: "\(type)", origin: core.origin)
+        promise.cauterizedAt = site
+        conf.log(.cauterized(core.error, promise))
     }
 }

@@ -17,7 +17,8 @@ public enum StreamError: Error, Hashable, Sendable {
     case limitExceeded(limit: Int)
     /// A line is not UTF-8; `position` is the index of its first invalid byte.
     case notUTF8(position: Int)
-    /// A limit of `Connection.frameTimeouts` was reached while a read waited: 0 if nothing of a frame had come.
+    /// A limit of `Connection.frameTimeouts` was reached while a read waited. The value is the number of bytes of the
+    /// frame, or of the message, that had come: 0 if none had begun.
     case timedOut(got: Int)
 }
 

@@ -29,6 +29,7 @@ final class ConnectionTracker {
     private var sweeping: EventLoop.Timer?
     /// From when on a drain takes a connection for idle that has received something just now.
     private var lastCall = LoopInstant(nanoseconds: .max)
+    private var budget: MemoryBudget?
     /// Is called with the errors of handlers. Kept here and not with each connection, since a tracker serves for one
     /// listener; released with the last connection.
     private var onError: ((any Error, Connection) -> Void)?
@@ -46,6 +47,17 @@ final class ConnectionTracker {
         self.counters = counters
     }
 
+    /// Limits what the connections served from now on may hold together.
+    func limitMemory(to limit: Int?) {
+        budget = limit.map { MemoryBudget($0, of: self, on: loop, counters) }
+    }
+
+    private func begin(_ connection: Connection, _ onError: ((any Error, Connection) -> Void)?) -> Int {
+        if self.onError == nil { self.onError = onError }
+        if let budget { connection.ensuredColdState.budget = budget }
+        return running.insert(connection)
+    }
+
     /// How many connections have a handler that has not finished.
     var activeCount: Int { running.count - lingering.count }
 
@@ -57,8 +69,7 @@ final class ConnectionTracker {
         _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
         _ handler: (Connection) throws -> Done
     ) {
-        let place = running.insert(connection)
-        if self.onError == nil { self.onError = onError }
+        let place = begin(connection, onError)
         let work = firstly { try handler(connection) }.core
         let served = Served(tracker: self, place: place, keeper: keeper)
         running[place]?.work = work.derive(served, role: .runsWhenCancelled)
@@ -69,8 +80,7 @@ final class ConnectionTracker {
         _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
         awaiting handler: @escaping (Connection) async throws -> Void, _ site: CallSite
     ) {
-        let place = running.insert(connection)
-        if self.onError == nil { self.onError = onError }
+        let place = begin(connection, onError)
         let work = HandlerTask(site, on: loop)
         // Not what waits for the task: that runs when the task has ended.
         running[place]?.work = work

@@ -21,6 +21,7 @@ final class GroupServer: @unchecked Sendable {
     private let balancing: LoopGroup.Balancing
     private let limit: Int
     private let lingeringLimitOfLoop: Int
+    private let memoryLimitOfLoop: Int?
     let counters: DrainCounters
     private let home: EventLoop.Remote
     private let start: Start
@@ -44,7 +45,7 @@ final class GroupServer: @unchecked Sendable {
 
     init(
         _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ lingeringLimit: Int,
-        _ counters: DrainCounters, _ home: EventLoop.Remote, _ start: @escaping Start
+        _ memoryLimit: Int?, _ counters: DrainCounters, _ home: EventLoop.Remote, _ start: @escaping Start
     ) {
         self.group = group
         self.balancing = balancing
@@ -52,6 +53,7 @@ final class GroupServer: @unchecked Sendable {
         let loops = group.count
         // Rounded up, without a sum that could overflow.
         lingeringLimitOfLoop = lingeringLimit / loops + (lingeringLimit % loops == 0 ? 0 : 1)
+        memoryLimitOfLoop = memoryLimit.map { $0 / loops }
         self.counters = counters
         self.home = home
         self.start = start
@@ -146,6 +148,7 @@ final class GroupServer: @unchecked Sendable {
         let loop = EventLoop.ofCurrentThread
         let box = trackers[member.index]
         let tracker = box.tracker ?? ConnectionTracker(on: loop, counters)
+        if box.tracker == nil, let memoryLimitOfLoop { tracker.limitMemory(to: memoryLimitOfLoop) }
         tracker.lingeringLimit = lingeringLimitOfLoop
         box.tracker = tracker
         start(tracker, accepted.connection(on: loop), transfer)

@@ -5,8 +5,8 @@ import Reactor
 /// A cancellation of this promise cancels the task. The promise stays pending until the task ends, unlike other
 /// promises: the connection counts as active until its handler has finished, also a handler that cleans up. Only the end
 /// of the loop rejects the promise before: what the handler then waits for may never happen, such as a timer of the loop.
-// @unchecked: as PromiseCore. `task`, `isCancelled`, `isClosing` and what `start` stores are accessed on the loop's
-// thread, or, once the loop has ended, by the task.
+// @unchecked: as PromiseCore. The other properties are accessed on the loop's thread, or, once the loop has ended, by the
+// task.
 final class HandlerTask: PromiseCore, @unchecked Sendable {
     private let site: CallSite
     private let home: EventLoop
@@ -15,6 +15,10 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     private var isCancelled = false
     /// Whether an orderly close of the connection has begun. How that ends does not concern the handler.
     private var isClosing = false
+    /// The failure of the connection that has cancelled the task.
+    private var clientFailure: SystemError?
+    /// Whether the connection watches for such a failure while it waits for nothing else.
+    var watchesClient = true
     /// Until the task has ended, the loop stays alive.
     private var hold: EventLoop.Hold?
     private var ending: Int?
@@ -55,12 +59,19 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
                 resolver.fulfill()
             } catch {
                 finish()
-                resolver.reject(error)
+                resolver.reject(error.isCancelled ? clientFailure ?? error : error)
             }
         }
         // Otherwise the task has ended, or will be cancelled by what it has itself done to its connection.
         if state.load(ordering: .relaxed) & State.kindMask == State.pending { self.task = task }
         if isCancelled { task.cancel() }
+        if self.task != nil { connection.updateInterest() }
+    }
+
+    /// The connection has failed while no read and no write waited, which would have told the handler.
+    func clientDidFail(_ error: SystemError) {
+        clientFailure = error
+        _ = cancelProducer()
     }
 
     /// `close` has been called: the handler may have done that, and continues.

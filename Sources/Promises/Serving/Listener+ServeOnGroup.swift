@@ -44,7 +44,8 @@ extension Listener {
         _ file: StaticString, _ line: UInt, _ start: @escaping GroupServer.Start
     ) -> Promise<Void> {
         let lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections)
-        let service = GroupServer(group, balancing, maxConnections, lingeringLimit, counters, loop.remote, start)
+        let service = GroupServer(
+            group, balancing, maxConnections, lingeringLimit, memoryLimit, counters, loop.remote, start)
         // Unowned: only the listener calls it.
         let promise = startService(maxConnections, maxLingering) { [unowned self] accepted in
             if !service.handOver(accepted) { endWithoutLoops() }

@@ -49,6 +49,20 @@ public final class Listener {
     /// How many clients were refused because no descriptor was free.
     public internal(set) var refusedConnections = 0
 
+    /// How many bytes the connections of `serve` may hold together: input that no read has consumed, and writes that the
+    /// kernel has not taken, as `writeQueueLimit` counts them. `nil`, the default, means no limit. Set it before `serve`.
+    /// With a group, each loop has an equal share.
+    ///
+    /// When they hold more, at the end of a turn, those that hold the most are reset until seven eighths are held: what
+    /// waits for such a connection is rejected with `ENOBUFS`, which `onError` gets, and `closed` reports it.
+    /// `evictedConnections` counts them. The others are served on as before: to read or to accept no more would stop
+    /// every client for the sake of those that hold the memory, and often what frees it is the rest of a request.
+    public var memoryLimit: Int? {
+        didSet { tracker.limitMemory(to: memoryLimit) }
+    }
+    /// How many connections were reset because of `memoryLimit`, on all loops.
+    public var evictedConnections: Int { counters.evicted }
+
     let loop: EventLoop
     let acceptSockets: [AcceptSocket]
     let acceptQueue = AcceptQueue()

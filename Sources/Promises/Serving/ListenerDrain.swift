@@ -42,7 +42,7 @@ final class ListenerDrain {
     }
 }
 
-/// Counts how the connections of a drained listener end, on all its loops. Any thread.
+/// Counts how the connections of a listener end, on all its loops: most of them while it is drained. Any thread.
 final class DrainCounters: Sendable {
     private let hasBegun = Atomic(false)
     private let idle = Atomic(0)
@@ -50,6 +50,11 @@ final class DrainCounters: Sendable {
     private let leaving = Atomic(0)
     /// How many connections have ended with their loop.
     private let lost = Atomic(0)
+    /// How many connections were ended because of `Listener.memoryLimit`.
+    private let evictedCount = Atomic(0)
+    var evicted: Int { evictedCount.load(ordering: .relaxed) }
+
+    func countEvicted() { evictedCount.add(1, ordering: .relaxed) }
 
     func begin() { hasBegun.store(true, ordering: .relaxed) }
 

@@ -41,6 +41,7 @@ extension Connection.ColdState {
         let end = end ?? failure.map(ConnectionEnd.failed) ?? usual
         self.end = end
         handler.take()?.connectionDidEnd(end)
+        budget.take()?.note(-notedMemory)
         guard let core = closed else { return }
         closed = nil
         core.fulfill(end)

@@ -97,7 +97,7 @@ extension Connection {
     /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
     ///   below zero if the connection has failed.
     @inline(__always)
-    private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
+    func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
         if hasInput || writer.isGathering { return gatherOrSend(bytes) }
         return sendOrCork(bytes)
     }
@@ -157,24 +157,31 @@ extension Connection {
 
     var isFull: Bool { writer.queue.map { $0.weight >= writeQueueLimit } ?? false }
 
-    func refuseAsFull() -> Promise<Void> {
+    func refuseAsFull() -> Promise<Void> { Promise(refused: SystemError(writeCall, ENOBUFS, detail: fullQueue)) }
+
+    /// What a queue that is full holds.
+    var fullQueue: String {
         var (bytes, writes, weight) = writer.queue.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
         if let filter = cold?.filter {
             bytes += filter.deferredBytes
             writes += filter.deferredWriteCount
             weight += filter.deferredWeight
         }
-        let detail =
+        return
             "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
-        return Promise(refused: SystemError(writeCall, ENOBUFS, detail: detail))
     }
 
     /// Updates the state after a write was queued.
+    @inline(__always)
     private func queued(_ core: WritePromise, _ queue: WriteQueue) -> Promise<Void> {
+        noteQueued(queue)
+        return Promise(core)
+    }
+
+    func noteQueued(_ queue: WriteQueue) {
         writer.enqueue(queue)
         updateCongestion()
         updateInterest()
-        return Promise(core)
     }
 
     // MARK: The queue
@@ -212,6 +219,7 @@ extension Connection {
             if queue.isEmpty || result < offered { break }
         }
         if queue.isEmpty { writesDidFinish() }
+        noteHeldMemory()
         signalWritableIfNeeded()
     }
 

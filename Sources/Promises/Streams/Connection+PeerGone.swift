@@ -87,6 +87,14 @@ extension Connection {
         updateInterest()
     }
 
+    /// What is watched while nothing else is: the failure of a connection whose async handler works. A read or a write
+    /// that waits finds the failure by itself.
+    @inline(never)
+    var restingInterest: Interest {
+        guard lifecycle == .open, let handler = cold?.handler, handler.watchesClient else { return [] }
+        return [.error, .hangUp]
+    }
+
     func updateWatchedEnds() {
         var ends: Interest = cold?.parking == nil ? [] : .peerGone
         if let cold { ends.formUnion(cold.peerWatches.ends) }
@@ -108,18 +116,24 @@ extension Connection {
     @inline(never)
     func peerEventArrived(_ ready: Interest) {
         // A read or a write may have met the error, and have settled the watches.
-        guard lifecycle.isOpen, watchedEnds != 0 else { return }
+        guard lifecycle.isOpen, watchedEnds != 0 || cold?.handler != nil else { return }
         if ready.contains(.error) {
             // The kernel reports an error once, so the connection stores it for later reads and writes.
             if kind.contains(.socket) {
                 let code = socket.takeError()
-                if code != 0 { return fail(SystemError(readCall, code)) }
+                if code != 0 {
+                    let error = SystemError(readCall, code)
+                    cold?.handler?.clientDidFail(error)
+                    return fail(error)
+                }
             } else if !ready.contains(.hangUp) {
                 // The reader of a pipe has gone. The connection has not failed: a FIFO may get another reader.
                 return settlePeerWatches(as: .failed(SystemError(writeCall, EPIPE)))
             }
         }
         if ready.contains(.hangUp) {
+            // Without an error both sides have ended in order, and there is nothing more to hear.
+            cold?.handler?.watchesClient = false
             settlePeerWatches(as: failure.map(PeerGone.failed) ?? .ended)
         } else if ready.contains(.readHangUp) {
             settlePeerWatches(as: .ended) { !$0.ignoringHalfClose }

@@ -200,7 +200,10 @@ extension Connection {
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard case .waiting(let demand) = reader.state, reader.promise === promise else { return false }
         _ = reader.take()
-        if case .frame = demand { cold?.pendingFrame = nil }
+        if case .frame = demand {
+            cold?.pendingFrame = nil
+            endFrameWait()
+        }
         updateInterest()
         // Last, since it releases the body, and whatever the body retains.
         if case .chunk = demand { takeStep(promise).chunks.end() }

@@ -60,6 +60,7 @@ extension Connection {
         if !writer.isCongested && (queueLength >= writeWatermarks.high || isFull) && failure == nil {
             writer.isCongested = true
         }
+        noteHeldMemory()
     }
 
     /// Fulfills `writable()` if there is room again. A flush calls this last, since a handler may write again.

@@ -186,6 +186,7 @@ extension Connection: ReadinessHandler {
         var wanted = Interest(rawValue: UInt32(watchedEnds))
         if reader.isWaiting { wanted.insert(.reading) }
         if writer.wantsRoom { wanted.insert(.writing) }
+        if wanted.isEmpty { wanted = restingInterest }
         setInterest(wanted)
     }
 

@@ -46,6 +46,10 @@ extension Connection {
         /// The bytes of fulfilled writes that leave with the next answers; see Connection+Gather.swift.
         var gathered: [UInt8] = []
 
+        /// The budget of the listener that serves the connection, if it has one, and what it counts for this connection.
+        var budget: MemoryBudget?
+        var notedMemory = 0
+
         /// The filter, and the error with which it has failed; see Filters.
         var filter: InstalledFilter?
         var filterError: (any Error)?
@@ -88,6 +92,25 @@ extension Connection {
         var hasSkipped = false
         /// Whether the deadline has passed while the kernel had input, which is read first.
         var isLate = false
+        /// The message that reads belong to; `nil` if each read is one of its own.
+        var message: Message?
+        /// Since when a read waits for a part of that message.
+        var waitSince: LoopInstant?
+        /// Whether `deadline` is that of the message.
+        var limitsMessage = false
+
+        struct Message {
+            /// The position in the input at which it begins.
+            let offset: Int
+            /// How long reads have waited for it.
+            var used = Duration.zero
+            /// As `FrameClock.isLate`.
+            var isLate = false
+        }
+
+        mutating func endWait(at now: LoopInstant) {
+            if let waitSince = waitSince.take() { message?.used += waitSince.duration(to: now) }
+        }
 
         init(_ limits: FrameTimeouts) { self.limits = limits }
     }

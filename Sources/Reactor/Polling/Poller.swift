@@ -94,11 +94,16 @@ package struct Poller: ~Copyable {
             if wanted != 0 { try register(fd, wanted, generation: 0, over: 0, kernel) }
             grow(toHold: index)
             slots[index].registered = wanted
+        } else if slots[index].registered != 0, wanted & ~(slots[index].registered | Self.alwaysReported) == 0 {
+            slots[index].registered |= wanted
         } else if wanted & ~slots[index].registered != 0, deferred.isEmpty || !deferred.contains(fd) {
             try register(index, maskToRegister(wanted, over: slots[index].registered), kernel)
         }
         set(wanted, index, handler)
     }
+
+    /// What the kernel reports of every registered descriptor, asked for or not; see epoll_ctl(2).
+    private static var alwaysReported: UInt32 { UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) }
 
     /// A server may ask about the end of its peer during each request, and read between them. Both then stay
     /// registered: a quiet peer costs no `epoll_ctl` for the change. `next` narrows the registration if an event is not

@@ -105,7 +105,7 @@ private enum Bodies {
         #expect(
             lines == [
                 "unhandled rejection: Flaw(number: 1) (\(steps)catch at \(at(line + 5)))",
-                "cauterized: Flaw(number: 1) (\(steps)catch at \(at(line + 3)))",
+                "cauterized: Flaw(number: 1) (\(steps)catch at \(at(line + 3)), cauterized at \(at(line + 4)))",
             ])
     }
 }

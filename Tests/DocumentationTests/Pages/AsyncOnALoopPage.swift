@@ -80,7 +80,7 @@ extension Snippets {
             }
 
             private func say(_ line: String, from sender: Connection) {
-                for member in members.values where member !== sender { member.write(line + "\n").cauterize() }
+                broadcast("\(line)\n".utf8, to: members.values.lazy.filter { $0 !== sender }, onOverflow: .abort)
             }
         }
     }

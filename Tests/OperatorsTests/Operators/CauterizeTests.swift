@@ -15,17 +15,33 @@ import Testing
                 try loop.run()
             }
         }
-        #expect(lines == ["cauterized: Flaw(number: 1) (promise made at \(#fileID):\(line))"])
+        let at = "\(#fileID):\(line)"
+        #expect(lines == ["cauterized: Flaw(number: 1) (Promise<Int> made at \(at), cauterized at \(at))"])
     }
 
     @Test func namesThePromiseItWasCalledOn() throws {
+        var line: UInt = 0
         let lines = try logged {
             try inLoop { loop throws in
+                line = #line + 1
                 Promise.value(1).done { _ in throw Flaw(1) }.named("login").cauterize()
                 try loop.run()
             }
         }
-        #expect(lines == ["cauterized: Flaw(number: 1) (Promise<()> \"login\")"])
+        #expect(lines == ["cauterized: Flaw(number: 1) (Promise<()> \"login\", cauterized at \(#fileID):\(line))"])
+    }
+
+    /// The promise of a `timeout` has neither a name nor, without tracing, a line of its own.
+    @Test func namesItsLineWhereNothingElseIsKnown() throws {
+        var line: UInt = 0
+        let lines = try logged {
+            try inLoop { loop throws in
+                line = #line + 1
+                after(.seconds(2)).timeout(.seconds(1)).cauterize()
+                try loop.run()
+            }
+        }
+        #expect(lines == ["cauterized: the time limit expired (Promise<()>, cauterized at \(#fileID):\(line))"])
     }
 
     @Test func aValueAndACancellationAreNotLogged() throws {

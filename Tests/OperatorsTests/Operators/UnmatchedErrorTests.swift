@@ -52,7 +52,9 @@ import Testing
 
     @Test func isLoggedByCauterize() throws {
         let lines = try lines { $0.catch(only: Flaw(2)) {}.cauterize() }
-        #expect(lines == ["cauterized: Flaw(number: 1) (promise made at Test.swift:1)"])
+        let line = #line - 1
+        let text = "cauterized: Flaw(number: 1) (Promise<()> made at Test.swift:1, cauterized at \(#fileID):\(line))"
+        #expect(lines == [text])
     }
 
     @Test func isReportedOnceDespiteFinally() throws {

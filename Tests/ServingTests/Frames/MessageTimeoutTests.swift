@@ -1,0 +1,173 @@
+import Glibc
+import Promises
+import Reactor
+import Testing
+
+@testable import PromisesTestSupport
+
+/// `FrameTimeouts.message` and `minimumRate`. A message is a line, and further lines up to one that says "end".
+@Suite struct MessageTimeoutTests {
+    private final class Conversation {
+        let connection: Connection
+        private let peer: Peer
+        private let net: Network
+        private let clock: VirtualClock
+        private(set) var messages: [String] = []
+        private(set) var all = Promise<Void>.value
+        /// How long the handler works before each read of a part.
+        var work = Duration.zero
+
+        init(_ net: Network, _ clock: VirtualClock, _ limits: FrameTimeouts) throws {
+            (connection, peer) = try net.pair()
+            self.net = net
+            self.clock = clock
+            connection.frameTimeouts = limits
+        }
+
+        func begin() {
+            all = connection.forEachLine { [unowned self] head in parts(head) }
+        }
+
+        private func parts(_ text: String) -> Promise<Void> {
+            after(work).then { [self] in connection.readLine() }.then { [self] part -> Promise<Void> in
+                guard let part else { return .value }
+                if part != "end" { return parts(text + part) }
+                messages.append(text)
+                return .value
+            }
+        }
+
+        /// Sends `text`, which is handled at once; then `seconds` pass.
+        func send(_ text: String, andWait seconds: Int) throws {
+            try peer.send(text)
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.loop.turn(.poll)
+            hang(after(.seconds(seconds)))
+        }
+
+        /// How many bytes of the message had come when its time was over.
+        var late: Int? {
+            guard case StreamError.timedOut(let got)? = all.error else { return nil }
+            return got
+        }
+    }
+
+    private func converse(_ limits: FrameTimeouts, _ body: (Conversation) throws -> Void) throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock, turns: 4000) { net in
+            let conversation = try Conversation(net, clock, limits)
+            conversation.begin()
+            try body(conversation)
+            conversation.connection.abort()
+        }
+    }
+
+    private let limits = FrameTimeouts(frame: .seconds(10), message: .seconds(20))
+
+    @Test func theReadsOfABodyAreOneMessage() throws {
+        try converse(limits) { it in
+            for text in ["head\n", "a\n", "b\n"] { try it.send(text, andWait: 6) }
+            #expect(it.late == nil)
+            try it.send("c\n", andWait: 1)
+            #expect(it.late == nil)
+            hang(after(.seconds(2)))
+            #expect(it.late == 11)
+        }
+    }
+
+    @Test func eachMessageCountsAnewAlsoBehindAnother() throws {
+        try converse(limits) { it in
+            for text in ["one\n", "a\n", "end\ntwo\n", "b\n", "end\n"] { try it.send(text, andWait: 9) }
+            #expect(it.messages == ["onea", "twob"] && it.late == nil)
+            // Between two messages there is no limit.
+            hang(after(.seconds(100)))
+            #expect(it.late == nil)
+            try it.send("three\n", andWait: 19)
+            #expect(it.late == nil)
+            hang(after(.seconds(2)))
+            #expect(it.late == 6)
+        }
+    }
+
+    @Test func whatTheHandlerTakesDoesNotCount() throws {
+        try converse(limits) { it in
+            it.work = .seconds(60)
+            for text in ["head\n", "a\n", "b\n", "end\n"] { try it.send(text, andWait: 65) }
+            #expect(it.late == nil && it.messages == ["headab"], "it has waited five seconds for each of three parts")
+        }
+    }
+
+    @Test func aRateMakesTheLimitAHeadStart() throws {
+        try converse(FrameTimeouts(frame: .seconds(10), message: .seconds(10), minimumRate: 1)) { it in
+            try it.send("head\n", andWait: 5)
+            for _ in 0..<100 { try it.send("part\n", andWait: 5) }
+            #expect(it.late == nil)
+            // Half as fast: five seconds behind after each, of ten.
+            try it.send("part\n", andWait: 10)
+            #expect(it.late == nil)
+            try it.send("part\n", andWait: 11)
+            #expect(it.late == 5 * 103)
+        }
+    }
+
+    @Test func aRateAppliesToALargeFrame() throws {
+        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = FrameTimeouts(frame: .seconds(10), minimumRate: 10)
+            let read = connection.read(exactly: 10_000)
+            for _ in 0..<100 {
+                try peer.send([UInt8](repeating: 0, count: 10))
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.loop.turn(.poll)
+                hang(after(.seconds(1)))
+            }
+            #expect(read.isPending)
+            hang(after(.seconds(9)))
+            #expect(read.isPending)
+            hang(after(.seconds(2)))
+            guard case StreamError.timedOut(got: 1000)? = read.error else { return #expect(Bool(false), "\(read)") }
+            connection.abort()
+        }
+    }
+
+    /// Otherwise a peer that sends a part whenever its time is over would stay for ever.
+    @Test func aPartThatIsThereWhenTheTimeIsOverGainsNone() throws {
+        let clock = VirtualClock()
+        try withNetwork(clock: clock) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
+            let all = connection.forEachLine { _ in parts() }
+            for _ in 0..<3 where all.isPending {
+                try peer.send("part\n")
+                awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                try net.loop.turn(.poll)
+                try net.loop.turn(.poll)
+                clock.advance(by: .seconds(30))
+            }
+            try hang(all.recover(policy: .allErrors) { _ in })
+            guard case StreamError.timedOut(got: 10)? = all.error else { return #expect(Bool(false), "\(all)") }
+            connection.abort()
+        }
+    }
+
+    @Test func aHandlerWithoutALoopSaysWhereAMessageBegins() throws {
+        for says in [false, true] {
+            try withNetwork(clock: VirtualClock()) { net in
+                let (connection, peer) = try net.pair()
+                connection.frameTimeouts = limits
+                func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
+                if says { connection.beginMessage() }
+                let all = parts()
+                for _ in 0..<5 where all.isPending {
+                    try peer.send("part\n")
+                    awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+                    try net.loop.turn(.poll)
+                    hang(after(.seconds(6)))
+                }
+                #expect(all.isPending != says)
+                connection.abort()
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// What becomes of an async handler that neither reads nor writes while its client ends or fails.
+@Suite(.ownThread) struct AsyncHandlerPeerGoneTests {
+    /// How a handler that works for its client has ended.
+    private final class Session {
+        let (gate, open) = Promise<Void>.pending()
+        var hasBegun = false
+        var ends: [String] = []
+        var errors: [String] = []
+    }
+
+    private func serve(_ listener: Listener, _ session: Session) -> Promise<Void> {
+        listener.serve(onError: { error, _ in session.errors.append("\((error as? SystemError)?.code ?? 0)") }) {
+            connection in
+            let question = try await connection.readLine().value ?? ""
+            session.hasBegun = true
+            do { try await session.gate.value } catch {
+                session.ends.append("\(type(of: error)) \(Task.isCancelled)")
+                throw error
+            }
+            try await connection.write("answer to \(question)\n").value
+            session.ends.append("answered")
+        }
+    }
+
+    private func begin(
+        at address: SocketAddress? = nil, _ body: (Network, Listener, Session, Peer) throws -> Void
+    ) throws {
+        try withNetwork { network in
+            let listener = try address.map { try Listener.bind($0) } ?? network.listen()
+            let session = Session()
+            let served = serve(listener, session)
+            let client = try Peer(to: listener.localAddress)
+            try client.send("question\n")
+            try network.loop.run(until: { session.hasBegun })
+            try body(network, listener, session, client)
+            client.close()
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func aResetCancelsItAndIsReported() throws {
+        try begin { network, _, session, client in
+            client.reset()
+            try network.loop.run(until: { !session.ends.isEmpty })
+            #expect(session.ends == ["CancellationError true"])
+            try network.loop.run(until: { !session.errors.isEmpty })
+            #expect(session.errors == ["\(ECONNRESET)"])
+        }
+    }
+
+    /// As `printf 'question\n' | nc -N` does.
+    @Test func aHalfCloseDoesNotAndItsClientGetsTheAnswer() throws {
+        try begin { network, _, session, client in
+            client.end()
+            network.settle()
+            session.open.fulfill()
+            let answer = try reply(of: client)
+            #expect(answer == "answer to question\n")
+            #expect(session.ends == ["answered"])
+            #expect(session.errors == [])
+        }
+    }
+
+    /// What the client has sent is still worked on, as at TCP, where such an end is a FIN.
+    @Test func theEndOfAUnixClientDoesNotNorDoesTheLoopSpin() throws {
+        let folder = Folder()
+        try begin(at: folder.address("socket")) { network, _, session, client in
+            client.close()
+            let turns = network.turns { network.settle() }
+            #expect(turns < 10)
+            #expect(session.ends == [])
+            session.open.fulfill()
+            try network.loop.run(until: { !session.errors.isEmpty })
+            #expect(session.errors == ["\(EPIPE)"])
+        }
+    }
+
+    /// The next request, which nothing reads yet, neither wakes the loop again and again nor hides the reset.
+    @Test func aResetBehindUnreadInputCancelsIt() throws {
+        try begin { network, _, session, client in
+            try client.send("another\n")
+            let turns = network.turns { network.settle() }
+            #expect(turns < 10)
+            client.reset()
+            try network.loop.run(until: { !session.ends.isEmpty })
+            #expect(session.ends == ["CancellationError true"])
+        }
+    }
+
+    /// A handler that knows from its own read does its clean-up in a task that is not cancelled.
+    @Test func aReadThatFailsIsReportedByItselfAlone() throws {
+        try withNetwork { network in
+            let listener = try network.listen()
+            var ends: [String] = []
+            let served = listener.serve { connection in
+                do { _ = try await connection.readLine().value } catch {
+                    ends.append("\((error as? SystemError)?.code ?? 0) \(Task.isCancelled)")
+                }
+            }
+            let client = try Peer(to: listener.localAddress)
+            try network.loop.run(until: { listener.activeConnections == 1 })
+            client.reset()
+            try network.loop.run(until: { !ends.isEmpty })
+            #expect(ends == ["\(ECONNRESET) false"])
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func watchingCostsNoSystemCall() throws {
+        try begin { network, _, session, client in
+            let calls = network.calls(.epollControl)
+            session.open.fulfill()
+            let answer = try reply(of: client)
+            #expect(answer == "answer to question\n")
+            // The wake-up, the timer, the listener and the connection, as without the watch.
+            #expect(calls <= 4)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// `Listener.memoryLimit`.
+@Suite struct MemoryLimitTests {
+    /// Clients that send these numbers of bytes of a frame that never ends, in this order.
+    private func begin(
+        _ counts: [Int], limit: Int, _ body: (Network, Listener, [Peer], _ errors: () -> [CInt]) throws -> Void
+    ) throws {
+        try withNetwork(turns: 4000) { net in
+            let listener = try net.listen()
+            listener.memoryLimit = limit
+            var errors: [CInt] = []
+            var sessions: [Connection] = []
+            let served = listener.serve(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
+                connection in
+                sessions.append(connection)
+                return connection.read(exactly: 1 << 30).asVoid()
+            }
+            var clients: [Peer] = []
+            for count in counts {
+                let client = try Peer(to: listener.localAddress)
+                clients.append(client)
+                let sent = elsewhere { try client.send([UInt8](repeating: 0, count: count)) }
+                sent.catch(policy: .allErrors) { _ in }
+                let number = clients.count - 1
+                try net.loop.run(until: {
+                    number < sessions.count && (sessions[number].isClosed || sessions[number].bytesReceived == count)
+                })
+                try net.loop.turn(.poll)
+            }
+            try body(net, listener, clients) { errors }
+            sessions = []
+            _ = hang(listener.drain(deadline: .zero))
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func endsTheOnesThatHoldTheMost() throws {
+        try begin([10_000, 400_000, 20_000, 300_000, 500_000], limit: 1_000_000) { net, listener, clients, errors in
+            // The last one exceeds the limit while it holds 270,000 bytes: less than the second.
+            #expect(listener.evictedConnections == 1 && listener.activeConnections == 4)
+            #expect(errors() == [ENOBUFS])
+            #expect(clients[1].failureOfReading() == ECONNRESET)
+        }
+    }
+
+    @Test func leavesThoseBelowTheLimitAlone() throws {
+        try begin([300_000, 300_000, 300_000], limit: 1_000_000) { net, listener, clients, errors in
+            #expect(listener.evictedConnections == 0 && listener.activeConnections == 3 && errors().isEmpty)
+            // What has gone no longer counts.
+            clients[0].reset()
+            try net.loop.run(until: { listener.activeConnections == 2 })
+            let another = try Peer(to: listener.localAddress)
+            let sent = elsewhere { try another.send([UInt8](repeating: 0, count: 390_000)) }
+            try hang(sent, timeout: patience)
+            net.settle()
+            #expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
+        }
+    }
+
+    /// Frames that are read to their ends, and answers that are read, leave nothing behind in the sum.
+    @Test func whatIsReadAndSentNoLongerCounts() throws {
+        try withNetwork(turns: 40_000) { net in
+            let listener = try net.listen()
+            listener.memoryLimit = 200_000
+            let served = listener.serve { connection in
+                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }
+            }
+            let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
+            let length = withUnsafeBytes(of: UInt32(60_000).bigEndian) { Array($0) }
+            let frame = length + [UInt8](repeating: 1, count: 60_000)
+            for _ in 0..<20 {
+                for client in clients {
+                    let answer = elsewhere {
+                        try client.send(frame)
+                        return try client.receive(exactly: 60_000).count
+                    }
+                    #expect(try hang(answer, timeout: patience) == 60_000)
+                }
+            }
+            #expect(listener.evictedConnections == 0 && listener.activeConnections == 3)
+            for client in clients { client.close() }
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func unsentOutputCountsAndAnAsyncHandlerIsToldToo() throws {
+        try withNetwork(turns: 4000) { net in
+            let listener = try net.listen()
+            listener.memoryLimit = 4 << 20
+            var errors: [CInt] = []
+            let served = listener.serve(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
+                connection in
+                connection.writeQueueLimit = 64 << 20
+                let block = [UInt8](repeating: 0, count: 1 << 20)
+                for _ in 0..<64 { broadcast(block, to: [connection], onOverflow: .drop) }
+                _ = try await firstly { endless() }.value
+            }
+            let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
+            try net.loop.run(until: { !errors.isEmpty })
+            #expect(errors == [ENOBUFS] && listener.evictedConnections == 1)
+            client.close()
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func eachLoopOfAGroupHasItsShare() throws {
+        try EventLoop.withLoop { _ in
+            let group = try LoopGroup(loops: 2, name: "memory")
+            let listener = try Listener.bind("127.0.0.1:0")
+            listener.memoryLimit = 2_000_000
+            let served = listener.serve(on: group) { connection in connection.read(exactly: 1 << 30).asVoid() }
+            let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
+            let sent = clients.map { client in
+                elsewhere { try client.send([UInt8](repeating: 0, count: 900_000)) }
+                    .recover(policy: .allErrors) { _ in }
+            }
+            try hang(when(fulfilled: sent).asVoid(), timeout: patience)
+            // Two of 900,000 bytes on each loop, of which one goes.
+            // Other threads count, which does not wake this loop.
+            for _ in 0..<6000 where listener.evictedConnections < 2 { hang(after(.milliseconds(10))) }
+            #expect(listener.evictedConnections == 2)
+            for client in clients { client.close() }
+            _ = hang(listener.drain(deadline: .zero))
+            try hang(served, timeout: patience)
+            group.stop()
+            group.join()
+        }
+    }
+}
