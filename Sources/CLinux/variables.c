@@ -25,8 +25,8 @@ extern void __asan_unpoison_memory_region(void const volatile *address, size_t s
 
 void clinux_set_poisoned(void *object, _Bool poisoned) {
     if (!__asan_poison_memory_region) return;
-    // The header has two words, and the link of a job is the third.
-    size_t offset = 3 * sizeof(void *), size = malloc_usable_size(object);
+    // The header has two words.
+    size_t offset = 4 * sizeof(void *), size = malloc_usable_size(object);
     (poisoned ? __asan_poison_memory_region : __asan_unpoison_memory_region)((char *)object + offset, size - offset);
 }
 

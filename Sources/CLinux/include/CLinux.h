@@ -166,8 +166,8 @@ _Bool clinux_is_sanitized(void);
 extern _Bool clinux_reuse_is_checked;
 static inline _Bool clinux_checks_reuse(void) { return clinux_reuse_is_checked; }
 
-// Poisons an object of Swift on the heap for the address sanitizer, apart from its header and its first field, the link of a
-// list, or ends that. Does nothing under the thread sanitizer.
+// Poisons a job for the address sanitizer, or ends that. Does nothing under the thread sanitizer. The object's header stays
+// accessible, as do its first two fields: the link of a list, and the word in which the layer above marks it as kept.
 void clinux_set_poisoned(void *object, _Bool poisoned);
 
 // Where the calling thread's stack ends, and how much of it is to remain; zero before they are asked for.

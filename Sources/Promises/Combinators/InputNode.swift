@@ -118,11 +118,11 @@ extension InputNode {
         else { return false }
         assert(!Self.hasSideTable(.passUnretained(self)), "a weak reference to a node")
         let job = Unmanaged<Job>.fromOpaque(Unmanaged.passUnretained(self).toOpaque())
-        // Before it is kept, when a sanitizer may refuse accesses to it.
+        guard Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef({ $0.keepSpareNode(job) }) else {
+            return false
+        }
         state.store(State.spare, ordering: .relaxed)
-        if Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef({ $0.keepSpareNode(job) }) { return true }
-        state.store(State.pending, ordering: .relaxed)
-        return false
+        return true
     }
 }
 

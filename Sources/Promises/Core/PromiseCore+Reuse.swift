@@ -136,12 +136,9 @@ extension PromiseCore {
     fileprivate static func keep(_ core: Unmanaged<PromiseCore>, at here: UnsafeMutableRawPointer) {
         assert(!hasSideTable(core), "a weak reference to a core that is not a WeakCore")
         let job = Unmanaged<Job>.fromOpaque(core.toOpaque())
-        // Before it is kept, when a sanitizer may refuse accesses to it.
-        core._withUnsafeGuaranteedRef { $0.state.store(State.spare, ordering: .relaxed) }
         let isKept = Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.keepSpare(job) }
-        if isKept { return }
-        core._withUnsafeGuaranteedRef { $0.state.store(State.fulfilled | State.isTrivial, ordering: .relaxed) }
-        core.release()
+        if !isKept { return core.release() }
+        core._withUnsafeGuaranteedRef { $0.state.store(State.spare, ordering: .relaxed) }
     }
 
     /// Destroys the value or the error, as the deinit would. This may run code of the user's.

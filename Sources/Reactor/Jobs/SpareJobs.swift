@@ -19,8 +19,8 @@ struct SpareJobs: ~Copyable {
     @usableFromInline static var capacity: Int { 128 }
 
     /// Under a sanitizer with `REACTOR_CHECKS_REUSE` in the environment: the jobs that are kept, in the order in which they
-    /// were. All but their lists' links is poisoned for the address sanitizer, so an access to a kept job is reported, and
-    /// each rests while `minimumRest` later ones are kept, so a late access meets the rest and not the next use.
+    /// were. They are poisoned for the address sanitizer, so an access to a kept job is reported, and each rests while
+    /// `minimumRest` later ones are kept, so a late access meets the rest and not the next use.
     @usableFromInline var resting = JobQueue()
     @usableFromInline var restingCount = 0
     private static var minimumRest: Int { capacity / 2 }
