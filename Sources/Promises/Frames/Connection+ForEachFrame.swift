@@ -228,8 +228,8 @@ extension Connection {
     @usableFromInline
     func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
         guard reader.hasEnded else {
-            if let drain = cold?.drain, drain.endsLoop, !hasInput {
-                drain.endsLoop = false
+            if let attachment = cold?.attachment, attachment.endsFrameLoop, !hasInput {
+                attachment.endsFrameLoop = false
                 return nil
             }
             return waitForInput(missing: missing).core

@@ -233,10 +233,10 @@ extension Connection {
         cold.pendingFrame = pending
         reader.wait(core, for: .frame)
         if cold.frameClock != nil { updateFrameDeadline() }
-        if cold.budget != nil { noteHeldMemory() }
+        cold.attachment?.heldMemoryMayHaveChanged(of: self)
         sendGathered()
         updateInterest()
-        if cold.drain != nil && pending.decode == nil { checkDrain() }
+        if pending.decode == nil { cold.attachment?.connectionMayBeIdle(self) }
     }
 
     private func waitForFrame<Value>(
@@ -288,7 +288,7 @@ extension Connection {
             // At most 1 MiB in advance: what a peer announces takes memory only as it arrives.
             if isLarge && cold.input.count == 0 { cold.input.reserve(min(missing, 1 << 20)) }
             cold.input.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            if cold.budget != nil { noteHeldMemory() }
+            cold.attachment?.heldMemoryMayHaveChanged(of: self)
         } else {
             promise = noteEnd(count)
         }

@@ -1,10 +1,34 @@
 import Glibc
 import Reactor
 
-/// A pool's interest in an idle connection of its own.
-struct Parking {
-    weak var pool: ConnectionPool?
-    let member: PoolState.Member
+/// A pool's interest in an idle connection of its own: it learns of the peer's end.
+final class Parking: ConnectionAttachment {
+    private weak var pool: ConnectionPool?
+    private let member: PoolState.Member
+
+    init(_ member: PoolState.Member, of pool: ConnectionPool) {
+        self.member = member
+        self.pool = pool
+    }
+
+    var endsWithPeer: Bool { true }
+    var restingInterest: Interest { [] }
+    var isDraining: Bool { false }
+    var endsFrameLoop: Bool {
+        get { false }
+        set {}
+    }
+
+    func peerDidGo() { pool?.didLose(member) }
+
+    // No request uses the connection, and the pool itself ends it.
+    func connectionMayBeIdle(_ connection: Connection) {}
+    func heldMemoryMayHaveChanged(of connection: Connection) {}
+    func connectionDidFail(_ error: SystemError) {}
+    func bothSidesDidEnd() {}
+    func connectionWillClose() {}
+    func connectionWasAborted() {}
+    func connectionDidEnd(_ end: ConnectionEnd) {}
 }
 
 extension Connection {
@@ -34,17 +58,17 @@ extension Connection {
     /// Watches for the peer's end on behalf of a pool. The poller retains the connection meanwhile, but the watch does
     /// not keep the loop alive.
     func park(_ parking: Parking) {
-        ensuredColdState.parking = parking
+        ensuredColdState.attachment = parking
         updateWatchedEnds()
         updateInterest()
         // If the kernel has refused the watch, the connection has failed, and its number may be closed.
-        if cold?.parking != nil, lifecycle.hasDescriptor { loop.setReferenced(false, of: fd) }
+        if cold?.attachment != nil, lifecycle.hasDescriptor { loop.setReferenced(false, of: fd) }
     }
 
     /// Ends what `park` has begun; does nothing if the connection is not parked.
     func unpark() {
-        guard let cold, cold.parking != nil else { return }
-        cold.parking = nil
+        guard let cold, cold.attachment is Parking else { return }
+        cold.attachment = nil
         updateWatchedEnds()
         updateInterest()
         if lifecycle.hasDescriptor { loop.setReferenced(true, of: fd) }

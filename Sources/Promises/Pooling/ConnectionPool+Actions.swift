@@ -31,7 +31,7 @@ extension ConnectionPool {
         case .lend(let member, let request): lend(member, request)
         case .check(let member, _): check(member)
         case .park(let member):
-            members[member]?.connection?.park(Parking(pool: self, member: member))
+            members[member]?.connection?.park(Parking(member, of: self))
         case .close(let member): members.removeValue(forKey: member)?.connection?.closeForPool()
         case .abort(let member):
             let removed = members.removeValue(forKey: member)

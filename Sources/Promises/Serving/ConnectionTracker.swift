@@ -49,12 +49,14 @@ final class ConnectionTracker {
 
     /// Limits what the connections served from now on may hold together.
     func limitMemory(to limit: Int?) {
-        budget = limit.map { MemoryBudget($0, of: self, on: loop, counters) }
+        budget = limit.map {
+            MemoryBudget($0, on: loop, counters) { [weak self] in self?.running.all.map(\.connection) ?? [] }
+        }
     }
 
     private func begin(_ connection: Connection, _ onError: ((any Error, Connection) -> Void)?) -> Int {
         if self.onError == nil { self.onError = onError }
-        if let budget { connection.ensuredColdState.budget = budget }
+        if let budget { ServedConnection.of(connection).begin(budget) }
         return running.insert(connection)
     }
 
@@ -121,7 +123,7 @@ final class ConnectionTracker {
         let now = loop.now
         lastCall = now.advanced(by: deadline - min(deadline / 5, .seconds(1)))
         for connection in running.all.map(\.connection) {
-            connection.ensuredColdState.drain = ConnectionDrain(self, (connection.bytesReceived, now))
+            ServedConnection.of(connection).drain = .init(tracker: self, received: (connection.bytesReceived, now))
         }
         sweep()
         // An inline handler of a closed connection may have ended the last one.
@@ -132,8 +134,11 @@ final class ConnectionTracker {
         noteDelivered()
         let now = loop.now
         for connection in running.all.map(\.connection) {
-            guard let drain = connection.cold?.drain else { continue }
+            guard let served = connection.cold?.attachment as? ServedConnection, var drain = served.drain else {
+                continue
+            }
             if drain.received.count != connection.bytesReceived { drain.received = (connection.bytesReceived, now) }
+            served.drain = drain
             let isQuiet = drain.received.since.duration(to: now) >= Self.quietPeriod || now >= lastCall
             if isQuiet || connection.isBetweenFrames { endIfIdle(connection) }
         }

@@ -17,8 +17,6 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     private var isClosing = false
     /// The failure of the connection that has cancelled the task.
     private var clientFailure: SystemError?
-    /// Whether the connection watches for such a failure while it waits for nothing else.
-    var watchesClient = true
     /// Until the task has ended, the loop stays alive.
     private var hold: EventLoop.Hold?
     private var ending: Int?
@@ -45,7 +43,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
             _ = cancelProducer()
             if claim() { reject(PromiseError.loopEnded) }
         }
-        connection.ensuredColdState.handler = self
+        ServedConnection.of(connection).begin(self)
         let resolver = Resolver<Void>(self)
         // Sound because the task's executor is bound to this thread: `handler`, what it has captured and the connection
         // are used on no other thread. A handler that is isolated to an actor runs on this thread too, which `serve`

@@ -10,16 +10,19 @@ final class MemoryBudget {
     private let limit: Int
     private let loop: EventLoop
     private let counters: DrainCounters
-    private weak var tracker: ConnectionTracker?
+    private let connections: () -> [Connection]
     /// What the connections hold by their notes.
     private var held = 0
     private var hasJob = false
 
-    init(_ limit: Int, of tracker: ConnectionTracker, on loop: EventLoop, _ counters: DrainCounters) {
+    /// - Parameter connections: those that share the budget, at each call.
+    init(
+        _ limit: Int, on loop: EventLoop, _ counters: DrainCounters, of connections: @escaping () -> [Connection]
+    ) {
         self.limit = limit
         self.loop = loop
-        self.tracker = tracker
         self.counters = counters
+        self.connections = connections
     }
 
     /// A connection holds `change` more bytes than it did.
@@ -36,36 +39,17 @@ final class MemoryBudget {
     /// since the next look at all connections should not be due at once.
     private func enforce() {
         defer { hasJob = false }
-        guard let tracker else { return }
-        let connections = tracker.running.all.map(\.connection)
+        let connections = connections()
         for connection in connections { connection.noteHeldMemory() }
         if held <= limit { return }
         for connection in connections.sorted(by: { $0.heldMemory > $1.heldMemory }) {
             if held <= limit / 8 * 7 { return }
             // Closed since, by a handler of the one before.
-            guard connection.cold?.budget === self else { continue }
+            guard connection.lifecycle.hasDescriptor else { continue }
             let detail =
                 "the connections of a listener hold \(held) bytes, and this one \(connection.heldMemory); the limit is \(limit)"
             counters.countEvicted()
             connection.abort(because: SystemError(connection.writeCall, ENOBUFS, detail: detail))
         }
-    }
-}
-
-extension Connection {
-    /// Bytes that were received and that no read has consumed, and the memory of writes that the kernel has not taken.
-    var heldMemory: Int {
-        let queued = writer.isGathering ? queueLength : writer.queue?.weight ?? 0
-        return bufferedByteCount + queued + (cold?.filter?.deferredWeight ?? 0)
-    }
-
-    /// Corrects the sum of the budget, if this connection belongs to one.
-    @inline(never)
-    func noteHeldMemory() {
-        guard let cold, let budget = cold.budget else { return }
-        let change = heldMemory - cold.notedMemory
-        if change == 0 { return }
-        cold.notedMemory += change
-        budget.note(change)
     }
 }

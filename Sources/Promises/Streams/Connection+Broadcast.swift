@@ -63,7 +63,7 @@ extension Connection {
     /// As `abort`, and `error` says why: to what waits, and to `closed`. What the connection holds is released.
     func abort(because error: SystemError) {
         guard lifecycle.hasDescriptor else { return }
-        cold?.handler?.clientDidFail(error)
+        cold?.attachment?.connectionDidFail(error)
         if failure == nil { noteFailure(error) }
         endRead(error)
         failWrites(losesOutput: true)

@@ -140,7 +140,7 @@ extension Connection {
         }
         let core = PromiseCore(root: Void.self)
         cold.closing = core
-        cold.handler?.connectionWillClose()
+        cold.attachment?.connectionWillClose()
         cancelTimers()
         cancelRead()
         // An inline handler of that read may have aborted the connection.
@@ -194,9 +194,9 @@ extension Connection {
     /// reset, the peer's reads end instead. Waiting operations fail with `ECANCELED`.
     public func abort() {
         loop.assertOwner()
-        let handler = lifecycle.hasDescriptor ? cold?.handler : nil
+        let attachment = lifecycle.hasDescriptor ? cold?.attachment : nil
         dropAndReset()
-        handler?.connectionWasAborted()
+        attachment?.connectionWasAborted()
     }
 
     /// As `abort()`, which a program calls; a close that reaches a limit calls this, and cancels no async handler.

@@ -40,8 +40,7 @@ extension Connection.ColdState {
     func settleClosed(otherwise usual: ConnectionEnd) {
         let end = end ?? failure.map(ConnectionEnd.failed) ?? usual
         self.end = end
-        handler.take()?.connectionDidEnd(end)
-        budget.take()?.note(-notedMemory)
+        attachment.take()?.connectionDidEnd(end)
         guard let core = closed else { return }
         closed = nil
         core.fulfill(end)

@@ -101,33 +101,13 @@ extension Connection {
 
     // MARK: Kinds of descriptors
 
-    /// The properties of the descriptor.
-    ///
-    /// Each read and each write checks a trait. Traits are *diverted* to bits that these checks do not look at while a
-    /// message must not go straight to the kernel: the connection has a filter, or lingers. So a connection without a
-    /// filter pays nothing for those that have one.
-    struct Traits: OptionSet {
-        let rawValue: UInt8
-
-        static var tcp: Traits { Traits(rawValue: 1) }
-        /// It supports recv(2), send(2) and shutdown(2), and not only read(2) and write(2).
-        static var socket: Traits { Traits(rawValue: 2) }
-        static var reads: Traits { Traits(rawValue: 4) }
-        static var writes: Traits { Traits(rawValue: 8) }
-
-        var isDiverted: Bool { rawValue >= 16 }
-        var diverted: Traits { Traits(rawValue: rawValue << 4) }
-        /// The traits, diverted or not.
-        var direct: Traits { isDiverted ? Traits(rawValue: rawValue >> 4) : self }
-    }
-
     /// What the descriptor is, with a filter or without.
-    var kind: Traits { traits.direct }
+    var kind: ConnectionTraits { traits.direct }
 
     var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
     var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
 
-    private static func traits(of fd: CInt, _ loop: EventLoop) throws(SystemError) -> Traits {
+    private static func traits(of fd: CInt, _ loop: EventLoop) throws(SystemError) -> ConnectionTraits {
         func refuse(_ reason: String) -> SystemError {
             SystemError(.fileStatus, EINVAL, detail: "descriptor \(fd) is \(reason)")
         }
@@ -160,7 +140,7 @@ extension Connection {
         }
     }
 
-    private static func direction(of fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Traits {
+    private static func direction(of fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> ConnectionTraits {
         let flags = CInt(try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)"))
         switch flags & CInt(clinux_O_ACCMODE) {
         case O_RDONLY: return .reads

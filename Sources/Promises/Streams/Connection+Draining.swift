@@ -6,7 +6,7 @@ extension Connection {
     /// Whether the listener that serves this connection is being drained: the next pause ends the connection, or its
     /// loop over frames. A protocol that can announce its end does so with its next answer, such as HTTP with
     /// `Connection: close`.
-    public var isDraining: Bool { cold?.drain != nil }
+    public var isDraining: Bool { cold?.attachment?.isDraining == true }
 
     /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has arrived yet, nothing
     /// is queued, and no answer is pending.
@@ -28,43 +28,9 @@ extension Connection {
             close()
             return
         }
-        cold.drain?.endsLoop = true
+        cold.attachment?.endsFrameLoop = true
         cold.pendingFrame = nil
         updateInterest()
         promise.fulfill(())
     }
-
-    /// The connection may have become idle.
-    func checkDrain() {
-        if cold?.drain != nil { loop.enqueue(DrainJob(self)) }
-    }
-}
-
-/// What a drain knows of a connection.
-final class ConnectionDrain {
-    weak var tracker: ConnectionTracker?
-    /// The number of bytes that the connection has received, and since when it has received no more.
-    var received: (count: Int, since: LoopInstant)
-    /// Whether the loop over frames that has waited ends instead of waiting again.
-    var endsLoop = false
-
-    init(_ tracker: ConnectionTracker, _ received: (count: Int, since: LoopInstant)) {
-        self.tracker = tracker
-        self.received = received
-    }
-}
-
-/// Lets the drain look at a connection after the handler that runs now.
-private final class DrainJob: Job {
-    private let connection: Connection
-
-    init(_ connection: Connection) {
-        self.connection = connection
-        super.init()
-    }
-
-    override func run() { connection.cold?.drain?.tracker?.endIfAnswered(connection) }
-
-    // The drain looks at the connection again.
-    override var isReportedUndelivered: Bool { false }
 }

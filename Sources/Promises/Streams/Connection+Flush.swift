@@ -226,7 +226,7 @@ extension Connection {
     private func writesDidFinish() {
         if writer.drained() { sendEnd() }
         lingerIfDelivered()
-        checkDrain()
+        cold?.attachment?.connectionMayBeIdle(self)
     }
 
     func withdrawWrite(_ promise: PromiseCore) -> Bool {

@@ -91,12 +91,11 @@ extension Connection {
     /// that waits finds the failure by itself.
     @inline(never)
     var restingInterest: Interest {
-        guard lifecycle == .open, let handler = cold?.handler, handler.watchesClient else { return [] }
-        return [.error, .hangUp]
+        lifecycle == .open ? cold?.attachment?.restingInterest ?? [] : []
     }
 
     func updateWatchedEnds() {
-        var ends: Interest = cold?.parking == nil ? [] : .peerGone
+        var ends: Interest = cold?.attachment?.endsWithPeer == true ? .peerGone : []
         if let cold { ends.formUnion(cold.peerWatches.ends) }
         watchedEnds = UInt16(truncatingIfNeeded: ends.rawValue)
     }
@@ -116,14 +115,14 @@ extension Connection {
     @inline(never)
     func peerEventArrived(_ ready: Interest) {
         // A read or a write may have met the error, and have settled the watches.
-        guard lifecycle.isOpen, watchedEnds != 0 || cold?.handler != nil else { return }
+        guard lifecycle.isOpen, watchedEnds != 0 || cold?.attachment != nil else { return }
         if ready.contains(.error) {
             // The kernel reports an error once, so the connection stores it for later reads and writes.
             if kind.contains(.socket) {
                 let code = socket.takeError()
                 if code != 0 {
                     let error = SystemError(readCall, code)
-                    cold?.handler?.clientDidFail(error)
+                    cold?.attachment?.connectionDidFail(error)
                     return fail(error)
                 }
             } else if !ready.contains(.hangUp) {
@@ -133,7 +132,7 @@ extension Connection {
         }
         if ready.contains(.hangUp) {
             // Without an error both sides have ended in order, and there is nothing more to hear.
-            cold?.handler?.watchesClient = false
+            cold?.attachment?.bothSidesDidEnd()
             settlePeerWatches(as: failure.map(PeerGone.failed) ?? .ended)
         } else if ready.contains(.readHangUp) {
             settlePeerWatches(as: .ended) { !$0.ignoringHalfClose }
@@ -148,7 +147,7 @@ extension Connection {
     func settlePeerWatches(as gone: PeerGone, where matches: (PeerWatch) -> Bool = { _ in true }) {
         guard let cold else { return }
         let watches = cold.peerWatches.removeAll(where: matches)
-        let parking = cold.parking.take()
+        let attachment = cold.attachment?.endsWithPeer == true ? cold.attachment.take() : nil
         // The state is final before a handler is called.
         updateWatchedEnds()
         for watch in watches {
@@ -163,7 +162,7 @@ extension Connection {
                 watch.core.cancel(with: gone)
             }
         }
-        if let parking { parking.pool?.didLose(parking.member) }
+        attachment?.peerDidGo()
     }
 }
 

@@ -32,8 +32,8 @@ public final class Connection: IOProducer {
     /// The directions in which the loop watches the descriptor. It follows from the states: call `updateInterest` after
     /// each change.
     @exclusivity(unchecked) var interest: Interest = []
-    /// Diverted while there is a filter, and while the connection lingers; see `Traits`.
-    @exclusivity(unchecked) var traits: Traits
+    /// Diverted while there is a filter, and while the connection lingers; see `ConnectionTraits`.
+    @exclusivity(unchecked) var traits: ConnectionTraits
     @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
     /// What is watched for `peerGone`, as bits of epoll; see Connection+PeerGone.swift. It lies in what would be
     /// padding.
@@ -51,7 +51,7 @@ public final class Connection: IOProducer {
     /// The peer's address; `nil` if the kernel no longer had it, and where peers have no addresses.
     public let peerAddress: SocketAddress?
 
-    init(_ fd: CInt, _ traits: Traits, peer: SocketAddress?, on loop: EventLoop) {
+    init(_ fd: CInt, _ traits: ConnectionTraits, peer: SocketAddress?, on loop: EventLoop) {
         self.fd = fd
         self.loop = loop
         self.traits = traits
@@ -60,7 +60,7 @@ public final class Connection: IOProducer {
     }
 
     convenience init(_ socket: Socket, peer: SocketAddress?, isUnix: Bool, on loop: EventLoop) {
-        let traits: Traits = [.socket, .reads, .writes]
+        let traits: ConnectionTraits = [.socket, .reads, .writes]
         self.init(socket.fd, isUnix ? traits : traits.union(.tcp), peer: peer, on: loop)
     }
 

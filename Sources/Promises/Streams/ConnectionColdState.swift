@@ -10,10 +10,8 @@ extension Connection {
         var closing: PromiseCore?
         /// The promise of `closed`.
         var closed: PromiseCore?
-        /// Present while the listener that serves the connection is drained.
-        var drain: ConnectionDrain?
-        /// The async handler of `Listener.serve`.
-        var handler: HandlerTask?
+        /// The listener that serves the connection, or the pool in which it is idle.
+        var attachment: (any ConnectionAttachment)?
         /// How the connection ends, if that does not follow from `failure`, and how it has ended.
         var end: ConnectionEnd?
         var closingTimer: EventLoop.Timer?
@@ -38,17 +36,11 @@ extension Connection {
 
         /// What waits for the peer's end; see Connection+PeerGone.swift.
         var peerWatches = PeerWatches()
-        /// Present while the connection is idle in a pool; see Connection+Parking.swift.
-        var parking: Parking?
         /// Whether an option of the socket was set since a pool has looked; see ConnectionPool+Prepare.swift.
         var hasChangedOptions = false
 
         /// The bytes of fulfilled writes that leave with the next answers; see Connection+Gather.swift.
         var gathered: [UInt8] = []
-
-        /// The budget of the listener that serves the connection, if it has one, and what it counts for this connection.
-        var budget: MemoryBudget?
-        var notedMemory = 0
 
         /// The filter, and the error with which it has failed; see Filters.
         var filter: InstalledFilter?

@@ -1,0 +1,88 @@
+import Reactor
+
+/// What a listener keeps with a connection that it serves: the task of an async handler, the share of a memory budget, the
+/// progress of a drain. Made for the first of them, since most connections have none.
+final class ServedConnection: ConnectionAttachment {
+    /// The async handler of `serve`, until the connection has ended.
+    private var task: HandlerTask?
+    /// Whether the connection watches for its failure while the task neither reads nor writes.
+    private var watchesFailure = false
+    /// Present while the listener is drained.
+    var drain: Drain?
+    /// The budget of the listener, if it has one, and what it counts for this connection.
+    private var budget: MemoryBudget?
+    private var notedMemory = 0
+
+    /// What a drain knows of a connection.
+    struct Drain {
+        weak var tracker: ConnectionTracker?
+        /// The number of bytes that the connection has received, and since when it has received no more.
+        var received: (count: Int, since: LoopInstant)
+        var endsFrameLoop = false
+    }
+
+    /// That of a connection that a listener serves; made by the first access.
+    static func of(_ connection: Connection) -> ServedConnection {
+        if let served = connection.cold?.attachment as? ServedConnection { return served }
+        let made = ServedConnection()
+        connection.ensuredColdState.attachment = made
+        return made
+    }
+
+    func begin(_ task: HandlerTask) {
+        self.task = task
+        watchesFailure = true
+    }
+
+    func begin(_ budget: MemoryBudget) { self.budget = budget }
+
+    // MARK: Events
+
+    var endsWithPeer: Bool { false }
+    var restingInterest: Interest { task != nil && watchesFailure ? [.error, .hangUp] : [] }
+    var isDraining: Bool { drain != nil }
+    var endsFrameLoop: Bool {
+        get { drain?.endsFrameLoop == true }
+        set { drain?.endsFrameLoop = newValue }
+    }
+
+    func connectionMayBeIdle(_ connection: Connection) {
+        if drain != nil { connection.loop.enqueue(DrainJob(self, connection)) }
+    }
+
+    func heldMemoryMayHaveChanged(of connection: Connection) {
+        guard let budget else { return }
+        let change = connection.heldMemory - notedMemory
+        if change == 0 { return }
+        notedMemory += change
+        budget.note(change)
+    }
+
+    func connectionDidFail(_ error: SystemError) { task?.clientDidFail(error) }
+    func bothSidesDidEnd() { watchesFailure = false }
+    func peerDidGo() {}
+    func connectionWillClose() { task?.connectionWillClose() }
+    func connectionWasAborted() { task?.connectionWasAborted() }
+
+    func connectionDidEnd(_ end: ConnectionEnd) {
+        task?.connectionDidEnd(end)
+        budget.take()?.note(-notedMemory)
+    }
+}
+
+/// Lets the drain look at a connection after the handler that runs now.
+private final class DrainJob: Job {
+    private let served: ServedConnection
+    private let connection: Connection
+
+    init(_ served: ServedConnection, _ connection: Connection) {
+        self.served = served
+        self.connection = connection
+        super.init()
+    }
+
+    override func run() { served.drain?.tracker?.endIfAnswered(connection) }
+
+    // The drain looks at the connection again.
+    override var isReportedUndelivered: Bool { false }
+}
