@@ -178,18 +178,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// Cancels the losers of a race that was already decided when it was made. A job does it, so that the caller can
     /// still attach handlers to the losers, as with a race that is decided later.
     private func stopSourcesLater() {
-        let loop = EventLoop.ofCurrentThread
-        if loop.hasEnded { return }
         for index in 0..<count {
             guard slots[index].node != nil else { continue }
-            return loop.enqueue(StopLosers(self))
+            return EventLoop.ofCurrentThread.enqueue(StopLosers(self))
         }
     }
 
     /// Cancels the losers of a race, except those that another handler waits for.
     fileprivate func stopSources() {
-        // While the loop ends, other threads discard nodes.
-        if EventLoop.ofCurrentThread.hasEnded { return }
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
@@ -198,9 +194,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    override func abandoned(_ index: Int) {
+    override func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
         slots[index] = .empty
-        inputDidEnd()
+        inputDidEnd(error())
     }
 
     override func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {

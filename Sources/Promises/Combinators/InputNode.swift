@@ -20,15 +20,15 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     deinit { combinator?.release() }
 
     override func runAndRelease() {
+        hasArrived()
         takeSource()
         waitsNoMore()
         Self.releaseOrKeepNode(.passUnretained(self))
     }
 
-    /// The loop has ended. The threads of several sources may be here at one time, so the combinator does not receive
-    /// the outcome, only the fact that none will come.
+    /// The loop is ending. The combinator does not receive an outcome, only the fact that none will come.
     override func discardAndRelease() {
-        notifyCombinator { $0.inputDidEnd(.loopEnded) }
+        notifyCombinator { $0.abandoned(index, .loopEnded) }
         super.discardAndRelease()
     }
 
@@ -141,6 +141,7 @@ extension ResolverCore {
         }
         isCancelled = true
         node.upstream.store(Upstream.taken, ordering: .relaxed)
+        node.hasArrived()
         node.waitsNoMore()
         // The node counts as a handler that received the error.
         reject(Self.cancellationError, from: creationSite, as: State.handled(State.rejected))

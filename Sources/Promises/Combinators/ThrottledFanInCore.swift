@@ -115,10 +115,10 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         take()
     }
 
-    override func abandoned(_ index: Int) {
+    override func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
         nodes[index] = nil
         abandonedCount += 1
-        inputDidEnd()
+        inputDidEnd(error())
     }
 
     override func releaseInputs() { callbacks = nil }

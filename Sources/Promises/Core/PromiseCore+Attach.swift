@@ -20,6 +20,7 @@ extension PromiseCore {
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         let seen = state.load(ordering: .acquiring)
         if seen & State.kindMask == State.pending {
+            guard waiter.joinsLoop(waitingFor: self, node) else { return }
             if push(waiter, node, seen).done { return }
         } else if seen & (State.kindMask | State.isSettling) == State.fulfilled && waiter.isQueuedByItsLoop {
             return attachToFulfilled(waiter, node)
@@ -44,6 +45,34 @@ extension PromiseCore {
         }
     }
 
+    /// Notes this waiter in its loop, if another thread may settle `source`: the loop then finds it when it ends.
+    /// - Returns: false if the loop is ending; the waiter has been discarded, with the reference in `node`.
+    @inline(__always)
+    private func joinsLoop(waitingFor source: PromiseCore, _ node: Unmanaged<Job>) -> Bool {
+        guard let loop, source.loop != loop || source.role.contains(.externallySettled) else { return true }
+        // A `hang` has captured nothing, and retains its loop.
+        guard outsideNumber == 0 && !role.contains(.onlyWaking) else { return true }
+        outsideNumber = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.addOutsideWaiter(node) }
+        return outsideNumber != 0 || discardAtEndOfLoop(node)
+    }
+
+    @inline(never)
+    private func discardAtEndOfLoop(_ node: Unmanaged<Job>) -> Bool {
+        let never = UInt(bitPattern: Unmanaged.passRetained(PromiseCore.never).toOpaque()) | Upstream.abandoned
+        upstream.store(never, ordering: .relaxed)
+        EventLoop.ofCurrentThread.discard(node)
+        return false
+    }
+
+    /// Takes this waiter, which has a number, out of the `OutsideWaiters` of its loop.
+    @inline(__always)
+    func leaveOutside(_ loop: UnsafeMutableRawPointer) {
+        let number = outsideNumber
+        let moved = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.removeOutsideWaiter(number) }
+        Self.core(moved).outsideNumber = number
+        outsideNumber = 0
+    }
+
     /// Tries once to make `waiter` the newest in a list whose state was `seen`.
     @inline(__always)
     private func push(_ waiter: PromiseCore, _ node: Unmanaged<Job>, _ seen: UInt) -> (done: Bool, now: UInt) {
@@ -57,6 +86,7 @@ extension PromiseCore {
     /// The uncommon cases: the core has settled, is settling, or is linked; another thread has pushed at the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
+        guard waiter.joinsLoop(waitingFor: self, node) else { return }
         let here = EventLoop.unmanagedOfThisThread
         var seen = state.load(ordering: .acquiring)
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)

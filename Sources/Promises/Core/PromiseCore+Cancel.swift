@@ -77,9 +77,6 @@ extension PromiseCore {
         }
         guard seen == State.pending, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
-            // While the loop ends, other threads discard the jobs that it would have run, and these threads settle the
-            // cores.
-            if EventLoop.ofCurrentThread.hasEnded { return nil }
             return cancelOnOwnThread(request).map { ($0, .unobserved) }
         }
         // While it is pending, its loop still exists. The thread of that loop may link it between the two times that
@@ -181,6 +178,7 @@ extension PromiseCore {
         // A waiter that was attached through a link waits for a promise that another promise has adopted. That promise
         // is still wanted.
         let next = role.contains(.shielding) || cameByLink ? nil : source
+        hasArrived()
         defer { source.noteWithdrawal() }
         if willRun {
             isEndingCancelled = true
@@ -196,6 +194,12 @@ extension PromiseCore {
         guard countsAsWaiting else { return }
         countsAsWaiting = false
         EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
+    }
+
+    /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it.
+    @inline(__always)
+    func hasArrived() {
+        if outsideNumber != 0, let loop { leaveOutside(loop) }
     }
 
     /// The `Upstream` word of a node whose source has been cancelled.
@@ -227,6 +231,7 @@ extension PromiseCore {
             upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
                 .exchanged
         else { return false }
+        hasArrived()
         code(self, .drop)
         Self.core(word).noteWithdrawal()
         return true
@@ -274,8 +279,7 @@ private final class CancelledRun: Job {
     override func discardAndRelease() {
         core.code(core, .drop)
         core.producerDidEnd(.loopEnded)
-        let loop = core.countsAsWaiting ? core.loop : nil
+        core.waitsNoMore()
         super.discardAndRelease()
-        if let loop { PromiseCore.handlerDidEnd(onLoopAt: loop) }
     }
 }

@@ -59,12 +59,8 @@ extension PromiseCore {
     /// Whether this thread may lock the list, which must not be thinned out while the holder of the right to settle
     /// reads it. The holder for an externally settled promise has claimed it first, and `lockWaiters` detects that. Any
     /// other holder settles on the thread of the core's loop without claiming, so that only this thread may lock the
-    /// list. And not even this thread may once the loop is ending, when other threads discard, and settle, what the
-    /// loop would have run.
-    var mayLockWaiters: Bool {
-        role.contains(.externallySettled)
-            || loop == EventLoop.addressOfThisThread && !EventLoop.ofCurrentThread.hasEnded
-    }
+    /// list.
+    var mayLockWaiters: Bool { role.contains(.externallySettled) || loop == EventLoop.addressOfThisThread }
 
     /// Removes the tombstones. Requires `mayLockWaiters`.
     func sweep() {

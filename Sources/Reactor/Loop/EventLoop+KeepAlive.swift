@@ -33,4 +33,13 @@ extension EventLoop {
     package func handlerDidAttach() { keepAlive.waitingHandlers &+= 1 }
     @inlinable @inline(__always)
     package func handlerDidDetach() { keepAlive.waitingHandlers &-= 1 }
+
+    /// Notes a waiter of this loop whose promise another thread may settle; see `OutsideWaiters`.
+    /// - Returns: what `removeOutsideWaiter` takes; or zero if the loop is ending: the waiter must then be discarded.
+    @inlinable @inline(__always)
+    package func addOutsideWaiter(_ waiter: Unmanaged<Job>) -> UInt32 { outsideWaiters.add(waiter) }
+
+    /// - Returns: the waiter that has the number from now on. It may be the removed one.
+    @inlinable @inline(__always)
+    package func removeOutsideWaiter(_ number: UInt32) -> Unmanaged<Job> { outsideWaiters.remove(number) }
 }

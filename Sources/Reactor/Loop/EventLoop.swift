@@ -32,6 +32,7 @@ public final class EventLoop {
     // cache.
     @exclusivity(unchecked) @usableFromInline var queues = JobQueues()
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive<Remote>()
+    @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
     @usableFromInline let shared = SharedLoopState<Remote>()
     package let kernel: CountingSyscalls
     package let clock: LoopClock
