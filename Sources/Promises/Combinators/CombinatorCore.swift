@@ -15,7 +15,9 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) { preconditionFailure("abstract") }
 
     /// The source at `index` will never settle. Must end with `inputDidEnd`.
-    func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) { preconditionFailure("abstract") }
+    func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
+        preconditionFailure("abstract")
+    }
 
     /// Counts one more source.
     final func begin() { outstanding += 1 }

@@ -125,6 +125,11 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             root._withUnsafeGuaranteedRef { $0.markHandled() }
             return settled(index, root.retain(), kind)
         }
+        // Rejected by a source before this one.
+        if rule == .all && !isOpen {
+            source.root.noteLetGo()
+            return inputDidEnd()
+        }
         let node = InputNode.inline(of: self, index)
         slots[index] = .waiting(node)
         node._withUnsafeGuaranteedRef { source.attach($0, .fromOpaque(node.toOpaque())) }
@@ -159,6 +164,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         case .all where isOpen, .first where isOpen:
             source._withUnsafeGuaranteedRef { reject($0.error, from: $0.origin) }
             didSettle()
+            if rule == .all { letGoOfSources() }
         case .firstFulfilled where isOpen:
             slots[index] = .settled(source)
             rejections += 1
@@ -173,6 +179,16 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     private func didSettle() {
         releaseInputs()
         if rule.isRace && isSealed { stopSources() }
+    }
+
+    /// Waits for none of the other sources, which continue.
+    private func letGoOfSources() {
+        for index in 0..<count {
+            guard let node = slots[index].node else { continue }
+            slots[index] = .empty
+            // The node is in its source's list or queued to run; either retains it.
+            node.takeUnretainedValue().letGoOfSource()
+        }
     }
 
     /// Cancels the losers of a race that was already decided when it was made. A job does it, so that the caller can

@@ -58,6 +58,14 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         return stop().source
     }
 
+    /// Withdraws from the source, which continues, and whose outcome is not reported.
+    func letGoOfSource() {
+        let word = upstream.load(ordering: .acquiring)
+        // The source exists as long as this thread does not run its waiter: see `Upstream`.
+        if word & Upstream.mark == Upstream.waiting { Self.core(word).noteLetGo() }
+        _ = leave()
+    }
+
     /// Withdraws a node, which a list or a queue holds, from its source, and cancels that if no other handler waits for
     /// it.
     static func leaveAndCancel(_ node: Unmanaged<InputNode>) {
@@ -124,6 +132,11 @@ extension InputNode {
         state.store(State.pending, ordering: .relaxed)
         return false
     }
+}
+
+extension PromiseCore {
+    /// A combinator that has settled does not wait for this core.
+    func noteLetGo() { annotations.bitwiseOr(Self.isLetGo, ordering: .relaxed) }
 }
 
 extension ResolverCore {

@@ -20,7 +20,7 @@ extension PromiseCore {
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         let seen = state.load(ordering: .acquiring)
         if seen & State.kindMask == State.pending {
-            guard waiter.joinsLoop(waitingFor: self, node) else { return }
+            if isOutside(waiter) && !waiter.joinLoop(node) { return attachSlow(waiter, node) }
             if push(waiter, node, seen).done { return }
         } else if seen & (State.kindMask | State.isSettling) == State.fulfilled && waiter.isQueuedByItsLoop {
             return attachToFulfilled(waiter, node)
@@ -45,22 +45,32 @@ extension PromiseCore {
         }
     }
 
-    /// Notes this waiter in its loop, if another thread may settle `source`: the loop then finds it when it ends.
-    /// - Returns: false if the loop is ending; the waiter has been discarded, with the reference in `node`.
+    /// Whether another thread may settle this core and then post `waiter`, whose loop must find it when the loop ends.
     @inline(__always)
-    private func joinsLoop(waitingFor source: PromiseCore, _ node: Unmanaged<Job>) -> Bool {
-        guard let loop, source.loop != loop || source.role.contains(.externallySettled) else { return true }
+    private func isOutside(_ waiter: PromiseCore) -> Bool {
+        guard let home = waiter.loop, loop != home || role.contains(.externallySettled) else { return false }
         // A `hang` has captured nothing, and retains its loop.
-        guard outsideNumber == 0 && !role.contains(.onlyWaking) else { return true }
-        outsideNumber = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.addOutsideWaiter(node) }
-        return outsideNumber != 0 || discardAtEndOfLoop(node)
+        return !waiter.role.contains(.onlyWaking)
     }
 
-    @inline(never)
-    private func discardAtEndOfLoop(_ node: Unmanaged<Job>) -> Bool {
+    /// Notes this waiter in its loop, if that has room.
+    @inline(__always)
+    private func joinLoop(_ node: Unmanaged<Job>) -> Bool {
+        // Checked by the caller: there is a loop.
+        outsideNumber = Unmanaged<EventLoop>.fromOpaque(loop.unsafelyUnwrapped)._withUnsafeGuaranteedRef {
+            $0.addOutsideWaiter(node)
+        }
+        return outsideNumber != 0
+    }
+
+    /// Notes this waiter in its loop.
+    /// - Returns: false if the loop is ending; the waiter has been discarded, with the reference in `node`.
+    private func joinLoopSlow(_ node: Unmanaged<Job>) -> Bool {
+        let here = Unmanaged<EventLoop>.fromOpaque(loop.unsafelyUnwrapped)
+        if here._withUnsafeGuaranteedRef({ $0.makeRoomForOutsideWaiter() }) { return joinLoop(node) }
         let never = UInt(bitPattern: Unmanaged.passRetained(PromiseCore.never).toOpaque()) | Upstream.abandoned
         upstream.store(never, ordering: .relaxed)
-        EventLoop.ofCurrentThread.discard(node)
+        here._withUnsafeGuaranteedRef { $0.discard(node) }
         return false
     }
 
@@ -86,7 +96,7 @@ extension PromiseCore {
     /// The uncommon cases: the core has settled, is settling, or is linked; another thread has pushed at the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
-        guard waiter.joinsLoop(waitingFor: self, node) else { return }
+        if isOutside(waiter) && waiter.outsideNumber == 0 && !waiter.joinLoopSlow(node) { return }
         let here = EventLoop.unmanagedOfThisThread
         var seen = state.load(ordering: .acquiring)
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)

@@ -191,9 +191,9 @@ extension PromiseCore {
     }
 
     func waitsNoMore() {
-        guard countsAsWaiting else { return }
+        guard countsAsWaiting, let loop else { return }
         countsAsWaiting = false
-        EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
+        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
     }
 
     /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it.

@@ -65,7 +65,7 @@ class PromiseCore: Job, @unchecked Sendable {
     }
     /// Whether the loop counts it among its waiting handlers. Accessed only on the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
-    /// Which tables have an entry for it, `isRecorded` and `isNoted`, and `isHeldWeakly`. Atomic since any thread that has a
+    /// Which tables have an entry for it, `isRecorded` and `isNoted`, `isHeldWeakly`, and `isLetGo`. Atomic since any thread that has a
     /// reference may set it, and another thread may release the core. No loop uses a core with any of them again.
     final let annotations = Atomic<UInt8>(0)
     /// `TraceRegistry` has an entry for it. Set under the lock there.
@@ -74,6 +74,8 @@ class PromiseCore: Job, @unchecked Sendable {
     static var isNoted: UInt8 { 2 }
     /// A weak reference leads to it; see `WeakCore`.
     static var isHeldWeakly: UInt8 { 4 }
+    /// A combinator that has settled no longer waits for it: if it is rejected without a handler, that is not reported.
+    static var isLetGo: UInt8 { 8 }
     /// Whether it was attached through a promise that was linked to its source. Written before the node is pushed.
     @exclusivity(unchecked) final var cameByLink = false
     /// How many withdrawn waiters are still in the list, and when to sweep it: see `Withdrawal`.

@@ -106,7 +106,7 @@ extension EventLoop {
     }
 
     private func closeSignals() {
-        while let last = signals.handlers.last { signals.remove(last.id)?.end() }
+        for watch in signals.removeAll().reversed() { watch.end() }
         guard let slot = signals.slot else { return }
         signals.slot = nil
         kernel.close(SignalRegistry.close(slot))

@@ -60,6 +60,7 @@ public final class EventLoop {
     deinit {
         // A thread that is posting to the loop has finished when the lock is taken, and no other thread begins to post.
         Self.ends.withLock { _ in }
+        outsideWaiters.releaseMemory()
     }
 
     // MARK: Driving

@@ -7,21 +7,17 @@ import Glibc
 /// has arrived on the loop's thread, or has been withdrawn there; so it lives meanwhile, and is not owned.
 @usableFromInline
 struct OutsideWaiters: ~Copyable {
-    // Freed in deinit. The first `count` places are in use.
+    // The first `count` places are in use.
     @usableFromInline var places: UnsafeMutablePointer<Unmanaged<Job>>?
     @usableFromInline var count = 0
     /// How many there can be without further memory; zero once the loop is ending.
     @usableFromInline var room = 0
     private var isClosed = false
 
-    init() {}
-
-    deinit { free(places) }
-
-    /// - Returns: the waiter's number, which is never zero; or zero if the loop is ending, and the waiter is not added.
+    /// - Returns: the waiter's number, which is never zero; or zero if there is no room, and the waiter is not added.
     @inlinable @inline(__always)
     mutating func add(_ waiter: Unmanaged<Job>) -> UInt32 {
-        if count >= room && !grow() { return 0 }
+        if count >= room { return 0 }
         places.unsafelyUnwrapped[count] = waiter
         count &+= 1
         return UInt32(truncatingIfNeeded: count)
@@ -45,9 +41,13 @@ struct OutsideWaiters: ~Copyable {
         room = 0
     }
 
-    @usableFromInline @inline(never)
+    /// Called when the loop is released. (The optimizer of Swift 6.3.1 ends with a failed assertion if this is a deinit.)
+    func releaseMemory() { free(places) }
+
+    /// Makes room for another waiter, if there is none.
+    /// - Returns: false if the loop is ending.
     mutating func grow() -> Bool {
-        if isClosed { return false }
+        if isClosed || count < room { return !isClosed }
         room = max(16, room * 2)
         // Memory is there, or the process ends, as it does wherever Swift allocates.
         places = realloc(places, room * MemoryLayout<Unmanaged<Job>>.stride)!
