@@ -20,9 +20,8 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     deinit { combinator?.release() }
 
     override func runAndRelease() {
-        hasArrived()
+        leaveLoop()
         takeSource()
-        waitsNoMore()
         Self.releaseOrKeepNode(.passUnretained(self))
     }
 
@@ -154,8 +153,7 @@ extension ResolverCore {
         }
         isCancelled = true
         node.upstream.store(Upstream.taken, ordering: .relaxed)
-        node.hasArrived()
-        node.waitsNoMore()
+        node.leaveLoop()
         // The node counts as a handler that received the error.
         reject(Self.cancellationError, from: creationSite, as: State.handled(State.rejected))
         return true

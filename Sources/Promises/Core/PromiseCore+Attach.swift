@@ -13,14 +13,17 @@ extension PromiseCore {
     /// Attaches `waiter`. The list takes over `node`, the caller's reference to the waiter.
     @inline(__always)
     func attach(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
-        if let loop = waiter.loop, !waiter.role.contains(.onlyWatching) {
+        let seen = state.load(ordering: .acquiring)
+        if let loop = waiter.loop {
+            if waiter.role.contains(.onlyWatching) { return attachSlow(waiter, node) }
             waiter.countsAsWaiting = true
             Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidAttach() }
+            if seen & State.kindMask == State.pending && isOutside(loop) && !waiter.joinLoop(node) {
+                return attachSlow(waiter, node)
+            }
         }
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
-        let seen = state.load(ordering: .acquiring)
         if seen & State.kindMask == State.pending {
-            if isOutside(waiter) && !waiter.joinLoop(node) { return attachSlow(waiter, node) }
             if push(waiter, node, seen).done { return }
         } else if seen & (State.kindMask | State.isSettling) == State.fulfilled && waiter.isQueuedByItsLoop {
             return attachToFulfilled(waiter, node)
@@ -45,12 +48,11 @@ extension PromiseCore {
         }
     }
 
-    /// Whether another thread may settle this core and then post `waiter`, whose loop must find it when the loop ends.
+    /// Whether another thread may settle this core and then post a waiter that belongs to the loop at `home`. The loop must
+    /// find such a waiter when it ends.
     @inline(__always)
-    private func isOutside(_ waiter: PromiseCore) -> Bool {
-        guard let home = waiter.loop, loop != home || role.contains(.externallySettled) else { return false }
-        // A `hang` has captured nothing, and retains its loop.
-        return !waiter.role.contains(.onlyWaking)
+    private func isOutside(_ home: UnsafeMutableRawPointer) -> Bool {
+        role.contains(.externallySettled) || loop != home
     }
 
     /// Notes this waiter in its loop, if that has room.
@@ -96,8 +98,12 @@ extension PromiseCore {
     /// The uncommon cases: the core has settled, is settling, or is linked; another thread has pushed at the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
-        if isOutside(waiter) && waiter.outsideNumber == 0 && !waiter.joinLoopSlow(node) { return }
-        let here = EventLoop.unmanagedOfThisThread
+        // A `hang` has captured nothing, and retains its loop.
+        if let loop = waiter.loop, isOutside(loop), waiter.outsideNumber == 0, !waiter.role.contains(.onlyWaking),
+            !waiter.joinLoopSlow(node)
+        {
+            return
+        }
         var seen = state.load(ordering: .acquiring)
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         while true {
@@ -107,6 +113,7 @@ extension PromiseCore {
             if done { return }
             seen = now
         }
+        let here = EventLoop.unmanagedOfThisThread
         if seen & State.kindMask == State.link { return attachToRoot(waiter, node, here) }
         if !waiter.role.contains(.onlyWatching) { markHandled() }
         retain()

@@ -196,6 +196,16 @@ extension PromiseCore {
         Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
     }
 
+    /// `hasArrived` and `waitsNoMore`.
+    @inline(__always)
+    func leaveLoop() {
+        guard let loop else { return }
+        if outsideNumber != 0 { leaveOutside(loop) }
+        guard countsAsWaiting else { return }
+        countsAsWaiting = false
+        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
+    }
+
     /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it.
     @inline(__always)
     func hasArrived() {

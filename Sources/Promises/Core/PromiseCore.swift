@@ -306,13 +306,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
     /// The node as a job: its source has settled.
     override func runAndRelease() {
-        if let loop {
-            if outsideNumber != 0 { leaveOutside(loop) }
-            if countsAsWaiting {
-                countsAsWaiting = false
-                Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
-            }
-        }
+        leaveLoop()
         let word = upstream.load(ordering: .relaxed)
         if word & Upstream.hasNoOutcome == 0 { return isAdopting ? completeAdoption() : code(self, .run) }
         // Cancelled after it was queued; or the source will never settle.
@@ -349,8 +343,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
     /// The node will not run: the loop that its handler was attached on is ending. On the thread of that loop.
     override func discardAndRelease() {
-        hasArrived()
-        waitsNoMore()
+        leaveLoop()
         dropOperation()
         producerDidEnd(.loopEnded)
         super.discardAndRelease()
