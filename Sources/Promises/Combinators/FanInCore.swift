@@ -125,11 +125,6 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             root._withUnsafeGuaranteedRef { $0.markHandled() }
             return settled(index, root.retain(), kind)
         }
-        // Rejected by a source before this one.
-        if rule == .all && !isOpen {
-            source.root.noteLetGo()
-            return inputDidEnd()
-        }
         let node = InputNode.inline(of: self, index)
         slots[index] = .waiting(node)
         node._withUnsafeGuaranteedRef { source.attach($0, .fromOpaque(node.toOpaque())) }
@@ -139,7 +134,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func seal() {
         isSealed = true
-        if rule.isRace && !isOpen { stopSourcesLater() }
+        // A source that had settled has decided.
+        if !isOpen { if rule.isRace { stopSourcesLater() } else { letGoOfSources() } }
         inputDidEnd()
     }
 

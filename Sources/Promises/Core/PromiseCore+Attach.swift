@@ -15,11 +15,14 @@ extension PromiseCore {
     func attach(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
         let seen = state.load(ordering: .acquiring)
         if let loop = waiter.loop {
-            if waiter.role.contains(.onlyWatching) { return attachSlow(waiter, node) }
-            waiter.countsAsWaiting = true
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidAttach() }
-            if seen & State.kindMask == State.pending && isOutside(loop) && !waiter.joinLoop(node) {
-                return attachSlow(waiter, node)
+            if waiter.role.contains(.onlyWatching) {
+                if !waiter.role.contains(.onlyWaking) { return attachSlow(waiter, node) }
+            } else {
+                waiter.countsAsWaiting = true
+                Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidAttach() }
+                if seen & State.kindMask == State.pending && isOutside(loop) && !waiter.joinLoop(node) {
+                    return attachSlow(waiter, node)
+                }
             }
         }
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
