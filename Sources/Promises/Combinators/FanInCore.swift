@@ -134,8 +134,12 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func seal() {
         isSealed = true
-        // A source that had settled has decided.
-        if !isOpen { if rule.isRace { stopSourcesLater() } else { letGoOfSources() } }
+        // A source that had settled may have decided.
+        if rule.isRace {
+            if !isOpen { stopSourcesLater() }
+        } else if !isOpen {
+            letGoOfSources()
+        }
         inputDidEnd()
     }
 

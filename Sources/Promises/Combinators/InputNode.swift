@@ -20,7 +20,8 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     deinit { combinator?.release() }
 
     override func runAndRelease() {
-        leaveLoop()
+        // A combinator has a loop.
+        leaveLoop(loop.unsafelyUnwrapped)
         takeSource()
         Self.releaseOrKeepNode(.passUnretained(self))
     }
@@ -153,7 +154,7 @@ extension ResolverCore {
         }
         isCancelled = true
         node.upstream.store(Upstream.taken, ordering: .relaxed)
-        node.leaveLoop()
+        node.leaveLoop(node.loop.unsafelyUnwrapped)
         // The node counts as a handler that received the error.
         reject(Self.cancellationError, from: creationSite, as: State.handled(State.rejected))
         return true

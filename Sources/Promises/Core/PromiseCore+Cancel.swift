@@ -77,6 +77,8 @@ extension PromiseCore {
         }
         guard seen == State.pending, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
+            // What the end of the loop would do is not to depend on the order in which it releases things.
+            if EventLoop.ofCurrentThread.hasEnded { return nil }
             return cancelOnOwnThread(request).map { ($0, .unobserved) }
         }
         // While it is pending, its loop still exists. The thread of that loop may link it between the two times that
@@ -199,7 +201,11 @@ extension PromiseCore {
     /// `hasArrived` and `waitsNoMore`.
     @inline(__always)
     func leaveLoop() {
-        guard let loop else { return }
+        if let loop { leaveLoop(loop) }
+    }
+
+    @inline(__always)
+    func leaveLoop(_ loop: UnsafeMutableRawPointer) {
         if outsideNumber != 0 { leaveOutside(loop) }
         guard countsAsWaiting else { return }
         countsAsWaiting = false

@@ -8,6 +8,8 @@ import Synchronization
 extension PromiseCore {
     /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
     var isWanted: Bool {
+        // A combinator that has settled lets it continue.
+        if annotations.load(ordering: .relaxed) & Self.isLetGo != 0 { return true }
         guard let first = lockWaiters() else { return true }
         // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
         // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.

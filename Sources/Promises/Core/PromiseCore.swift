@@ -74,7 +74,8 @@ class PromiseCore: Job, @unchecked Sendable {
     static var isNoted: UInt8 { 2 }
     /// A weak reference leads to it; see `WeakCore`.
     static var isHeldWeakly: UInt8 { 4 }
-    /// A combinator that has settled no longer waits for it: if it is rejected without a handler, that is not reported.
+    /// A combinator that has settled no longer waits for it: it continues, and if it is rejected without a handler, that is not
+    /// reported.
     static var isLetGo: UInt8 { 8 }
     /// Whether it was attached through a promise that was linked to its source. Written before the node is pushed.
     @exclusivity(unchecked) final var cameByLink = false
