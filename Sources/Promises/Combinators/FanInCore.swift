@@ -134,7 +134,12 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func seal() {
         isSealed = true
-        if rule.isRace && !isOpen { stopSourcesLater() }
+        // A source that had settled may have decided.
+        if rule.isRace {
+            if !isOpen { stopSourcesLater() }
+        } else if !isOpen {
+            letGoOfSources()
+        }
         inputDidEnd()
     }
 
@@ -159,6 +164,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         case .all where isOpen, .first where isOpen:
             source._withUnsafeGuaranteedRef { reject($0.error, from: $0.origin) }
             didSettle()
+            if rule == .all { letGoOfSources() }
         case .firstFulfilled where isOpen:
             slots[index] = .settled(source)
             rejections += 1
@@ -175,21 +181,27 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         if rule.isRace && isSealed { stopSources() }
     }
 
+    /// Waits for none of the other sources, which continue.
+    private func letGoOfSources() {
+        for index in 0..<count {
+            guard let node = slots[index].node else { continue }
+            slots[index] = .empty
+            // The node is in its source's list or queued to run; either retains it.
+            node.takeUnretainedValue().letGoOfSource()
+        }
+    }
+
     /// Cancels the losers of a race that was already decided when it was made. A job does it, so that the caller can
     /// still attach handlers to the losers, as with a race that is decided later.
     private func stopSourcesLater() {
-        let loop = EventLoop.ofCurrentThread
-        if loop.hasEnded { return }
         for index in 0..<count {
             guard slots[index].node != nil else { continue }
-            return loop.enqueue(StopLosers(self))
+            return EventLoop.ofCurrentThread.enqueue(StopLosers(self))
         }
     }
 
     /// Cancels the losers of a race, except those that another handler waits for.
     fileprivate func stopSources() {
-        // While the loop ends, other threads discard nodes.
-        if EventLoop.ofCurrentThread.hasEnded { return }
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
@@ -198,9 +210,9 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         }
     }
 
-    override func abandoned(_ index: Int) {
+    override func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
         slots[index] = .empty
-        inputDidEnd()
+        inputDidEnd(error())
     }
 
     override func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {

@@ -20,15 +20,15 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     deinit { combinator?.release() }
 
     override func runAndRelease() {
+        // A combinator has a loop.
+        leaveLoop(loop.unsafelyUnwrapped)
         takeSource()
-        waitsNoMore()
         Self.releaseOrKeepNode(.passUnretained(self))
     }
 
-    /// The loop has ended. The threads of several sources may be here at one time, so the combinator does not receive
-    /// the outcome, only the fact that none will come.
+    /// The loop is ending. The combinator does not receive an outcome, only the fact that none will come.
     override func discardAndRelease() {
-        notifyCombinator { $0.inputDidEnd(.loopEnded) }
+        notifyCombinator { $0.abandoned(index, .loopEnded) }
         super.discardAndRelease()
     }
 
@@ -56,6 +56,14 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     func leave() -> PromiseCore? {
         combinator.take()?.release()
         return stop().source
+    }
+
+    /// Withdraws from the source, which continues, and whose outcome is not reported.
+    func letGoOfSource() {
+        let word = upstream.load(ordering: .acquiring)
+        // The source exists as long as this thread does not run its waiter: see `Upstream`.
+        if word & Upstream.mark == Upstream.waiting { Self.core(word).noteLetGo() }
+        _ = leave()
     }
 
     /// Withdraws a node, which a list or a queue holds, from its source, and cancels that if no other handler waits for
@@ -126,6 +134,11 @@ extension InputNode {
     }
 }
 
+extension PromiseCore {
+    /// A combinator that has settled does not wait for this core.
+    func noteLetGo() { annotations.bitwiseOr(Self.isLetGo, ordering: .relaxed) }
+}
+
 extension ResolverCore {
     /// The fast path for a source that only `node` has ever waited for, as is usual for the losers of a race: takes the
     /// list and the right to settle in one step. The node has then left the list, and the list's reference is the
@@ -141,7 +154,7 @@ extension ResolverCore {
         }
         isCancelled = true
         node.upstream.store(Upstream.taken, ordering: .relaxed)
-        node.waitsNoMore()
+        node.leaveLoop(node.loop.unsafelyUnwrapped)
         // The node counts as a handler that received the error.
         reject(Self.cancellationError, from: creationSite, as: State.handled(State.rejected))
         return true

@@ -108,6 +108,8 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
             source._withUnsafeGuaranteedRef { reject($0.error, from: $0.origin) }
             source.release()
             self.callbacks = nil
+            // The others continue.
+            for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.takeUnretainedValue().letGoOfSource() }
             return
         }
         callbacks.keep(index, Source(source, isFulfilled: kind == State.fulfilled))
@@ -115,10 +117,10 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         take()
     }
 
-    override func abandoned(_ index: Int) {
+    override func abandoned(_ index: Int, _ error: @autoclosure () -> PromiseError = .noProducer) {
         nodes[index] = nil
         abandonedCount += 1
-        inputDidEnd()
+        inputDidEnd(error())
     }
 
     override func releaseInputs() { callbacks = nil }

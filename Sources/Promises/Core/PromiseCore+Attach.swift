@@ -13,12 +13,19 @@ extension PromiseCore {
     /// Attaches `waiter`. The list takes over `node`, the caller's reference to the waiter.
     @inline(__always)
     func attach(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
-        if let loop = waiter.loop, !waiter.role.contains(.onlyWatching) {
-            waiter.countsAsWaiting = true
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidAttach() }
+        let seen = state.load(ordering: .acquiring)
+        if let loop = waiter.loop {
+            if waiter.role.contains(.onlyWatching) {
+                if !waiter.role.contains(.onlyWaking) { return attachSlow(waiter, node) }
+            } else {
+                waiter.countsAsWaiting = true
+                Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidAttach() }
+                if seen & State.kindMask == State.pending && isOutside(loop) && !waiter.joinLoop(node) {
+                    return attachSlow(waiter, node)
+                }
+            }
         }
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
-        let seen = state.load(ordering: .acquiring)
         if seen & State.kindMask == State.pending {
             if push(waiter, node, seen).done { return }
         } else if seen & (State.kindMask | State.isSettling) == State.fulfilled && waiter.isQueuedByItsLoop {
@@ -44,6 +51,43 @@ extension PromiseCore {
         }
     }
 
+    /// Whether another thread may settle this core and then post a waiter that belongs to the loop at `home`. The loop must
+    /// find such a waiter when it ends.
+    @inline(__always)
+    private func isOutside(_ home: UnsafeMutableRawPointer) -> Bool {
+        role.contains(.externallySettled) || loop != home
+    }
+
+    /// Notes this waiter in its loop, if that has room.
+    @inline(__always)
+    private func joinLoop(_ node: Unmanaged<Job>) -> Bool {
+        // Checked by the caller: there is a loop.
+        outsideNumber = Unmanaged<EventLoop>.fromOpaque(loop.unsafelyUnwrapped)._withUnsafeGuaranteedRef {
+            $0.addOutsideWaiter(node)
+        }
+        return outsideNumber != 0
+    }
+
+    /// Notes this waiter in its loop.
+    /// - Returns: false if the loop is ending; the waiter has been discarded, with the reference in `node`.
+    private func joinLoopSlow(_ node: Unmanaged<Job>) -> Bool {
+        let here = Unmanaged<EventLoop>.fromOpaque(loop.unsafelyUnwrapped)
+        if here._withUnsafeGuaranteedRef({ $0.makeRoomForOutsideWaiter() }) { return joinLoop(node) }
+        let never = UInt(bitPattern: Unmanaged.passRetained(PromiseCore.never).toOpaque()) | Upstream.abandoned
+        upstream.store(never, ordering: .relaxed)
+        here._withUnsafeGuaranteedRef { $0.discard(node) }
+        return false
+    }
+
+    /// Takes this waiter, which has a number, out of the `OutsideWaiters` of its loop.
+    @inline(__always)
+    func leaveOutside(_ loop: UnsafeMutableRawPointer) {
+        let number = outsideNumber
+        let moved = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.removeOutsideWaiter(number) }
+        Self.core(moved).outsideNumber = number
+        outsideNumber = 0
+    }
+
     /// Tries once to make `waiter` the newest in a list whose state was `seen`.
     @inline(__always)
     private func push(_ waiter: PromiseCore, _ node: Unmanaged<Job>, _ seen: UInt) -> (done: Bool, now: UInt) {
@@ -57,7 +101,12 @@ extension PromiseCore {
     /// The uncommon cases: the core has settled, is settling, or is linked; another thread has pushed at the same time.
     @inline(never)
     private func attachSlow(_ waiter: PromiseCore, _ node: Unmanaged<Job>) {
-        let here = EventLoop.unmanagedOfThisThread
+        // A `hang` has captured nothing, and retains its loop.
+        if let loop = waiter.loop, isOutside(loop), waiter.outsideNumber == 0, !waiter.role.contains(.onlyWaking),
+            !waiter.joinLoopSlow(node)
+        {
+            return
+        }
         var seen = state.load(ordering: .acquiring)
         waiter.upstream.store(address | Upstream.waiting, ordering: .relaxed)
         while true {
@@ -67,6 +116,7 @@ extension PromiseCore {
             if done { return }
             seen = now
         }
+        let here = EventLoop.unmanagedOfThisThread
         if seen & State.kindMask == State.link { return attachToRoot(waiter, node, here) }
         if !waiter.role.contains(.onlyWatching) { markHandled() }
         retain()

@@ -77,8 +77,7 @@ extension PromiseCore {
         }
         guard seen == State.pending, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
-            // While the loop ends, other threads discard the jobs that it would have run, and these threads settle the
-            // cores.
+            // What the end of the loop would do is not to depend on the order in which it releases things.
             if EventLoop.ofCurrentThread.hasEnded { return nil }
             return cancelOnOwnThread(request).map { ($0, .unobserved) }
         }
@@ -181,6 +180,7 @@ extension PromiseCore {
         // A waiter that was attached through a link waits for a promise that another promise has adopted. That promise
         // is still wanted.
         let next = role.contains(.shielding) || cameByLink ? nil : source
+        hasArrived()
         defer { source.noteWithdrawal() }
         if willRun {
             isEndingCancelled = true
@@ -193,9 +193,29 @@ extension PromiseCore {
     }
 
     func waitsNoMore() {
+        guard countsAsWaiting, let loop else { return }
+        countsAsWaiting = false
+        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
+    }
+
+    /// `hasArrived` and `waitsNoMore`.
+    @inline(__always)
+    func leaveLoop() {
+        if let loop { leaveLoop(loop) }
+    }
+
+    @inline(__always)
+    func leaveLoop(_ loop: UnsafeMutableRawPointer) {
+        if outsideNumber != 0 { leaveOutside(loop) }
         guard countsAsWaiting else { return }
         countsAsWaiting = false
-        EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
+        Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
+    }
+
+    /// This waiter has arrived on its loop's thread, or has been withdrawn there: no other thread will post it.
+    @inline(__always)
+    func hasArrived() {
+        if outsideNumber != 0, let loop { leaveOutside(loop) }
     }
 
     /// The `Upstream` word of a node whose source has been cancelled.
@@ -227,6 +247,7 @@ extension PromiseCore {
             upstream.compareExchange(expected: word, desired: Upstream.taken, ordering: .acquiringAndReleasing)
                 .exchanged
         else { return false }
+        hasArrived()
         code(self, .drop)
         Self.core(word).noteWithdrawal()
         return true
@@ -274,8 +295,7 @@ private final class CancelledRun: Job {
     override func discardAndRelease() {
         core.code(core, .drop)
         core.producerDidEnd(.loopEnded)
-        let loop = core.countsAsWaiting ? core.loop : nil
+        core.waitsNoMore()
         super.discardAndRelease()
-        if let loop { PromiseCore.handlerDidEnd(onLoopAt: loop) }
     }
 }

@@ -12,7 +12,8 @@ extension PromiseCore {
             if seen & State.isTrivial == 0 { code(self, .destroy) }
         case State.rejected:
             let error = payloadAddress.assumingMemoryBound(to: (any Error).self).move()
-            if seen & State.isHandled == 0 { Reports.unhandled(error, origin, record) }
+            let isHandled = seen & State.isHandled != 0 || annotations.load(ordering: .relaxed) & Self.isLetGo != 0
+            if !isHandled { Reports.unhandled(error, origin, record) }
         case State.link:
             // The loop that kept it has ended: it has nothing to destroy.
             if seen == State.spare { return }

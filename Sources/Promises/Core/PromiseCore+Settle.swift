@@ -307,13 +307,13 @@ extension PromiseCore {
             EventLoop.ofCurrentThread.runInline(node)
             return true
         }
-        // The loop object is there: it outlives every handler that waits on it.
+        // The loop is there: it does not end before the handler has arrived.
         let isDelivered = Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef {
             guard loop == EventLoop.addressOfThisThread else { return $0.post(node) }
             if isInlineAtHome { $0.runInline(node) } else { $0.enqueueOwned(node) }
             return true
         }
-        // That loop has ended, and its thread too: the handler never runs, and is released on this thread.
+        // Only a `hang` on a loop that has ended, which has captured nothing.
         if !isDelivered { EventLoop.ofCurrentThread.discard(node) }
         return true
     }

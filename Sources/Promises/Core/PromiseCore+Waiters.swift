@@ -8,6 +8,8 @@ import Synchronization
 extension PromiseCore {
     /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
     var isWanted: Bool {
+        // A combinator that has settled lets it continue.
+        if annotations.load(ordering: .relaxed) & Self.isLetGo != 0 { return true }
         guard let first = lockWaiters() else { return true }
         // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
         // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.
@@ -59,12 +61,8 @@ extension PromiseCore {
     /// Whether this thread may lock the list, which must not be thinned out while the holder of the right to settle
     /// reads it. The holder for an externally settled promise has claimed it first, and `lockWaiters` detects that. Any
     /// other holder settles on the thread of the core's loop without claiming, so that only this thread may lock the
-    /// list. And not even this thread may once the loop is ending, when other threads discard, and settle, what the
-    /// loop would have run.
-    var mayLockWaiters: Bool {
-        role.contains(.externallySettled)
-            || loop == EventLoop.addressOfThisThread && !EventLoop.ofCurrentThread.hasEnded
-    }
+    /// list.
+    var mayLockWaiters: Bool { role.contains(.externallySettled) || loop == EventLoop.addressOfThisThread }
 
     /// Removes the tombstones. Requires `mayLockWaiters`.
     func sweep() {

@@ -28,8 +28,9 @@ import Synchronization
 class PromiseCore: Job, @unchecked Sendable {
     /// Tag and pointer: see `State`.
     @usableFromInline final let state: Atomic<UInt>
-    /// The address of the loop whose thread runs this node's operation: the loop object lives as long as a handler
-    /// waits on it. `nil`: the operation runs inline, on the thread that settles the source.
+    /// The address of the loop whose thread runs this node's operation: the loop does not end before the waiters that other
+    /// threads may notify have been withdrawn, or have arrived. `nil`: the operation runs inline, on the thread that settles
+    /// the source.
     @usableFromInline final let loop: UnsafeMutableRawPointer?
     /// The node's specialised code for each `Phase`. A constant, so that calling it retains nothing.
     @usableFromInline final let code: (PromiseCore, Phase) -> Void
@@ -64,7 +65,7 @@ class PromiseCore: Job, @unchecked Sendable {
     }
     /// Whether the loop counts it among its waiting handlers. Accessed only on the loop's thread.
     @exclusivity(unchecked) final var countsAsWaiting = false
-    /// Which tables have an entry for it, `isRecorded` and `isNoted`, and `isHeldWeakly`. Atomic since any thread that has a
+    /// Which tables have an entry for it, `isRecorded` and `isNoted`, `isHeldWeakly`, and `isLetGo`. Atomic since any thread that has a
     /// reference may set it, and another thread may release the core. No loop uses a core with any of them again.
     final let annotations = Atomic<UInt8>(0)
     /// `TraceRegistry` has an entry for it. Set under the lock there.
@@ -73,10 +74,15 @@ class PromiseCore: Job, @unchecked Sendable {
     static var isNoted: UInt8 { 2 }
     /// A weak reference leads to it; see `WeakCore`.
     static var isHeldWeakly: UInt8 { 4 }
+    /// A combinator that has settled no longer waits for it: it continues, and if it is rejected without a handler, that is not
+    /// reported.
+    static var isLetGo: UInt8 { 8 }
     /// Whether it was attached through a promise that was linked to its source. Written before the node is pushed.
     @exclusivity(unchecked) final var cameByLink = false
     /// How many withdrawn waiters are still in the list, and when to sweep it: see `Withdrawal`.
     final let withdrawals = Atomic<UInt32>(0)
+    /// Its number among the `OutsideWaiters` of its loop, or zero. Accessed only on the loop's thread.
+    @exclusivity(unchecked) final var outsideNumber: UInt32 = 0
 
     /// The argument of `code`.
     @usableFromInline
@@ -301,10 +307,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
     /// The node as a job: its source has settled.
     override func runAndRelease() {
-        if countsAsWaiting, let loop {
-            countsAsWaiting = false
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.handlerDidDetach() }
-        }
+        leaveLoop()
         let word = upstream.load(ordering: .relaxed)
         if word & Upstream.hasNoOutcome == 0 { return isAdopting ? completeAdoption() : code(self, .run) }
         // Cancelled after it was queued; or the source will never settle.
@@ -339,41 +342,31 @@ class PromiseCore: Job, @unchecked Sendable {
     }
     override var subject: (any AnyObject & Sendable)? { record }
 
-    /// The node will not run: the loop that its handler was attached on has ended, or is about to.
+    /// The node will not run: the loop that its handler was attached on is ending. On the thread of that loop.
     override func discardAndRelease() {
-        if let loop { leaveOperation(toThreadOf: loop) }
+        leaveLoop()
         dropOperation()
         producerDidEnd(.loopEnded)
-        let loop = countsAsWaiting ? loop : nil
         super.discardAndRelease()
-        if let loop { Self.handlerDidEnd(onLoopAt: loop) }
     }
 
-    /// Hands the operation, with its closure's captures, to the loop's thread, which releases it, if that is another
-    /// thread and continues after the loop. The waiters of this core are notified here, at once.
-    private func leaveOperation(toThreadOf loop: UnsafeMutableRawPointer) {
-        // The loop object is there: it outlives every handler that waits on it.
-        let eventLoop = Unmanaged<EventLoop>.fromOpaque(loop)
-        guard eventLoop._withUnsafeGuaranteedRef({ $0.isInheritedElsewhere }), !isAdopting else { return }
-        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
-        let mark = word & Upstream.mark
-        guard mark != Upstream.taken && mark != Upstream.adopted else { return }
-        // It is in no list, waits for no source, and drops its operation in its deinit.
-        let carrier = PromiseCore(state: State.pending, loop: nil, code: code)
-        carrier.movePayload(from: self)
-        if mark != Upstream.waiting { Self.release(upstream: word) }
-        let owned = Unmanaged<AnyObject>.passRetained(consume carrier)
-        eventLoop._withUnsafeGuaranteedRef { $0.releaseOnOwnThread(owned) }
-    }
-
-    /// A handler that waited on that loop will not run.
-    static func handlerDidEnd(onLoopAt loop: UnsafeMutableRawPointer) {
-        if loop == EventLoop.addressOfThisThread {
-            EventLoop.ofCurrentThread.handlerDidDetach()
-        } else {
-            // The loop object is there: it outlives every handler that waits on it.
-            Unmanaged<EventLoop>.fromOpaque(loop)._withUnsafeGuaranteedRef { $0.outstandingHandlerDidEnd() }
+    override func discardIfWaiting() -> Bool {
+        let word = upstream.load(ordering: .acquiring)
+        guard word & Upstream.mark == Upstream.waiting else { return false }
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
+        let source = Self.core(word)
+        let never = UInt(bitPattern: Unmanaged.passRetained(PromiseCore.never).toOpaque()) | Upstream.abandoned
+        guard
+            upstream.compareExchange(expected: word, desired: never, ordering: .acquiringAndReleasing).exchanged
+        else {
+            Self.release(upstream: never)
+            return false
         }
+        // The list of the source keeps its reference, to a tombstone.
+        retain()
+        discardAndRelease()
+        source.noteWithdrawal()
+        return true
     }
 
     /// Adds a reference, which a callee consumes.

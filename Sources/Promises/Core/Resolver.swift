@@ -45,7 +45,7 @@ public struct Resolver<T> {
     /// the promise can never be detected as abandoned.
     /// - Parameter body: stops the work.
     @available(*, noasync, message: "no loop runs the handler in an async function; call it on the loop's thread")
-    public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body)) }
+    public func onCancel(_ body: @escaping () -> Void) { token.core.watch(OnCancel(body: body)) }
 
     /// Settles with a result, of any error type.
     ///

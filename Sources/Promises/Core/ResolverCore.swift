@@ -34,10 +34,6 @@ struct OnCancel: Operation {
     typealias Input = Never
     typealias Output = Void
     let body: () -> Void
-    // It is not counted among the waiting handlers, which keep the loop object alive for the settling thread.
-    private let loop = EventLoop.ofCurrentThread
-
-    init(_ body: @escaping () -> Void) { self.body = body }
 
     func run(_ source: AnySource, _ core: PromiseCore) {
         if (source.core as? ResolverCore)?.isCancelled == true { body() }

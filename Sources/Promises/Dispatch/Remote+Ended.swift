@@ -11,17 +11,9 @@ extension EventLoop.Remote {
     /// ```
     ///
     /// The property may be read on any thread. The guarantee does not keep this thread's loop alive: call `hang` on it,
-    /// or take a `hold()`. Read the property once, because each guarantee is kept until the loop has ended.
-    public var ended: Guarantee<Void> {
-        let home = EventLoop.ofCurrentThread.remote
-        home.beginDispatchedJob()
-        return Guarantee { seal in
-            whenEnded {
-                seal(())
-                home.endDispatchedJob()
-            }
-        }
-    }
+    /// or take a `hold()`. Read the property once, because each guarantee is kept until the loop has ended, or until it is
+    /// cancelled, as by a race that another promise wins.
+    public var ended: Guarantee<Void> { Guarantee(EndOfLoops.of(CollectionOfOne(self))) }
 }
 
 extension LoopGroup {
@@ -29,28 +21,41 @@ extension LoopGroup {
     ///
     /// The property may be read on any thread, and in async functions; see `EventLoop.Remote.ended`. The last loop that
     /// ends settles the guarantee. No handler is attached on the calling thread, whose loop may never be driven.
-    public var ended: Guarantee<Void> {
-        let home = EventLoop.ofCurrentThread.remote
-        home.beginDispatchedJob()
-        let left = Countdown(from: count)
-        return Guarantee { seal in
-            for remote in self {
-                remote.whenEnded {
-                    guard left.isLastStep() else { return }
-                    seal(())
-                    home.endDispatchedJob()
-                }
-            }
-        }
-    }
+    public var ended: Guarantee<Void> { Guarantee(EndOfLoops.of(self)) }
 }
 
-/// A countdown that any thread may advance.
-private final class Countdown: Sendable {
+/// The promise of the end of several loops.
+// @unchecked: as PromiseCore. `watches` is written before any other code has the promise, and then read by the party that
+// has claimed it.
+private final class EndOfLoops: PromiseCore, @unchecked Sendable {
+    private let home = EventLoop.ofCurrentThread.remote
     private let left: Atomic<Int>
+    private var watches: [(loop: EventLoop.Remote, id: Int)] = []
 
-    init(from count: Int) { left = Atomic(count) }
+    private init(_ count: Int) {
+        left = Atomic(count)
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+            PromiseCore.perform(Follow<Void>.self, $0, $1)
+        }
+    }
 
-    /// Counts one step; returns `true` for the step that reaches zero.
-    func isLastStep() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+    static func of(_ loops: some Collection<EventLoop.Remote>) -> PromiseCore {
+        let end = EndOfLoops(loops.count)
+        end.home.beginDispatchedJob()
+        end.watches = loops.map { loop in (loop, loop.whenEnded { end.oneDidEnd() }) }
+        return end.traced(root: "ended", Guarantee<Void>.self, #fileID, #line)
+    }
+
+    private func oneDidEnd() {
+        guard left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0, claim() else { return }
+        fulfill(())
+        home.endDispatchedJob()
+    }
+
+    override func cancelProducer() -> Bool { claim() }
+
+    override func didCancel() {
+        for (loop, id) in watches { loop.forgetWhenEnded(id) }
+        home.endDispatchedJob()
+    }
 }

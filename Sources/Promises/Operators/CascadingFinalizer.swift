@@ -84,7 +84,7 @@ public struct CascadingFinalizer {
     /// A guarantee that is fulfilled after `body` has run at the end of the chain so far.
     func watchEnd(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Guarantee<Void> {
         // Only watches: otherwise the error would count as handled.
-        let child = core.derive(Finally(body), role: .onlyWatching)
+        let child = core.derive(Finally(body: body), role: .onlyWatching)
         return Guarantee(child.traced("finally", after: core, Guarantee<Void>.self, file, line))
     }
 }
@@ -94,10 +94,6 @@ private struct Finally: Operation {
     typealias Input = Never
     typealias Output = Void
     let body: () -> Void
-    // A waiter that only watches is not counted, and so does not retain its loop. This reference does.
-    private let loop = EventLoop.ofCurrentThread
-
-    init(_ body: @escaping () -> Void) { self.body = body }
 
     func run(_ source: AnySource, _ core: PromiseCore) {
         body()

@@ -20,7 +20,7 @@ extension Connection {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else { return .value(end) }
         let cold = ensuredColdState
-        let core = cold.closed ?? PromiseCore(root: ConnectionEnd.self)
+        let core = cold.closed ?? .closed()
         cold.closed = core
         return Guarantee(core)
     }
@@ -44,5 +44,14 @@ extension Connection.ColdState {
         guard let core = closed else { return }
         closed = nil
         core.fulfill(end)
+    }
+}
+
+extension PromiseCore {
+    /// Once the loop has ended, any thread may release the connection, and settle this.
+    fileprivate static func closed() -> PromiseCore {
+        PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+            PromiseCore.perform(Follow<ConnectionEnd>.self, $0, $1)
+        }
     }
 }

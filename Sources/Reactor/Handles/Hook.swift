@@ -60,7 +60,7 @@ extension EventLoop {
         /// Whether the hook has not been cancelled.
         public var isActive: Bool {
             loop.requireOwner()
-            return loop.hooks.contains(id)
+            return loop.hooks[id] != nil
         }
     }
 
@@ -70,7 +70,7 @@ extension EventLoop {
         // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
         // is called directly, waits in any case, with hooks or without.
         let wasStopped = lifecycle.stopRequested
-        callHooks(hooks.before)
+        callHooks(hooks.before.all.map(\.number))
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
         // is not alive at all wants it to wait for other threads.)
         return !queues.hasJobs && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
@@ -78,14 +78,17 @@ extension EventLoop {
             && (isAlive || !wasAlive)
     }
 
-    func callHooksAfterWaiting() { callHooks(hooks.after) }
+    func callHooksAfterWaiting() { callHooks(hooks.after.all.map { -$0.number }) }
 
-    private func callHooks(_ list: [LoopHooks.Entry]) {
+    private func callHooks(_ list: [Int]) {
         guard !hooks.areBeingCalled else { return }
         hooks.areBeingCalled = true
         defer { hooks.areBeingCalled = false }
         if meter.isTiming { beginTiming() }
         // A hook before it may have cancelled it.
-        for hook in list where hooks.contains(hook.id) { call(.hook, hook.origin) { hook.body() } }
+        for id in list {
+            guard let hook = hooks[id] else { continue }
+            call(.hook, hook.origin) { hook.body() }
+        }
     }
 }

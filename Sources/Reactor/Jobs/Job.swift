@@ -73,6 +73,11 @@ open class _Job {
     /// Whether the event that the job represents has not happened yet. Any thread, while the job cannot end.
     open var isStillWaiting: Bool { true }
 
+    /// Called on a waiter that the loop knows as one of its `OutsideWaiters` when the loop ends, on the loop's thread. The
+    /// waiter withdraws, and is discarded.
+    /// - Returns: false if its promise has settled already; the waiter is then among the loop's jobs, or will be in a moment.
+    open func discardIfWaiting() -> Bool { false }
+
     /// Releases the queue's reference without running the job, because the loop has ended. Override it to be notified
     /// of that; an override must call this implementation.
     open func discardAndRelease() { Unmanaged.passUnretained(self).release() }

@@ -8,20 +8,20 @@ extension EventLoop {
     /// the mailbox refuses further jobs.
     func close() {
         lifecycle.hasEnded = true
+        outsideWaiters.close()
         if waker.isParked { unpark() }
-        nameThreadForEndedLoopsIfNeeded()
-        shared.waker.mailbox.close(into: &queues.ready)
         runEndings()
         let undrivenPlaces = undrivenPlaces
-        let undelivered = releaseEverything() + waitingHandlers
+        let withdrawn = withdrawOutsideWaiters()
+        shared.waker.mailbox.close(into: &queues.ready)
+        let undelivered = withdrawn + releaseEverything() + waitingHandlers
         lifecycle.attachment.take()?.release()
         endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
         releaseLocals()
         let remote = lifecycle.remote.take()
         remote?.ended.open()
-        // A listener of `ended` may have brought what a handler of this loop waited for. That handler has
-        // been counted already.
+        // The `deinit` of a value may have made something ready.
         _ = releaseEverything()
         lifecycle.hasReleasedAll = true
         queues.spare.close()
@@ -31,17 +31,45 @@ extension EventLoop {
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
         // this thread.
-        defer {
-            shared.lifecycle.isOver.open()
-            startThreadForEndedLoops()
+        shared.lifecycle.isOver.open()
+        startThreadForEndedLoops()
+    }
+
+    /// Withdraws and releases the waiters that other threads could notify, while the mailbox is still open. A thread that
+    /// has settled a waiter's promise before posts the waiter: that is awaited, since nothing of a loop is to be released on
+    /// another thread. No waiter is added any more.
+    /// - Returns: the number of released jobs to report as undelivered.
+    private func withdrawOutsideWaiters() -> Int {
+        var undelivered = 0
+        while outsideWaiters.count > 0 {
+            var number = outsideWaiters.count
+            while number > 0 {
+                outsideWaiters[number]._withUnsafeGuaranteedRef {
+                    let isReported = $0.isReportedUndelivered
+                    if $0.discardIfWaiting() && isReported { undelivered += 1 }
+                }
+                // A released object may have withdrawn others.
+                number = min(number - 1, outsideWaiters.count)
+            }
+            shared.waker.mailbox.take(into: &queues.ready)
+            let isIdle = queues.ready.isEmpty
+            undelivered += releaseReadyJobs()
+            // The threads that would post them are not there in a forked child.
+            if isForked { break }
+            if isIdle && outsideWaiters.count > 0 { sched_yield() }
         }
-        guard waitingHandlers > 0 else { return }
-        // Handlers still wait for results that outlive the loop, and refer to this object by its address. The mailbox
-        // may have refused some of these handlers already, which has taken the count below zero.
-        let kept = Unmanaged.passRetained(self)
-        if shared.work.outstandingHandlers.add(waitingHandlers, ordering: .acquiringAndReleasing).newValue == 0 {
-            kept.release()
+        return undelivered
+    }
+
+    private func releaseReadyJobs() -> Int {
+        var undelivered = 0
+        while let job = queues.ready.popFirst() ?? queues.endOfTurn.popFirst() {
+            job._withUnsafeGuaranteedRef {
+                if $0.isReportedUndelivered { undelivered += 1 }
+                $0.discardAndRelease()
+            }
         }
+        return undelivered
     }
 
     /// Releases everything that is ready or waits, without running it.
@@ -50,12 +78,7 @@ extension EventLoop {
         var undelivered = 0
         // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
         while true {
-            while let job = queues.ready.popFirst() ?? queues.endOfTurn.popFirst() {
-                job._withUnsafeGuaranteedRef {
-                    if $0.isReportedUndelivered { undelivered += 1 }
-                    $0.discardAndRelease()
-                }
-            }
+            undelivered += releaseReadyJobs()
             let actions = timers.heap.removeAll()
             let handlers = poller.removeAllHandlers()
             for case .job(let job) in actions {
@@ -82,16 +105,8 @@ extension EventLoop {
         kernel.close(fd)
     }
 
-    /// Any thread: counts the end of one handler that still waited when the loop ended. The last one releases the loop
-    /// object.
-    package func outstandingHandlerDidEnd() {
-        if shared.work.outstandingHandlers.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
-            Unmanaged.passUnretained(self).release()
-        }
-    }
-
     private func closeSignals() {
-        while let last = signals.handlers.last { signals.remove(last.id)?.end() }
+        for watch in signals.removeAll().reversed() { watch.end() }
         guard let slot = signals.slot else { return }
         signals.slot = nil
         kernel.close(SignalRegistry.close(slot))

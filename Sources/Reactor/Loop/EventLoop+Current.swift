@@ -15,8 +15,7 @@ extension EventLoop {
     /// Runs `body` with a fresh loop as this thread's `current`, and then ends that loop.
     ///
     /// Jobs that are still ready or waiting are released without being run, and reported through the log handler.
-    /// Handlers that still wait for results of other threads never run. What they captured is released on this thread:
-    /// when the surrounding loop is next driven, or when it ends.
+    /// So are handlers that wait for results of other threads: what they captured is released before this returns.
     ///
     /// Use this to give a test its own loop, and a virtual clock.
     /// - Parameters:

@@ -20,7 +20,7 @@ extension EventLoop {
     var hasWaiters: Bool { waitingHandlers > 0 || sourceCount > 0 }
 
     /// The number of timers, descriptors and signals that the loop waits for, referenced or not.
-    private var sourceCount: Int { timers.heap.count + poller.waiting + signals.handlers.count }
+    private var sourceCount: Int { timers.heap.count + poller.waiting + signals.count }
 
     /// Adds `change` to the number of unreferenced sources that settle nothing that a program waits for.
     package func changeBackgroundSources(by change: Int) { keepAlive.backgroundSources += change }
@@ -33,4 +33,16 @@ extension EventLoop {
     package func handlerDidAttach() { keepAlive.waitingHandlers &+= 1 }
     @inlinable @inline(__always)
     package func handlerDidDetach() { keepAlive.waitingHandlers &-= 1 }
+
+    /// Notes a waiter of this loop whose promise another thread may settle; see `OutsideWaiters`.
+    /// - Returns: what `removeOutsideWaiter` takes; or zero if `makeRoomForOutsideWaiter` must be called first.
+    @inlinable @inline(__always)
+    package func addOutsideWaiter(_ waiter: Unmanaged<Job>) -> UInt32 { outsideWaiters.add(waiter) }
+
+    /// - Returns: false if the loop is ending: a waiter must then be discarded.
+    package func makeRoomForOutsideWaiter() -> Bool { outsideWaiters.grow() }
+
+    /// - Returns: the waiter that has the number from now on. It may be the removed one.
+    @inlinable @inline(__always)
+    package func removeOutsideWaiter(_ number: UInt32) -> Unmanaged<Job> { outsideWaiters.remove(number) }
 }

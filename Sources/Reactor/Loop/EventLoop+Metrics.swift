@@ -13,7 +13,7 @@ extension EventLoop {
         snapshot.waitingHandlers = max(waitingHandlers, 0)
         snapshot.timers = timers.heap.count
         snapshot.descriptors = poller.waiting
-        snapshot.signalWatches = signals.handlers.count
+        snapshot.signalWatches = signals.count
         snapshot.holds = keepAlive.holds.count
         snapshot.externalWork = shared.work.externalWork.count
         return snapshot

@@ -32,6 +32,7 @@ public final class EventLoop {
     // cache.
     @exclusivity(unchecked) @usableFromInline var queues = JobQueues()
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive<Remote>()
+    @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
     @usableFromInline let shared = SharedLoopState<Remote>()
     package let kernel: CountingSyscalls
     package let clock: LoopClock
@@ -59,6 +60,7 @@ public final class EventLoop {
     deinit {
         // A thread that is posting to the loop has finished when the lock is taken, and no other thread begins to post.
         Self.ends.withLock { _ in }
+        outsideWaiters.releaseMemory()
     }
 
     // MARK: Driving

@@ -88,8 +88,13 @@ extension EventLoop {
         @discardableResult
         package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { ended.whenOpen(body) }
 
+        /// How many bodies wait, for tests.
+        package var waitersForEnd: Int { ended.count }
+
         /// Releases a body that was passed to `whenEnded`, if it still waits.
-        package func forgetWhenEnded(_ id: Int) { ended.forget(id) }
+        /// - Returns: whether it did.
+        @discardableResult
+        package func forgetWhenEnded(_ id: Int) -> Bool { ended.forget(id) }
     }
 }
 

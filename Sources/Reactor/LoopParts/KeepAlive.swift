@@ -18,15 +18,13 @@ import Synchronization
 /// Otherwise only another thread that the loop does not know of can wake it, and a blocking wait may never end.
 ///
 /// Handlers that wait for another thread's result keep the loop neither alive nor awake. They are counted, in
-/// `waitingHandlers`, to be reported if the loop ends before them. Those that are left at the end are
-/// `Shared.outstandingHandlers`: they retain the object of the ended loop, and its `Shared.heir` releases what they
-/// captured.
+/// `waitingHandlers`, to be reported if the loop ends before them; `OutsideWaiters` says how the end finds them.
 ///
 /// Invariant: used on the loop's thread only, except `Shared`. `Handle` is `EventLoop.Remote`, which is not named here:
 /// the parts of a loop know nothing of the loop.
 @usableFromInline
 struct KeepAlive<Handle: AnyObject> {
-    /// Handlers that wait on this loop. Negative if the mailbox has refused some of them at the end.
+    /// Handlers that wait on this loop.
     @usableFromInline var waitingHandlers = 0
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
     var requestingLoop: Handle?
@@ -55,13 +53,8 @@ struct KeepAlive<Handle: AnyObject> {
         let dispatchedJobs = Atomic<Int>(0)
         /// Whether the loop has been sent a job that only reports the end of external work.
         let isWakeJobPosted = Atomic(false)
-        /// Handlers that still waited when the loop ended. Together they hold one reference to the loop.
-        let outstandingHandlers = Atomic<Int>(0)
-        /// The surrounding loop, which releases the captures of handlers that never run: see `EventLoop.nameHeir`.
+        /// The surrounding loop, on which tasks that are bound to the thread continue: see `EventLoop.nameHeir`.
         let heir = AtomicLazyReference<Handle>()
-        /// Whether the thread for ended loops does so, because the loop has ended with its thread and tasks that were
-        /// bound to that thread continue there: see `EventLoop.nameThreadForEndedLoopsIfNeeded`.
-        let isContinuedElsewhere = Atomic(false)
 
         /// Whether other threads work for this loop.
         var awaitsExternalWork: Bool { externalWork.isUnderWay }

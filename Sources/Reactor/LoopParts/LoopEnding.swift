@@ -12,8 +12,7 @@ struct LoopEnding {
     private var unreleased: [Int] = []
     /// Whether the end has begun to release the values, and keeps none that is made afterwards.
     private(set) var releasesLocals = false
-    /// Whether the end must name an heir even if no handler waits: tasks may be bound to the thread, see
-    /// `ThreadBoundExecutor`.
+    /// Whether the end must name an heir: tasks may be bound to the thread, see `ThreadBoundExecutor`.
     var needsHeir = false
 
     mutating func add(_ body: @escaping () -> Void) -> Int {

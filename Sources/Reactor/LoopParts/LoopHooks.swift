@@ -1,46 +1,36 @@
 /// The hooks of a loop.
 struct LoopHooks {
     struct Entry {
-        let id: Int
         let body: () -> Void
         let origin: CallSite
     }
 
-    private(set) var before: [Entry] = []
-    private(set) var after: [Entry] = []
+    // A hook's identifier is its number in the list, negated in the second one.
+    private(set) var before = NumberedList<Entry>()
+    private(set) var after = NumberedList<Entry>()
     /// Stored, since each turn asks.
     private(set) var isEmpty = true
     var areBeingCalled = false
-    private var lastID = 0
-
-    mutating func add(_ body: @escaping () -> Void, _ origin: CallSite, to list: Kind) -> Int {
-        lastID += 1
-        let entry = Entry(id: lastID, body: body, origin: origin)
-        switch list {
-        case .before: before.append(entry)
-        case .after: after.append(entry)
-        }
-        isEmpty = false
-        return lastID
-    }
 
     enum Kind { case before, after }
 
-    func contains(_ id: Int) -> Bool { before.contains { $0.id == id } || after.contains { $0.id == id } }
+    /// - Returns: an identifier, which is never zero.
+    mutating func add(_ body: @escaping () -> Void, _ origin: CallSite, to list: Kind) -> Int {
+        isEmpty = false
+        let entry = Entry(body: body, origin: origin)
+        return list == .before ? before.add(entry) : -after.add(entry)
+    }
+
+    subscript(_ id: Int) -> Entry? { id > 0 ? before[id] : after[-id] }
 
     mutating func remove(_ id: Int) -> Entry? {
         defer { isEmpty = before.isEmpty && after.isEmpty }
-        if let index = before.firstIndex(where: { $0.id == id }) { return before.remove(at: index) }
-        return after.firstIndex { $0.id == id }.map { after.remove(at: $0) }
+        return id > 0 ? before.remove(id) : after.remove(-id)
     }
 
     /// Returns the removed hooks, for the caller to release when the list is consistent again.
     mutating func removeAll() -> [Entry] {
-        defer {
-            before = []
-            after = []
-            isEmpty = true
-        }
-        return before + after
+        isEmpty = true
+        return before.removeAll() + after.removeAll()
     }
 }

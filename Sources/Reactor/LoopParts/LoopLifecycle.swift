@@ -17,8 +17,6 @@ struct LoopLifecycle<Handle: AnyObject> {
     var hasEnded = false
     /// Whether the end has released everything, so that anything added now would never be released.
     var hasReleasedAll = false
-    /// Whether a nested loop has named this one as its heir.
-    var isHeir = false
     /// The loop's remote, until the loop ends. The remote retains the loop in turn.
     var remote: Handle?
     /// An object that the layer above keeps with the loop; see `EventLoop.exchangeAttachment`. Owned; released by the

@@ -4,16 +4,6 @@ import Synchronization
 extension EventLoop {
     /// Called at the very end of a loop: starts the thread for Swift jobs of ended loops, if jobs wait for it.
     func startThreadForEndedLoops() { EndedLoopJobs.awaitThread() }
-
-    /// Any thread: runs `job` on the thread for ended loops when the end of this loop is complete. Takes over the
-    /// caller's reference, with which a forked child does nothing.
-    func runOnThreadForEndedLoops(_ job: Unmanaged<Job>) {
-        // Sound because the job is not used here any more.
-        nonisolated(unsafe) let job = job
-        shared.lifecycle.isOver.whenOpen {
-            EndedLoopJobs.enqueue { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
-        }
-    }
 }
 
 /// Runs the Swift jobs of loops that have ended, on a thread of its own: jobs are neither nested nor run on the thread

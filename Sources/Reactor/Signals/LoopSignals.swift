@@ -3,38 +3,51 @@ import Synchronization
 
 /// A loop's signals: its watches, and the slot through which the signal handler reaches the loop.
 struct LoopSignals {
-    private(set) var handlers: [SignalHandler] = []
-    private var lastID = 0
+    private var watches = NumberedList<SignalHandler>()
+    /// How many watches each signal has.
+    private var counts: [CInt: Int] = [:]
+    private var referenced = 0
     var slot: SignalSlot?
 
-    var hasReferenced: Bool { handlers.contains { $0.isReferenced } }
+    var handlers: [SignalHandler] { watches.elements }
+    var count: Int { watches.count }
+    var hasReferenced: Bool { referenced > 0 }
 
-    func contains(_ id: Int) -> Bool { handlers.contains { $0.id == id } }
+    func contains(_ id: Int) -> Bool { watches[id] != nil }
 
     /// The slot must be open.
     mutating func add(
         _ signal: CInt, _ body: @escaping () -> Void, _ origin: CallSite
     ) throws(SystemError) -> Int {
-        if let slot, !handlers.contains(where: { $0.signal == signal }) {
-            try SignalRegistry.subscribe(slot, to: signal)
-        }
-        lastID += 1
-        handlers.append(SignalHandler(id: lastID, signal: signal, body: body, origin: origin))
-        return lastID
+        if let slot, counts[signal] == nil { try SignalRegistry.subscribe(slot, to: signal) }
+        counts[signal, default: 0] += 1
+        referenced += 1
+        return watches.add(SignalHandler(signal: signal, body: body, origin: origin))
     }
 
     /// Returns the removed handler, for the caller to end when the state is consistent again.
     mutating func remove(_ id: Int) -> SignalHandler? {
-        guard let index = handlers.firstIndex(where: { $0.id == id }) else { return nil }
-        let removed = handlers.remove(at: index)
-        if let slot, !handlers.contains(where: { $0.signal == removed.signal }) {
-            SignalRegistry.unsubscribe(slot, from: removed.signal)
-        }
+        guard let removed = watches.remove(id) else { return nil }
+        if removed.isReferenced { referenced -= 1 }
+        let left = counts[removed.signal]! - 1
+        counts[removed.signal] = left == 0 ? nil : left
+        if let slot, left == 0 { SignalRegistry.unsubscribe(slot, from: removed.signal) }
         return removed
     }
 
-    func setReferenced(_ id: Int, _ isReferenced: Bool) {
-        handlers.first { $0.id == id }?.isReferenced = isReferenced
+    mutating func setReferenced(_ id: Int, _ isReferenced: Bool) {
+        guard let watch = watches[id], watch.isReferenced != isReferenced else { return }
+        watch.isReferenced = isReferenced
+        referenced += isReferenced ? 1 : -1
+    }
+
+    mutating func removeAll() -> [SignalHandler] {
+        if let slot {
+            for signal in counts.keys { SignalRegistry.unsubscribe(slot, from: signal) }
+        }
+        counts = [:]
+        referenced = 0
+        return watches.removeAll()
     }
 
     /// Takes the signals that have arrived, and queues the watches of each, in the order in which they were made. A

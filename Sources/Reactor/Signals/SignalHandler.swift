@@ -4,7 +4,6 @@ import Glibc
 ///
 /// Invariant: used on the loop's thread only.
 final class SignalHandler: Job {
-    let id: Int
     let signal: CInt
     let origin: CallSite
     /// `nil` once the watch has ended.
@@ -13,8 +12,7 @@ final class SignalHandler: Job {
     /// Whether the loop's ready queue contains this job.
     var isQueued = false
 
-    init(id: Int, signal: CInt, body: @escaping () -> Void, origin: CallSite) {
-        self.id = id
+    init(signal: CInt, body: @escaping () -> Void, origin: CallSite) {
         self.signal = signal
         self.body = body
         self.origin = origin

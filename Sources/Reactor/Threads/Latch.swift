@@ -4,8 +4,7 @@ import Glibc
 // @unchecked: the fields are accessed only under the lock; lock and condition are made for any thread.
 final class Latch: @unchecked Sendable {
     private var isOpened = false
-    private var bodies: [(id: Int, body: @Sendable () -> Void)] = []
-    private var lastID = 0
+    private var bodies = NumberedList<@Sendable () -> Void>()
     // Allocated, since their addresses must not change; freed in deinit.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let hasOpened = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -28,16 +27,18 @@ final class Latch: @unchecked Sendable {
         return body()
     }
 
+    /// The number of waiting closures.
+    var count: Int { locked { bodies.count } }
+
     var isOpen: Bool { locked { isOpened } }
 
     func open() {
         let bodies = locked {
             isOpened = true
             pthread_cond_broadcast(hasOpened)
-            defer { self.bodies = [] }
-            return self.bodies
+            return self.bodies.removeAll()
         }
-        for entry in bodies { entry.body() }
+        for body in bodies { body() }
     }
 
     func wait() {
@@ -48,19 +49,17 @@ final class Latch: @unchecked Sendable {
     /// - Returns: an identifier for `forget`.
     @discardableResult
     func whenOpen(_ body: @escaping @Sendable () -> Void) -> Int {
-        let (id, isLate) = locked {
-            lastID += 1
-            if !isOpened { bodies.append((lastID, body)) }
-            return (lastID, isOpened)
-        }
-        if isLate { body() }
+        let id = locked { isOpened ? 0 : bodies.add(body) }
+        if id == 0 { body() }
         return id
     }
 
     /// Releases the waiting body for which `whenOpen` returned `id`, if it is still there.
-    func forget(_ id: Int) {
+    /// - Returns: whether it was.
+    @discardableResult
+    func forget(_ id: Int) -> Bool {
         // Bound to a name, so that the body is released after the lock.
-        let removed = locked { bodies.firstIndex { $0.id == id }.map { bodies.remove(at: $0) } }
-        withExtendedLifetime(removed) {}
+        let removed = locked { bodies.remove(id) }
+        return withExtendedLifetime(removed) { removed != nil }
     }
 }

@@ -6,56 +6,98 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// What handlers captured that a loop of `withLoop` leaves behind, when another thread settles their promise.
+/// What a loop leaves behind when it ends while its handlers wait for promises that other threads settle: nothing.
 @Suite(.serialized) struct LeftBehindTests {
-    @Test func itIsReleasedOnTheThreadOfTheLoop() throws {
-        try EventLoop.withLoop { outer throws in
-            let tally = Tally(keepsEnders: true)
-            let (promise, resolver) = Promise<Int>.pending()
-            let derived = EventLoop.withLoop { _ in
-                let token = tally.token()
-                return promise.map { number in
-                    token.use()
-                    return number
-                }
-            }
-            TestThread.run { resolver.fulfill(1) }
-            #expect(derived.error as? PromiseError == .loopEnded, "a waiter for it is rejected at once")
-            #expect(tally.alive == 1, "not on the thread that settles")
-            try outer.turn(.poll)
-            #expect(tally.enders.count == 1)
-            #expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
-        }
-    }
-
-    @Test func itIsReleasedWhenTheLoopAroundEnds() {
-        let tally = Tally(keepsEnders: true)
-        EventLoop.withLoop { _ in
-            let (promise, resolver) = Promise<Int>.pending()
-            EventLoop.withLoop { _ in
-                EventLoop.withLoop { _ in
-                    let token = tally.token()
-                    promise.done { _ in token.use() }.ignoringErrors()
-                }
-            }
-            TestThread.run { resolver.fulfill(1) }
-            #expect(tally.alive == 1)
-        }
-        #expect(tally.enders.count == 1)
-        #expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
-    }
-
-    @Test func onAThreadWithoutAnotherLoopOneIsMade() {
+    @Test func whatHandlersCapturedIsReleasedByTheEndOfTheLoopOnItsThread() {
         let tally = Tally(keepsEnders: true)
         let (promise, resolver) = Promise<Int>.pending()
-        TestThread.run {
-            EventLoop.withLoop { _ in
+        weak var ended: EventLoop?
+        let derived = EventLoop.withLoop { loop in
+            ended = loop
+            for number in 0..<4 {
+                let token = tally.token()
+                switch number {
+                case 0: promise.done { _ in token.use() }.ignoringErrors()
+                case 1: promise.catch { _ in }.finally { token.use() }
+                case 2: resolver.onCancel { token.use() }
+                default: race(promise.get { _ in token.use() }, Promise { _ in }).ignoringErrors()
+                }
+            }
+            return promise.map { $0 + 1 }
+        }
+        #expect(tally.alive == 0 && ended == nil)
+        #expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
+        #expect(derived.error as? PromiseError == .loopEnded, "a waiter for it is rejected at once")
+        TestThread.run { resolver.fulfill(1) }
+    }
+
+    /// A `deinit` at the end of the loop attaches once more.
+    @Test func aHandlerThatIsAttachedDuringTheEndIsReleasedToo() {
+        final class Attaches {
+            let promise: Promise<Int>
+            let tally: Tally
+            init(_ promise: Promise<Int>, _ tally: Tally) {
+                self.promise = promise
+                self.tally = tally
+            }
+            deinit {
                 let token = tally.token()
                 promise.done { _ in token.use() }.ignoringErrors()
             }
-            TestThread.run { resolver.fulfill(1) }
-            #expect(tally.alive == 1)
         }
-        #expect(tally.enders.count == 1)
+        let tally = Tally()
+        let (promise, resolver) = Promise<Int>.pending()
+        EventLoop.withLoop { _ in
+            let attaches = Attaches(promise, tally)
+            promise.done { _ in withExtendedLifetime(attaches) {} }.ignoringErrors()
+        }
+        #expect(tally.alive == 0 && tally.peak == 1)
+        resolver.fulfill(1)
+    }
+
+    /// The promises of a combinator are cancelled while the loop releases the waiters of the others.
+    @Test func aCombinatorIsCancelledDuringTheEnd() {
+        final class Cancels {
+            let promise: Promise<[Int]>
+            init(_ promise: Promise<[Int]>) { self.promise = promise }
+            deinit { promise.cancel() }
+        }
+        let tally = Tally()
+        let pairs = (0..<10).map { _ in Promise<Int>.pending() }
+        EventLoop.withLoop { _ in
+            let token = tally.token()
+            let all = when(
+                fulfilled: pairs.map { pair in
+                    pair.promise.get { _ in token.use() }
+                })
+            let cancels = Cancels(all)
+            pairs[5].promise.done { _ in withExtendedLifetime(cancels) {} }.ignoringErrors()
+        }
+        #expect(tally.alive == 0)
+        for pair in pairs { pair.resolver.fulfill(1) }
+    }
+
+    /// Other threads settle while the loop ends: each handler has run, or been released, on the loop's thread.
+    @Test func settlementsRaceWithTheEnd() {
+        for _ in 0..<scaled(1000) {
+            let tally = Tally(keepsEnders: true)
+            let (promise, resolver) = Promise<Int>.pending()
+            let start = Gate()
+            let settler = TestThread {
+                start.wait()
+                resolver.fulfill(1)
+            }
+            EventLoop.withLoop { loop in
+                for _ in 0..<20 {
+                    let token = tally.token()
+                    promise.done { _ in token.use() }.ignoringErrors()
+                }
+                start.open()
+                try? loop.turn(.poll)
+            }
+            #expect(tally.alive == 0)
+            #expect(tally.enders.allSatisfy { pthread_equal($0, pthread_self()) != 0 })
+            settler.join()
+        }
     }
 }

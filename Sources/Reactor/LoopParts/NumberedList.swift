@@ -1,0 +1,51 @@
+/// Elements in the order in which they were added, each with a number by which it is found and removed in logarithmic time.
+/// No number is used twice.
+struct NumberedList<Element> {
+    /// In ascending order of their numbers. A removed entry has no element, and stays until these are the majority.
+    private var entries: [(number: Int, element: Element?)] = []
+    private var last = 0
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    /// - Returns: the number, which is never zero.
+    mutating func add(_ element: Element) -> Int {
+        last += 1
+        entries.append((last, element))
+        count += 1
+        return last
+    }
+
+    subscript(_ number: Int) -> Element? { index(of: number).flatMap { entries[$0].element } }
+
+    mutating func remove(_ number: Int) -> Element? {
+        guard let index = index(of: number), let removed = entries[index].element.take() else { return nil }
+        count -= 1
+        if count * 2 <= entries.count { entries.removeAll { $0.element == nil } }
+        return removed
+    }
+
+    /// Returns the removed elements, for the caller to release when the list is consistent again.
+    mutating func removeAll() -> [Element] {
+        let removed = elements
+        entries = []
+        count = 0
+        return removed
+    }
+
+    /// The elements with their numbers.
+    var all: some Sequence<(number: Int, element: Element)> {
+        entries.lazy.compactMap { entry in entry.element.map { (entry.number, $0) } }
+    }
+
+    var elements: [Element] { entries.compactMap(\.element) }
+
+    private func index(of number: Int) -> Int? {
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].number < number { low = middle + 1 } else { high = middle }
+        }
+        return low < entries.count && entries[low].number == number ? low : nil
+    }
+}

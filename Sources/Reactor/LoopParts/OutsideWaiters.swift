@@ -1,0 +1,57 @@
+import Glibc
+
+/// The waiters of a loop whose promises other threads may settle, so that the loop can withdraw them when it ends. A waiter
+/// that only the loop's own jobs, timers and descriptors can settle is not in the table: it is found through these.
+///
+/// Invariant: used on the loop's thread only. A waiter knows its number. It is in the table from when it is attached until it
+/// has arrived on the loop's thread, or has been withdrawn there; so it lives meanwhile, and is not owned.
+@usableFromInline
+struct OutsideWaiters: ~Copyable {
+    // The first `count` places are in use.
+    @usableFromInline var places: UnsafeMutablePointer<Unmanaged<Job>>?
+    @usableFromInline var count = 0
+    /// How many there can be without further memory; zero once the loop is ending.
+    @usableFromInline var room = 0
+    private var isClosed = false
+
+    /// - Returns: the waiter's number, which is never zero; or zero if there is no room, and the waiter is not added.
+    @inlinable @inline(__always)
+    mutating func add(_ waiter: Unmanaged<Job>) -> UInt32 {
+        if count >= room { return 0 }
+        places.unsafelyUnwrapped[count] = waiter
+        count &+= 1
+        return UInt32(truncatingIfNeeded: count)
+    }
+
+    /// - Returns: the waiter that has the number from now on. It may be the removed one.
+    @inlinable @inline(__always)
+    mutating func remove(_ number: UInt32) -> Unmanaged<Job> {
+        let places = places.unsafelyUnwrapped
+        count &-= 1
+        let last = places[count]
+        places[Int(truncatingIfNeeded: number) &- 1] = last
+        return last
+    }
+
+    subscript(number: Int) -> Unmanaged<Job> { places.unsafelyUnwrapped[number - 1] }
+
+    /// The loop is ending: adds no more.
+    mutating func close() {
+        isClosed = true
+        room = 0
+    }
+
+    /// Called when the loop is released. (The optimizer of Swift 6.3.1 ends with a failed assertion if this is a deinit.)
+    func releaseMemory() { free(places) }
+
+    /// Makes room for another waiter, if there is none.
+    /// - Returns: false if the loop is ending.
+    mutating func grow() -> Bool {
+        if isClosed || count < room { return !isClosed }
+        room = max(16, room * 2)
+        // Memory is there, or the process ends, as it does wherever Swift allocates.
+        places = realloc(places, room * MemoryLayout<Unmanaged<Job>>.stride)!
+            .bindMemory(to: Unmanaged<Job>.self, capacity: room)
+        return true
+    }
+}

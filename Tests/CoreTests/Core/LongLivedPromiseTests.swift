@@ -1,0 +1,101 @@
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Promises
+@testable import PromisesTestSupport
+
+/// A promise that lives as long as the program, and never settles: what uses it and has ended leaves nothing on it.
+@Suite struct LongLivedPromiseTests {
+    /// More than the number of withdrawn waiters at which a list is swept.
+    private static let uses = 200
+
+    private func waiters<T>(of promise: Promise<T>) -> Int {
+        let waiters = PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))
+        return PromiseCore.nodes(from: waiters).reduce(0) { sum, _ in sum + 1 }
+    }
+
+    @Test(arguments: ["rejected later", "rejected before", "concurrently"]) func whenWhoseOtherInputRejects(how: String)
+        throws
+    {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let (forever, resolver) = Promise<Int>.pending()
+            for _ in 0..<Self.uses {
+                let (other, failing) = Promise<Int>.pending()
+                if how == "rejected before" { failing.reject(Flaw()) }
+                let token = tally.token()
+                let mapped = other.get { _ in token.use() }
+                let all =
+                    how == "concurrently"
+                    ? when(fulfilled: [forever, mapped].makeIterator(), concurrently: 2)
+                    : when(fulfilled: [mapped, forever])
+                all.ignoringErrors()
+                failing.reject(Flaw())
+                try loop.turn(.poll)
+                #expect(all.flaw == Flaw())
+            }
+            #expect(waiters(of: forever) < 40 && loop.waitingHandlers == 0 && tally.alive == 0)
+            resolver.fulfill(1)
+        }
+    }
+
+    /// It was given to `when`, whose other input was rejected before: as documented, it is not reported.
+    @Test func aLaterRejectionOfAnInputIsNotReported() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                for isFirst in [false, true] {
+                    let (late, resolver) = Promise<Int>.pending()
+                    let failing = Promise<Int>(error: Flaw())
+                    when(fulfilled: isFirst ? [failing, late] : [late, failing]).ignoringErrors()
+                    resolver.reject(Flaw())
+                    try loop.turn(.poll)
+                }
+            }
+        }
+        #expect(lines == [])
+    }
+
+    @Test(arguments: ["cancelled", "lost a race"]) func theEndOfALoopThatLives(how: String) throws {
+        try inLoop { loop throws in
+            let worker = try EventLoop.spawn()
+            let group = try LoopGroup(loops: 1)
+            for _ in 0..<Self.uses {
+                if how == "cancelled" {
+                    worker.ended.cancel()
+                    group.ended.cancel()
+                } else {
+                    _ = race(worker.ended, Guarantee.value(()))
+                    _ = race(group.ended, Guarantee.value(()))
+                }
+                try loop.turn(.poll)
+            }
+            #expect(worker.ended.isPending)
+            #expect(worker.waitersForEnd == 1 && group[0].waitersForEnd == 0)
+            group.stop()
+            hang(group.ended)
+            worker.stop()
+            hang(worker.ended)
+        }
+    }
+
+    @Test func whatIsCancelled() throws {
+        try inLoop { loop throws in
+            let tally = Tally()
+            let (forever, resolver) = Promise<Int>.pending()
+            for _ in 0..<Self.uses {
+                let token = tally.token()
+                forever.get { _ in token.use() }.cancel()
+                forever.then { _ in after(.seconds(1)).map { token.use() } }.cancel()
+                let caught = forever.asVoid()
+                caught.catch(policy: .allErrors) { _ in }.finally { token.use() }
+                caught.cancel()
+                Promise.value.then { _ in forever }.cancel()
+                when(fulfilled: forever, after(.seconds(1))).cancel()
+                try loop.run(until: { !loop.isReady })
+            }
+            #expect(waiters(of: forever) < 200 && loop.waitingHandlers == 0 && tally.alive == 0)
+            resolver.fulfill(1)
+        }
+    }
+}
