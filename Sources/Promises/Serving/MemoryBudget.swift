@@ -41,15 +41,17 @@ final class MemoryBudget {
         defer { hasJob = false }
         let connections = connections()
         for connection in connections { connection.noteHeldMemory() }
-        if held <= limit { return }
+        let total = held
+        if total <= limit { return }
         for connection in connections.sorted(by: { $0.heldMemory > $1.heldMemory }) {
             if held <= limit / 8 * 7 { return }
             // Closed since, by a handler of the one before.
             guard connection.lifecycle.hasDescriptor else { continue }
             let detail =
-                "the connections of a listener hold \(held) bytes, and this one \(connection.heldMemory); the limit is \(limit)"
+                "the connections of a listener hold \(total) bytes, and this one \(connection.heldMemory); the limit is \(limit)"
             counters.countEvicted()
-            connection.abort(because: SystemError(connection.writeCall, ENOBUFS, detail: detail))
+            let call = connection.queuedBytes > 0 ? connection.writeCall : connection.readCall
+            connection.abort(because: SystemError(call, ENOBUFS, detail: detail))
         }
     }
 }
