@@ -1,6 +1,5 @@
 #include "CLinux.h"
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <ucontext.h>
@@ -14,21 +13,6 @@ void (*clinux_while_async_main_waits)(void) = 0;
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
 _Bool clinux_is_sanitized(void) { return __asan_init != 0 || __tsan_init != 0; }
-
-_Bool clinux_reuse_is_checked = 0;
-__attribute__((constructor)) static void clinux_read_environment(void) {
-    clinux_reuse_is_checked = clinux_is_sanitized() && getenv("REACTOR_CHECKS_REUSE");
-}
-
-extern void __asan_poison_memory_region(void const volatile *address, size_t size) __attribute__((weak));
-extern void __asan_unpoison_memory_region(void const volatile *address, size_t size) __attribute__((weak));
-
-void clinux_set_poisoned(void *object, _Bool poisoned) {
-    if (!__asan_poison_memory_region) return;
-    // The header has two words.
-    size_t offset = 4 * sizeof(void *), size = malloc_usable_size(object);
-    (poisoned ? __asan_poison_memory_region : __asan_unpoison_memory_region)((char *)object + offset, size - offset);
-}
 
 _Thread_local uintptr_t clinux_stack_end = 0, clinux_stack_reserve = 0;
 

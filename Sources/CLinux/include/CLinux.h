@@ -161,15 +161,6 @@ static inline void clinux_set_current_loop(void *loop) { clinux_current_loop = l
 // lead nowhere otherwise.
 _Bool clinux_is_sanitized(void);
 
-// Whether a loop keeps jobs under a sanitizer too, so that it checks their reuse: if REACTOR_CHECKS_REUSE is in the
-// environment. Always false without a sanitizer.
-extern _Bool clinux_reuse_is_checked;
-static inline _Bool clinux_checks_reuse(void) { return clinux_reuse_is_checked; }
-
-// Poisons a job for the address sanitizer, or ends that. Does nothing under the thread sanitizer. The object's header stays
-// accessible, as do its first two fields: the link of a list, and the word in which the layer above marks it as kept.
-void clinux_set_poisoned(void *object, _Bool poisoned);
-
 // Where the calling thread's stack ends, and how much of it is to remain; zero before they are asked for.
 extern _Thread_local uintptr_t clinux_stack_end, clinux_stack_reserve;
 void clinux_find_stack(void);

@@ -24,8 +24,8 @@ import Synchronization
 //   compiler could not put it on a stack.
 //
 // While it is kept its state is `State.spare`, a link that leads nowhere: a party that reached it nevertheless would trap.
-// Under a sanitizer nothing is kept, so the sanitizer checks the invariant: a party that would reach a kept core or the next
-// promise then reaches freed memory. How it checks the reuse itself: see `SpareJobs`.
+// Under a sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant: a party that would reach a
+// kept core or the next promise then reaches freed memory.
 
 extension PromiseCore {
     /// A pending core of this thread's loop, whose operation the caller stores: a kept one if there is one.

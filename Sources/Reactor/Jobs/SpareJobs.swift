@@ -9,8 +9,7 @@ import CLinux
 struct SpareJobs: ~Copyable {
     @usableFromInline var newest: Unmanaged<Job>?
     /// How many more may be kept. Zero under a sanitizer, which must see each job end: a later use of the job is then an
-    /// access to freed memory, which the sanitizer reports. It could not tell a job from the one that it was before; see
-    /// `resting` for how it can.
+    /// access to freed memory, which the sanitizer reports. It could not tell a job from the one that it was before.
     @usableFromInline var room = clinux_is_sanitized() ? 0 : SpareJobs.capacity
 
     /// Enough for the steps that are under way at a time in most turns. It bounds the memory that a loop keeps: of
@@ -18,17 +17,10 @@ struct SpareJobs: ~Copyable {
     /// which the compiler has not specialised.
     @usableFromInline static var capacity: Int { 128 }
 
-    /// Under a sanitizer with `REACTOR_CHECKS_REUSE` in the environment: the jobs that are kept, in the order in which they
-    /// were. They are poisoned for the address sanitizer, so an access to a kept job is reported, and each rests while
-    /// `minimumRest` later ones are kept, so a late access meets the rest and not the next use.
-    @usableFromInline var resting = JobQueue()
-    @usableFromInline var restingCount = 0
-    private static var minimumRest: Int { capacity / 2 }
-
     /// - Returns: false if there is no room; the reference is then still the caller's.
     @inlinable @inline(__always)
     mutating func keep(_ job: Unmanaged<Job>) -> Bool {
-        guard room > 0 else { return clinux_checks_reuse() && keepResting(job) }
+        guard room > 0 else { return false }
         room &-= 1
         job._withUnsafeGuaranteedRef { $0.next = newest }
         newest = job
@@ -38,39 +30,16 @@ struct SpareJobs: ~Copyable {
     /// - Returns: a job with its only reference, which is in no list.
     @inlinable @inline(__always)
     mutating func take() -> Unmanaged<Job>? {
-        guard let job = newest else { return clinux_checks_reuse() ? takeRested() : nil }
+        guard let job = newest else { return nil }
         newest = job._withUnsafeGuaranteedRef { $0.next }
         job._withUnsafeGuaranteedRef { $0.next = nil }
         room &+= 1
         return job
     }
 
-    @usableFromInline @inline(never)
-    mutating func keepResting(_ job: Unmanaged<Job>) -> Bool {
-        guard restingCount < Self.capacity else { return false }
-        restingCount += 1
-        resting.append(job)
-        clinux_set_poisoned(job.toOpaque(), true)
-        return true
-    }
-
-    @usableFromInline @inline(never)
-    mutating func takeRested() -> Unmanaged<Job>? {
-        guard restingCount > Self.minimumRest, let job = resting.popFirst() else { return nil }
-        restingCount -= 1
-        clinux_set_poisoned(job.toOpaque(), false)
-        job._withUnsafeGuaranteedRef { $0.next = nil }
-        return job
-    }
-
     /// The loop has ended: releases all, and keeps none from now on.
     mutating func close() {
         room = 0
-        while let job = resting.popFirst() {
-            clinux_set_poisoned(job.toOpaque(), false)
-            job.release()
-        }
-        restingCount = Self.capacity
         var rest = newest
         newest = nil
         while let job = rest {
