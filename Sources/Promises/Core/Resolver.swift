@@ -49,7 +49,8 @@ public struct Resolver<T> {
 
     /// Settles with a result, of any error type.
     ///
-    /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise { fetch($0.resolve) }`.
+    /// The overloads of `resolve` fit callbacks of the usual shapes: `Promise<Page> { fetch($0.resolve) }`. (Swift 6 mode
+    /// needs the type of the value, there or by the context.)
     /// - Parameter result: the outcome of the promise.
     @inlinable
     public func resolve<E: Error>(_ result: Result<T, E>) {
@@ -63,8 +64,8 @@ public struct Resolver<T> {
         }
     }
 
-    /// For callbacks of the form `(value?, error?)`. If both are nil, rejects with
-    /// `PromiseError.invalidCallingConvention`.
+    /// For callbacks of the forms `(value?, error?)` and `(value, error?)`. If both are nil, rejects with
+    /// `PromiseError.invalidCallingConvention`; a declared `Promise<Int?>` is fulfilled with nil.
     /// - Parameters:
     ///   - value: the value, unless there is an error.
     ///   - error: the error, which takes precedence; `nil` for none.
@@ -79,33 +80,15 @@ public struct Resolver<T> {
         }
     }
 
-    /// For callbacks of the form `(value, error?)`. An optional value may be nil: a `Resolver<Int?>` that receives
-    /// `(nil, nil)` from an `(Int?, error?)` fulfills with nil.
-    /// - Parameters:
-    ///   - value: the value, unless there is an error.
-    ///   - error: the error, which takes precedence; `nil` for none.
-    @inlinable
-    public func resolve(_ value: T, _ error: (any Error)?) {
-        if let error { reject(error) } else { fulfill(value) }
-    }
-
     // Where both orders fit, because the value is itself an error, the first one applies.
 
-    /// For callbacks of the form `(error?, value?)`; see the form with the other order.
+    /// For callbacks of the forms `(error?, value?)` and `(error?, value)`; see the form with the other order.
     /// - Parameters:
     ///   - error: the error, which takes precedence; `nil` for none.
     ///   - value: the value, unless there is an error.
     @inlinable
     @_disfavoredOverload
     public func resolve(_ error: (any Error)?, _ value: T?) { resolve(value, error) }
-
-    /// For callbacks of the form `(error?, value)`; see the form with the other order.
-    /// - Parameters:
-    ///   - error: the error, which takes precedence; `nil` for none.
-    ///   - value: the value, unless there is an error.
-    @inlinable
-    @_disfavoredOverload
-    public func resolve(_ error: (any Error)?, _ value: T) { resolve(value, error) }
 }
 
 extension Resolver where T == Void {

@@ -53,6 +53,18 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
         }
     }
 
+    /// Where the compiler chooses the type of the value, it must not choose one that has a place for the missing value.
+    @Test func neitherValueNorErrorOfATypeThatIsInferred() throws {
+        try inLoop { loop throws in
+            var errors = 0
+            Promise { optional(nil, nil, $0.resolve) }.done { print($0 as Any) }.catch { _ in errors += 1 }
+            Promise { reversed(nil, nil, $0.resolve) }.done { print($0 as Any) }.catch { _ in errors += 1 }
+            #expect(throws: PromiseError.self) { print(try hang(Promise { optional(nil, nil, $0.resolve) }) as Any) }
+            try loop.run()
+            #expect(errors == 2)
+        }
+    }
+
     @Test func aValueThatIsAlwaysThere() {
         expect(Promise<Int> { plain(1, nil, $0.resolve) }, gives: 1)
         expect(Promise<Int> { plainSendable(1, nil, $0.resolve) }, gives: 1)
@@ -138,7 +150,10 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
         expect(
             settled { (resolver: Resolver<Int>) in resolver.resolve(nil, nil) },
             failsWith: PromiseError.invalidCallingConvention)
-        expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(nil, nil) }, gives: nil)
+        expect(
+            settled { (resolver: Resolver<Int?>) in resolver.resolve(nil, nil) },
+            failsWith: PromiseError.invalidCallingConvention)
+        expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(Int?.none, nil) }, gives: nil)
         expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(1, nil) }, gives: 1)
         expect(settled { (resolver: Resolver<Void>) in resolver.resolve(Flaw(1)) }, failsWith: Flaw(1))
         let voids: [Promise<Void>] = [
