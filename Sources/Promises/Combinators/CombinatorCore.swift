@@ -19,6 +19,27 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         preconditionFailure("abstract")
     }
 
+    /// Leaves the pending sources, and calls `each` with those that the result no longer needs.
+    func leaveInputs(_ each: (PromiseCore) -> Void) { preconditionFailure("abstract") }
+
+    /// Cancels the sources, except those that another handler waits for.
+    final override func cancelProducer() -> Bool {
+        leaveInputs { $0.enqueueCancel() }
+        return true
+    }
+
+    final override func cancelProducerLater(with error: (any Error)?) -> Bool {
+        isEndingCancelled = true
+        var sources: [PromiseCore] = []
+        leaveInputs {
+            sources.append($0)
+            $0.enqueueCancel()
+        }
+        // Behind these cancellations: then it is known which of the sources end later.
+        EventLoop.ofCurrentThread.runInline(.passRetained(EndOfInputs(self, error, sources)))
+        return true
+    }
+
     /// Counts one more source.
     final func begin() { outstanding += 1 }
 
@@ -31,5 +52,52 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
         guard outstanding == 0, isOpen else { return }
         producerDidEnd(error())
         releaseInputs()
+    }
+}
+
+/// Rejects a cancelled combinator once the last of its sources has settled that do not settle at once.
+private final class EndOfInputs: Job {
+    private let end: End
+    private let sources: [PromiseCore]
+
+    init(_ core: CombinatorCore, _ error: (any Error)?, _ sources: [PromiseCore]) {
+        end = End(core, error)
+        self.sources = sources
+        super.init()
+    }
+
+    override func run() {
+        for source in sources where source.isEndingLater {
+            _ = AfterCleanUps(source, on: EventLoop.addressOfThisThread) { [end] in _ = end }
+        }
+    }
+
+    override var isReportedUndelivered: Bool { false }
+
+    /// Its last reference is released when the last source has settled.
+    private final class End {
+        private let core: CombinatorCore
+        private let error: (any Error)?
+
+        init(_ core: CombinatorCore, _ error: (any Error)?) {
+            self.core = core
+            self.error = error
+        }
+
+        deinit {
+            guard core.isOpen && core.settled == nil else { return }
+            core.reject(error ?? PromiseCore.cancellationError, from: nil, as: PromiseCore.rejection(by: .itself(error)))
+        }
+    }
+}
+
+extension PromiseCore {
+    /// Whether a cancellation has reached it and it settles later.
+    fileprivate var isEndingLater: Bool {
+        guard settled == nil else { return false }
+        let core = root
+        if core.role.contains(.externallySettled) { return !core.isOpen }
+        let word = core.upstream.load(ordering: .acquiring)
+        return (word & Upstream.mark == Upstream.adopted ? Self.core(word) : core).isEndingCancelled
     }
 }

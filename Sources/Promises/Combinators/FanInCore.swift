@@ -229,16 +229,18 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         return hasSources && areAllHeldUp
     }
 
-    /// Cancels the sources, except those that another handler waits for.
-    override func cancelProducer() -> Bool {
+    override var inputs: [PromiseCore] {
+        (0..<count).compactMap { slots[$0].node?.takeUnretainedValue() }
+    }
+
+    override func leaveInputs(_ each: (PromiseCore) -> Void) {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
             // The node is in its source's list or queued to run; either retains it.
-            node.takeUnretainedValue().leave()?.enqueueCancel()
+            if let source = node.takeUnretainedValue().leave() { each(source) }
         }
         releaseInputs()
-        return true
     }
 }
 

@@ -125,15 +125,16 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func releaseInputs() { callbacks = nil }
 
-    /// Cancels the pending sources, except those that another handler waits for, and takes no more.
-    override func cancelProducer() -> Bool {
+    override var inputs: [PromiseCore] { nodes.values.map { $0.takeUnretainedValue() } }
+
+    /// Takes no more sources either.
+    override func leaveInputs(_ each: (PromiseCore) -> Void) {
         wasCancelled = true
         for index in nodes.keys.sorted() {
             // Releasing objects here may run the user's code, which may drive the loop.
             guard let node = nodes.removeValue(forKey: index) else { continue }
-            node.takeUnretainedValue().leave()?.enqueueCancel()
+            if let source = node.takeUnretainedValue().leave() { each(source) }
         }
         callbacks = nil
-        return true
     }
 }

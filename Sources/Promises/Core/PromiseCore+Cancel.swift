@@ -23,6 +23,8 @@ extension PromiseCore {
         case itself((any Error)?)
         /// The user cancelled a promise that has been linked to this one.
         case byLink((any Error)?)
+        /// The promise's time limit has expired: it does not wait for clean-ups.
+        case expired(any Error)
         /// A waiter of this promise has withdrawn.
         case unobserved
 
@@ -31,12 +33,16 @@ extension PromiseCore {
         }
 
         var isOfItself: Bool {
-            if case .itself = self { true } else { false }
+            switch self {
+            case .itself, .expired: true
+            case .byLink, .unobserved: false
+            }
         }
 
         var error: (any Error)? {
             switch self {
             case .itself(let error), .byLink(let error): error
+            case .expired(let error): error
             case .unobserved: nil
             }
         }
@@ -44,8 +50,11 @@ extension PromiseCore {
 
     func cancel(_ request: Request) {
         // A loop instead of a recursion: a chain may be a million long.
-        var step = cancelThisCore(request)
-        while let (core, request) = step { step = core.cancelThisCore(request) }
+        var climb = CancellationClimb(from: self, request)
+        var step = cancelThisCore(request, &climb)
+        while let (core, request) = step { step = core.cancelThisCore(request, &climb) }
+        // Last, as a rejection comes to it: behind the hooks of the work above.
+        if let run = climb.run { EventLoop.ofCurrentThread.enqueue(run) }
     }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
@@ -60,7 +69,7 @@ extension PromiseCore {
     /// Cancels this core alone.
     /// - Returns: the core to cancel next, with the request for it: the root, if this core has been linked; the source
     ///   that this core was waiting for.
-    private func cancelThisCore(_ request: Request) -> (PromiseCore, Request)? {
+    private func cancelThisCore(_ request: Request, _ climb: inout CancellationClimb) -> (PromiseCore, Request)? {
         let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed)
         if seen & State.kindMask == State.link {
             // A handler has returned this promise, and its own promise waits for it.
@@ -68,10 +77,14 @@ extension PromiseCore {
         }
         if role.contains(.externallySettled) {
             guard !request.isUnwanted || !isWanted else { return nil }
+            climb.rise()
             let stopping = cancelExternally(with: request.error)
-            if case .stopped = stopping {
-                reject(request.error ?? Self.cancellationError, from: creationSite, as: Self.rejection(by: request))
-                didCancel()
+            if case .stopped(let source) = stopping {
+                let settle = { [self] in
+                    reject(request.error ?? Self.cancellationError, from: creationSite, as: Self.rejection(by: request))
+                    didCancel()
+                }
+                if let source, source.isBehindCleanUps { _ = AfterCleanUps(source, on: nil, settle) } else { settle() }
             }
             return stopping.source.map { ($0, .unobserved) }
         }
@@ -79,7 +92,7 @@ extension PromiseCore {
         if loop == EventLoop.addressOfThisThread {
             // What the end of the loop would do is not to depend on the order in which it releases things.
             if EventLoop.ofCurrentThread.hasEnded { return nil }
-            return cancelOnOwnThread(request).map { ($0, .unobserved) }
+            return cancelOnOwnThread(request, &climb).map { ($0, .unobserved) }
         }
         // While it is pending, its loop still exists. The thread of that loop may link it between the two times that
         // this thread reads its state. The root, which may belong to any thread, is then tried instead.
@@ -93,18 +106,20 @@ extension PromiseCore {
     }
 
     /// An unhandled cancellation is not reported. The mark saves the core's deinit from examining the error.
-    private static func rejection(by request: Request) -> UInt {
+    static func rejection(by request: Request) -> UInt {
         request.error == nil ? State.rejected | State.isHandled : State.rejected
     }
 
-    private func cancelOnOwnThread(_ request: Request) -> PromiseCore? {
+    private func cancelOnOwnThread(_ request: Request, _ climb: inout CancellationClimb) -> PromiseCore? {
         guard !request.isUnwanted || !isWanted else { return nil }
+        climb.rise()
+        if case .expired = request { climb.place = .free }
         // The promise that a handler has returned settles this core.
         let word = upstream.load(ordering: .relaxed)
         let hasAdopted = word & Upstream.mark == Upstream.adopted
         if hasAdopted && request.isOfItself && rejectOwnWaiters(request.error) { return nil }
         let producer = hasAdopted ? Self.core(word) : self
-        switch producer.stop(with: request.error) {
+        switch producer.stop(with: request.error, &climb) {
         case .refused: return nil
         case .willEnd(let source): return source
         case .stopped(let source):
@@ -146,12 +161,27 @@ extension PromiseCore {
         return true
     }
 
+    /// Ends the producer of this core, on the core's own thread, without waiting for a clean-up.
+    func stop() -> Stopping {
+        var climb = CancellationClimb()
+        return stop(with: nil, &climb)
+    }
+
     /// Ends the producer of this core, on the core's own thread.
-    func stop(with error: (any Error)? = nil) -> Stopping {
+    private func stop(with error: (any Error)?, _ climb: inout CancellationClimb) -> Stopping {
         if isEndingCancelled { return .willEnd(nil) }
         let word = upstream.load(ordering: .acquiring)
-        if word == 0 { return cancelProducer() ? .stopped(nil) : .refused }
+        if word == 0 {
+            if climb.place == .last && cancelProducerLater(with: error) { return .willEnd(nil) }
+            return cancelProducer() ? .stopped(nil) : .refused
+        }
         if word == Upstream.taken { return .stopped(nil) }
+        if role.contains(.shielding) && word & Upstream.mark == Upstream.waiting && !isAdopting {
+            // It waits for a clean-up that has begun.
+            dropWhatWaits()
+            rejectWhenRun(with: error)
+            return .willEnd(nil)
+        }
         // The operation must run in any case, unless it already has.
         let willRun = role.contains(.runsWhenCancelled) && !isAdopting
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
@@ -179,12 +209,18 @@ extension PromiseCore {
         }
         // A waiter that was attached through a link waits for a promise that another promise has adopted. That promise
         // is still wanted.
-        let next = role.contains(.shielding) || cameByLink ? nil : source
+        let next = cameByLink ? nil : source
         hasArrived()
         defer { source.noteWithdrawal() }
-        if willRun {
+        let isHeld = climb.place == .behind
+        if willRun || isHeld {
             isEndingCancelled = true
-            EventLoop.ofCurrentThread.enqueue(CancelledRun(self, error))
+            if !willRun {
+                dropWhatWaits()
+                rejectWhenRun(with: error)
+            }
+            let run = CancelledRun(self, error)
+            if isHeld { run.wait(for: source) } else { climb.run = run }
             return .willEnd(next)
         }
         dropWhatWaits()
@@ -269,33 +305,4 @@ private final class CancelJob: Job {
 
     // Not a handler: the handlers that it would have cancelled are reported themselves.
     override var isReportedUndelivered: Bool { false }
-}
-
-/// Runs an operation that must run in any case, with a cancellation as its source's outcome. The node itself is still
-/// in the list of the source.
-private final class CancelledRun: Job {
-    private let core: PromiseCore
-    private let error: (any Error)?
-
-    init(_ core: PromiseCore, _ error: (any Error)?) {
-        self.core = core
-        self.error = error
-        super.init()
-    }
-
-    // Reported as the handler that the core is.
-    override var isCountedAsWaiting: Bool { core.countsAsWaiting }
-
-    override func run() {
-        core.upstream.store(PromiseCore.cancellation(error), ordering: .relaxed)
-        core.retain()
-        core.runAndRelease()
-    }
-
-    override func discardAndRelease() {
-        core.code(core, .drop)
-        core.producerDidEnd(.loopEnded)
-        core.waitsNoMore()
-        super.discardAndRelease()
-    }
 }

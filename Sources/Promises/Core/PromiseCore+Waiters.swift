@@ -7,7 +7,10 @@ import Synchronization
 
 extension PromiseCore {
     /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
-    var isWanted: Bool {
+    var isWanted: Bool { isWanted(besides: nil) }
+
+    /// Whether another handler than `waiter`, or a `hang`, waits here.
+    func isWanted(besides waiter: PromiseCore?) -> Bool {
         // A combinator that has settled lets it continue.
         if annotations.load(ordering: .relaxed) & Self.isLetGo != 0 { return true }
         guard let first = lockWaiters() else { return true }
@@ -19,7 +22,10 @@ extension PromiseCore {
             newest = node._withUnsafeGuaranteedRef { $0.next }
             tombstones += 1
         }
-        let isWanted = hasListener(from: newest)
+        var listener = listener(from: newest)
+        if let waiter, listener?.toOpaque() == Unmanaged.passUnretained(waiter).toOpaque() {
+            listener = self.listener(from: waiter.next)
+        }
         EventLoop.nodesWereVisited(tombstones)
         if tombstones < 16 {
             unlockWaiters()
@@ -27,7 +33,7 @@ extension PromiseCore {
             unlockWaiters(replacing: first, by: newest)
             Self.release(from: first, upTo: newest)
         }
-        return isWanted
+        return listener != nil
     }
 
     /// Releases nodes that have been taken out of a list, up to `end`, which stays.

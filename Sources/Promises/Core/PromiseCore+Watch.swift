@@ -33,17 +33,17 @@ extension PromiseCore {
     /// working until then.
     func watch<Op: Operation>(_ operation: Op) { attach(WatchingCore(watching: operation)) }
 
-    /// The node, if it is a `WatchingCore`. (Other nodes have the role `onlyWatching` too.)
+    /// The node, if it is a `WatchingCore`. (Other nodes have one of these roles.)
     static func watcher(_ node: Unmanaged<Job>) -> Unmanaged<WatchingCore>? {
-        core(node).role.contains(.notListening) ? .fromOpaque(node.toOpaque()) : nil
+        core(node).role.isSuperset(of: [.onlyWatching, .notListening]) ? .fromOpaque(node.toOpaque()) : nil
     }
 
-    /// Whether any node of the locked list, from `first` to the oldest, listens.
+    /// The newest node of the locked list, from `first` to the oldest, that listens.
     ///
     /// A tombstone or a watcher never listens again, so what a walk has passed can be skipped by the next one: each
     /// watcher on the way gets a shortcut to where this walk ends, as union-find compresses its paths. However many
     /// watchers and cancellations there are, the amortized cost of a walk is logarithmic.
-    func hasListener(from first: Unmanaged<Job>?) -> Bool {
+    func listener(from first: Unmanaged<Job>?) -> Unmanaged<Job>? {
         var visited = 0
         var found = first
         while let node = found, !isListening(Self.core(node)) {
@@ -57,7 +57,7 @@ extension PromiseCore {
             Self.watcher(node)?._withUnsafeGuaranteedRef { $0.shortcut = shortcut }
         }
         EventLoop.nodesWereVisited(visited)
-        return found != nil
+        return found
     }
 
     /// The next node of a walk, after a node that does not listen.

@@ -107,7 +107,7 @@ class PromiseCore: Job, @unchecked Sendable {
         @usableFromInline static var inlineAtHome: Role { Role(rawValue: 1) }
         /// The node does not make a rejection a handled one.
         static var onlyWatching: Role { Role(rawValue: 2) }
-        /// The node is no reason to keep its source's producer working. Only a `WatchingCore` has this role.
+        /// The node is no reason to keep its source's producer working: a `WatchingCore`, or a `CancelledRun`.
         static var notListening: Role { Role(rawValue: 4) }
         /// The node belongs to a `hang`. It runs nothing, and therefore has no place in the order of the others.
         static var onlyWaking: Role { Role(rawValue: 64) }
@@ -118,7 +118,7 @@ class PromiseCore: Job, @unchecked Sendable {
         /// The operation cleans up: a cancellation does not destroy it but runs it, with the cancellation as its
         /// source's outcome.
         @usableFromInline static var runsWhenCancelled: Role { Role(rawValue: 16) }
-        /// A cancellation of the node does not continue to its source.
+        /// A cancellation of the node does not continue to its source, and rejects the node when the source has settled.
         @usableFromInline static var shielding: Role { Role(rawValue: 32) }
         /// Any thread may settle the core, once it has claimed it: a resolver, or a job of a dispatcher.
         @usableFromInline static var externallySettled: Role { Role(rawValue: 8) }
@@ -268,6 +268,16 @@ class PromiseCore: Job, @unchecked Sendable {
         if role.contains(.externallySettled) { return false }
         return hasTimer ? cancelTimer() : stopHeldProducer()
     }
+
+    /// `cancelProducer` for a promise of this thread of which `inputs` wait for clean-ups: it settles after them.
+    /// - Returns: false if it is no such promise.
+    func cancelProducerLater(with error: (any Error)?) -> Bool { false }
+
+    /// The nodes that wait for the sources of a combinator.
+    var inputs: [PromiseCore] { [] }
+
+    /// Whether this externally settled promise may wait for another one, which its own thread cannot look at.
+    var mayWaitForCleanUps: Bool { false }
 
     /// Whether the producer of this promise, which has no source, waits for handlers that run further down this
     /// thread's stack; see `isHeldUp`.

@@ -216,7 +216,11 @@ final class DispatchedNode: PromiseCore, @unchecked Sendable {
             return .stopped(next)
         }
         // The node's place in the list is still there, so the node cannot be in another list.
-        if wasWaiting { EventLoop.ofCurrentThread.runInline(.passRetained(CancelledStart(self))) }
+        if let next, next.isBehindCleanUps {
+            _ = AfterCleanUps(next, on: nil) { self.start() }
+        } else if wasWaiting {
+            EventLoop.ofCurrentThread.runInline(.passRetained(CancelledStart(self)))
+        }
         return .willEnd(next)
     }
 }

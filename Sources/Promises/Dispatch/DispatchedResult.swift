@@ -144,6 +144,8 @@ final class DispatchedResult: PromiseCore, @unchecked Sendable {
 
     // MARK: Cancellation
 
+    override var mayWaitForCleanUps: Bool { true }
+
     override func cancelExternally(with error: (any Error)?) -> Stopping {
         // The job may end at this moment, on its own thread, and find nothing left to settle. The loop must not end
         // before the cancellation has reached it.

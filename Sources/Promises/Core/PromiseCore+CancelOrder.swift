@@ -1,0 +1,178 @@
+import Reactor
+import Synchronization
+
+// The order of a cancellation: that of a rejection. A core that waits for a clean-up, or for a core that waits for one,
+// does not settle when it is cancelled. It loses its operation, and is rejected when the promise above it has been.
+
+/// How far a cancellation that climbs has to wait for clean-ups.
+struct CancellationClimb {
+    /// Where the core that is being cancelled is.
+    enum Place {
+        /// No clean-up is above it: it settles at once.
+        case free
+        /// It is the topmost core that does not settle at once.
+        case last
+        /// The promise that it waits for does not settle at once.
+        case behind
+    }
+
+    var place = Place.free
+    /// How many cores, from the next one upwards, do not settle at once.
+    private var left = 0
+    /// The topmost clean-up.
+    var run: CancelledRun?
+
+    /// For a core that is stopped on its own.
+    init() {}
+
+    init(from core: PromiseCore, _ request: PromiseCore.Request) {
+        left = PromiseCore.countBehindCleanUps(core.unmanagedRoot, isUnwanted: request.isUnwanted)
+    }
+
+    /// Goes to the next core.
+    mutating func rise() {
+        place = left == 0 ? .free : left == 1 ? .last : .behind
+        left = max(left - 1, 0)
+    }
+}
+
+extension PromiseCore {
+    /// Whether this promise of this thread, when the waiter that has withdrawn was its last, does not settle at once.
+    var isBehindCleanUps: Bool { Self.countBehindCleanUps(unmanagedRoot, isUnwanted: true) > 0 }
+
+    /// The number of cores, from `first` upwards, that a cancellation would not settle at once. Cores of other threads'
+    /// loops are not looked at.
+    fileprivate static func countBehindCleanUps(_ first: Unmanaged<PromiseCore>, isUnwanted: Bool) -> Int {
+        if EventLoop.ofCurrentThread.hasEnded { return 0 }
+        let chain = measure(first, waiter: nil, isUnwanted: isUnwanted)
+        guard let combinator = chain.combinator else { return chain.count }
+        // Its sources, and those of combinators that are among them or above them.
+        var inputs = combinator.inputs
+        while let input = inputs.popLast() {
+            let word = input.upstream.load(ordering: .acquiring)
+            guard word & Upstream.mark == Upstream.waiting && !input.cameByLink else { continue }
+            let above = measure(.passUnretained(core(word)), waiter: input, isUnwanted: true)
+            if above.count > 0 { return chain.height }
+            inputs += above.combinator?.inputs ?? []
+        }
+        return chain.count
+    }
+
+    /// Climbs as a cancellation would, and changes nothing.
+    /// - Returns: the number of cores up to the topmost one that does not settle at once; the number of all cores; the
+    ///   combinator at the top, if there is one.
+    private static func measure(
+        _ first: Unmanaged<PromiseCore>, waiter: PromiseCore?, isUnwanted: Bool
+    ) -> (count: Int, height: Int, combinator: PromiseCore?) {
+        let here = EventLoop.addressOfThisThread
+        var (count, height) = (0, 0)
+        var (next, waiter, isUnwanted) = (first, waiter, isUnwanted)
+        while true {
+            let core = next.takeUnretainedValue()
+            guard core.loop == here, core.state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed) == State.pending,
+                !isUnwanted || !core.isWanted(besides: waiter)
+            else { return (count, height, nil) }
+            height += 1
+            if core.role.contains(.externallySettled) {
+                return (core.mayWaitForCleanUps ? height : count, height, nil)
+            }
+            let ownWord = core.upstream.load(ordering: .acquiring)
+            let producer = ownWord & Upstream.mark == Upstream.adopted ? Self.core(ownWord) : core
+            let word = producer.upstream.load(ordering: .acquiring)
+            if producer.isEndingCancelled { return (height, height, nil) }
+            if word == 0 { return (count, height, producer) }
+            let isWaiting = word & Upstream.mark == Upstream.waiting
+            if producer.role.contains(.shielding) && !producer.isAdopting {
+                return (isWaiting ? height : count, height, nil)
+            }
+            let isCleanUp = producer.role.contains(.runsWhenCancelled) && !producer.isAdopting
+            if isCleanUp && word & Upstream.hasNoOutcome == 0 { count = height }
+            guard isWaiting && !producer.cameByLink else { return (count, height, nil) }
+            (next, waiter, isUnwanted) = (.passUnretained(Self.core(word)), producer, true)
+        }
+    }
+
+    /// Makes this core, whose operation has been dropped, reject when it runs.
+    func rejectWhenRun(with error: (any Error)?) {
+        isEndingCancelled = true
+        store(
+            AdoptingWaiter { core, _ in
+                Self.release(upstream: core.upstream.exchange(Upstream.taken, ordering: .relaxed))
+                core.finish(throwing: error ?? Self.cancellationError)
+            })
+        isAdopting = true
+    }
+}
+
+/// Continues a cancellation on the thread of a core that does not settle at once: as a job, or as a waiter of the promise
+/// that settles before it. As a waiter it does not listen: its promise has been cancelled.
+// @unchecked Sendable: as PromiseCore.
+class CancelledRun: PromiseCore, @unchecked Sendable {
+    private let core: PromiseCore
+    private let reason: (any Error)?
+
+    /// - Parameter loop: where it runs; `nil` for inline.
+    init(_ core: PromiseCore, _ error: (any Error)?, on loop: UnsafeMutableRawPointer? = EventLoop.addressOfThisThread) {
+        self.core = core
+        reason = error
+        super.init(state: State.pending, loop: loop, role: .notListening) { _, _ in }
+    }
+
+    final func wait(for source: PromiseCore) {
+        source.attach(self)
+        // Its core is counted.
+        waitsNoMore()
+    }
+
+    // Reported as the handler that the core is. The core itself is still in the list of its source, or was.
+    override var isCountedAsWaiting: Bool { core.countsAsWaiting }
+
+    override func runAndRelease() {
+        releaseSource()
+        resume()
+        Unmanaged.passUnretained(self).release()
+    }
+
+    override func discardAndRelease() {
+        releaseSource()
+        giveUp()
+        Unmanaged.passUnretained(self).release()
+    }
+
+    /// Runs the core's operation with the cancellation as its source's outcome.
+    fileprivate func resume() {
+        core.upstream.store(PromiseCore.cancellation(reason), ordering: .relaxed)
+        core.retain()
+        core.runAndRelease()
+    }
+
+    fileprivate func giveUp() {
+        core.dropWhatWaits()
+        core.producerDidEnd(.loopEnded)
+        guard core.countsAsWaiting, let loop = core.loop else { return }
+        PromiseCore.handlerDidEnd(onLoopAt: loop)
+    }
+
+    private func releaseSource() {
+        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
+        if word & State.pointerMask != 0 { PromiseCore.release(upstream: word) }
+    }
+}
+
+/// Calls a closure once promises that end later have settled, or never will.
+// @unchecked Sendable: as PromiseCore.
+final class AfterCleanUps: CancelledRun, @unchecked Sendable {
+    private let body: () -> Void
+
+    /// - Parameter loop: where `body` runs; `nil` for the thread that settles the source.
+    init(_ source: PromiseCore, on loop: UnsafeMutableRawPointer?, _ body: @escaping () -> Void) {
+        self.body = body
+        super.init(source, nil, on: loop)
+        wait(for: source)
+    }
+
+    override var isCountedAsWaiting: Bool { false }
+    override var isReportedUndelivered: Bool { false }
+    fileprivate override func resume() { body() }
+    fileprivate override func giveUp() { body() }
+}
