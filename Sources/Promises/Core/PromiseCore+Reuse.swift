@@ -115,7 +115,7 @@ enum SpareCores {
     static func releaseOrKeep(_ reference: Unmanaged<PromiseCore>) {
         guard let here = clinux_get_current_loop() else { return reference.release() }
         var core = reference.takeRetainedValue()
-        guard core.isPlain(at: here), isKnownUniquelyReferenced(&core) else { return }
+        guard core.isPlain(at: here), isKnownUniquelyReferenced(&core), core.isUnannotated else { return }
         if core.state.load(ordering: .acquiring) != State.fulfilled | State.isTrivial { core.destroyOutcome() }
         // The loop is there still: it does not end before the code that runs on it has returned.
         PromiseCore.keep(.passRetained(core), at: here)
@@ -128,8 +128,12 @@ extension PromiseCore {
     @inline(__always)
     fileprivate func isPlain(at here: UnsafeMutableRawPointer) -> Bool {
         type(of: self) == PromiseCore.self && (loop == here || loop == nil) && role.isEmpty
-            && annotations.load(ordering: .relaxed) == 0
     }
+
+    /// Ask it only once the caller's reference is known to be the only one: until then, another thread may annotate the
+    /// core.
+    @inline(__always)
+    fileprivate var isUnannotated: Bool { annotations.load(ordering: .relaxed) == 0 }
 
     /// Keeps the core, with the caller's reference, or releases that. The core has nothing to destroy.
     @inline(__always)
@@ -152,7 +156,7 @@ extension PromiseCore {
     /// and the core can be used again. Nothing is left in it then but the reference to the root.
     @inline(__always)
     func isSpareLink(_ here: UnsafeMutableRawPointer) -> Bool {
-        upstream.load(ordering: .relaxed) == Upstream.taken && isPlain(at: here) && isReferencedOnce
+        upstream.load(ordering: .relaxed) == Upstream.taken && isPlain(at: here) && isReferencedOnce && isUnannotated
     }
 
     /// Keeps the core, or releases it, with the running reference: it is such a link, and another core has taken its

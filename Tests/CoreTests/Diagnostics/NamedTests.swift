@@ -56,6 +56,34 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
         }
     }
 
+    @Test func endWithThePromiseWhicheverThreadGivesThem() throws {
+        let handed = Shared<Promise<Int>?>(nil)
+        let isOver = Shared(false)
+        let thread = TestThread {
+            while !isOver.value {
+                let promise = handed.change { $0.take() }
+                promise?.named("old")
+            }
+        }
+        try inLoop { loop throws in
+            var inherited = 0
+            for _ in 0..<scaled(20_000) {
+                do {
+                    let promise = Promise.value(0).map { $0 }
+                    handed.value = promise
+                    promise.map { $0 }.map { $0 }.cauterize()
+                }
+                try loop.run()
+                let next = (0..<4).map { _ in Promise.value(1).map { $0 } }
+                inherited += next.count { "\($0)".contains("old") }
+                try loop.run()
+            }
+            #expect(inherited == 0)
+        }
+        isOver.value = true
+        thread.join()
+    }
+
     @Test func areInTheReports() throws {
         var line: UInt = 0
         let lines = try logged {
