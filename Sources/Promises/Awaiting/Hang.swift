@@ -43,7 +43,7 @@ public func hang<T>(
         try core.settled ?? core.drive(timeout, waitingFor: "Promise<\(T.self)>", CallSite(file, line))
     return try root._withUnsafeGuaranteedRef { root in
         if kind == State.fulfilled { return root.value(as: T.self) }
-        root.markHandled()
+        core.markHandled()
         throw root.error
     }
 }

@@ -122,7 +122,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     func add(_ source: PromiseCore, at index: Int) {
         begin()
         if let (root, kind) = source.settled {
-            root._withUnsafeGuaranteedRef { $0.markHandled() }
+            source.markHandled()
             return settled(index, root.retain(), kind)
         }
         let node = InputNode.inline(of: self, index)

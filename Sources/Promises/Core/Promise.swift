@@ -112,7 +112,7 @@ extension Promise: Catchable {
     @inlinable
     public var result: Result<T, any Error>? {
         let outcome = outcome
-        if case .failure = outcome { core.root.markHandled() }
+        if case .failure = outcome { core.markHandled() }
         return outcome
     }
 

@@ -95,7 +95,7 @@ extension PromiseCore {
             if seen & State.kindMask == State.link { continue }
             guard seen & State.kindMask == State.pending else {
                 // The outcome is known: no need to queue.
-                source._withUnsafeGuaranteedRef { $0.markHandled() }
+                inner.markHandled()
                 let word = UInt(bitPattern: source.retain().toOpaque()) | seen & State.kindMask
                 upstream.store(word, ordering: .relaxed)
                 return code(self, .run)

@@ -118,7 +118,7 @@ extension PromiseCore {
         }
         let here = EventLoop.unmanagedOfThisThread
         if seen & State.kindMask == State.link { return attachToRoot(waiter, node, here) }
-        if !waiter.role.contains(.onlyWatching) { markHandled() }
+        if waiter.handles { markHandled() }
         retain()
         waiter.upstream.store(address | seen & State.kindMask, ordering: .relaxed)
         if waiter.loop == nil || waiter.role.contains(.inlineAtHome) {
@@ -141,7 +141,13 @@ extension PromiseCore {
         here._withUnsafeGuaranteedRef { $0.runInline(node) }
     }
 
-    /// Marks a rejection as handled: it is not reported when this core is released.
+    /// Whether this waiter, when it receives a rejection, handles the rejection of its source. One that was attached through
+    /// a promise that another handler has returned does not: the promise of that handler needs a handler of its own.
+    @inline(__always)
+    var handles: Bool { !role.contains(.onlyWatching) && !cameByLink }
+
+    /// Marks a rejection as handled: it is not reported when this core is released. Nothing happens if the core has been
+    /// linked; see `handles`.
     @usableFromInline
     func markHandled() {
         let seen = state.load(ordering: .relaxed)

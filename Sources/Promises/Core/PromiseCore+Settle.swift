@@ -135,7 +135,9 @@ extension PromiseCore {
         let source = address
         let isDone = node._withUnsafeGuaranteedRef {
             let waiter = unsafeDowncast($0, to: PromiseCore.self)
-            guard waiter.isFastPath(from: source, here) && exchange(seen, State.handled(outcome)) else { return false }
+            guard waiter.isFastPath(from: source, here) else { return false }
+            let isHandled = outcome & State.kindMask == State.rejected && !waiter.cameByLink
+            guard exchange(seen, isHandled ? outcome | State.isHandled : outcome) else { return false }
             waiter.upstream.store(source | outcome & State.kindMask, ordering: .relaxed)
             return true
         }
@@ -243,12 +245,12 @@ extension PromiseCore {
     }
 
     /// Notifies one waiter, and passes it a reference to this core.
-    /// - Returns: whether the waiter receives the outcome and does not only watch. False for a waiter that has been
+    /// - Returns: whether the waiter receives the outcome and handles a rejection. False for a waiter that has been
     ///   withdrawn, and whose node only remained in the list.
     func send(_ node: Unmanaged<Job>, _ outcome: UInt) -> Bool {
-        let isWatching = Self.core(node).role.contains(.onlyWatching)
+        let handles = Self.core(node).handles
         retain()
-        if Self.deliver(node, from: address, address | outcome & State.kindMask) { return !isWatching }
+        if Self.deliver(node, from: address, address | outcome & State.kindMask) { return handles }
         node.release()
         Unmanaged.passUnretained(self).release()
         return false

@@ -106,7 +106,7 @@ extension DispatchedNode {
             return wait(for: inner) { DispatchedNode.perform(DispatchedFollow<Value>.self, $0, $1) }
         }
         if kind == State.fulfilled { return complete(root._withUnsafeGuaranteedRef { $0.value(as: Value.self) }) }
-        root._withUnsafeGuaranteedRef { $0.markHandled() }
+        inner.markHandled()
         complete(rejectedAs: root)
     }
 

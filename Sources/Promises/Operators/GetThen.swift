@@ -81,7 +81,7 @@ extension PromiseCore {
         if let (settled, kind) = inner.settled {
             // The outcome is known: no job is needed.
             if kind == State.fulfilled { return finish(as: source) }
-            settled._withUnsafeGuaranteedRef { $0.markHandled() }
+            inner.markHandled()
             return finish(rejectedAs: settled)
         }
         // A separate promise stores the value. This core is linked to it, so a cancellation of this core reaches

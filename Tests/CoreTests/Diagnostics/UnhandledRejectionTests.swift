@@ -34,6 +34,27 @@ import Testing
         #expect(lines.allSatisfy { !$0.contains("promise made at") })
     }
 
+    /// The promise that a handler has returned has become one with that of the handler; each needs a handler of its own.
+    @Test(arguments: [false, true]) func aHandlerOfWhatWasReturnedHandlesOnlyThat(isOuterHandled: Bool) throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (source, resolver) = Promise<Int>.pending()
+                let inner = source.map { $0 }
+                let outer = Promise.value(1).then { _ in inner }
+                try loop.run()
+                inner.catch { _ in }
+                #expect(throws: Flaw.self) {
+                    resolver.reject(Flaw(3))
+                    try hang(inner)
+                }
+                inner.catch { _ in }
+                if isOuterHandled { outer.catch { _ in } }
+                try loop.run()
+            }
+        }
+        #expect(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") } == (isOuterHandled ? 0 : 1))
+    }
+
     @Test func oneThatWasPending() {
         var line: UInt = 0
         let lines = logged {
