@@ -24,7 +24,8 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
 
     /// Cancels the sources, except those that another handler waits for.
     final override func cancelProducer() -> Bool {
-        leaveInputs { $0.enqueueCancel() }
+        // The cancellation that has come here has looked at all of them: nested ones do not look again.
+        leaveInputs { $0.enqueueCancel(isFree: true) }
         return true
     }
 
@@ -86,7 +87,8 @@ private final class EndOfInputs: Job {
 
         deinit {
             guard core.isOpen && core.settled == nil else { return }
-            core.reject(error ?? PromiseCore.cancellationError, from: nil, as: PromiseCore.rejection(by: .itself(error)))
+            core.reject(
+                error ?? PromiseCore.cancellationError, from: nil, as: PromiseCore.rejection(by: .itself(error)))
         }
     }
 }

@@ -33,10 +33,7 @@ extension PromiseCore {
         }
 
         var isOfItself: Bool {
-            switch self {
-            case .itself, .expired: true
-            case .byLink, .unobserved: false
-            }
+            if case .itself = self { true } else { false }
         }
 
         var error: (any Error)? {
@@ -49,12 +46,16 @@ extension PromiseCore {
     }
 
     func cancel(_ request: Request) {
-        // A loop instead of a recursion: a chain may be a million long.
         var climb = CancellationClimb(from: self, request)
+        cancel(request, &climb)
+    }
+
+    fileprivate func cancel(_ request: Request, _ climb: inout CancellationClimb) {
+        // A loop instead of a recursion: a chain may be a million long.
         var step = cancelThisCore(request, &climb)
         while let (core, request) = step { step = core.cancelThisCore(request, &climb) }
         // Last, as a rejection comes to it: behind the hooks of the work above.
-        if let run = climb.run { EventLoop.ofCurrentThread.enqueue(run) }
+        climb.end()
     }
 
     /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
@@ -62,8 +63,9 @@ extension PromiseCore {
 
     /// Cancels one of several promises that are no longer needed, unless another handler waits for it. On this thread
     /// one cancellation runs after the other, never inside the other, since combinators nest.
-    func enqueueCancel() {
-        EventLoop.ofCurrentThread.runInline(.passRetained(CancelJob(self, .unobserved)))
+    /// - Parameter isFree: whether it is known that no clean-up is above.
+    func enqueueCancel(isFree: Bool = false) {
+        EventLoop.ofCurrentThread.runInline(.passRetained(CancelJob(self, .unobserved, isFree: isFree)))
     }
 
     /// Cancels this core alone.
@@ -73,7 +75,9 @@ extension PromiseCore {
         let seen = state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed)
         if seen & State.kindMask == State.link {
             // A handler has returned this promise, and its own promise waits for it.
-            return request.isUnwanted ? nil : (root, .byLink(request.error))
+            if request.isUnwanted { return nil }
+            if case .expired = request { return (root, request) }
+            return (root, .byLink(request.error))
         }
         if role.contains(.externallySettled) {
             guard !request.isUnwanted || !isWanted else { return nil }
@@ -86,7 +90,9 @@ extension PromiseCore {
                 }
                 if let source, source.isBehindCleanUps { _ = AfterCleanUps(source, on: nil, settle) } else { settle() }
             }
-            return stopping.source.map { ($0, .unobserved) }
+            guard let source = stopping.source else { return nil }
+            climb.restart(from: source)
+            return (source, .unobserved)
         }
         guard seen == State.pending, let loop else { return nil }
         if loop == EventLoop.addressOfThisThread {
@@ -220,7 +226,7 @@ extension PromiseCore {
                 rejectWhenRun(with: error)
             }
             let run = CancelledRun(self, error)
-            if isHeld { run.wait(for: source) } else { climb.run = run }
+            if isHeld { run.wait(for: source) } else { climb.runLast(run) }
             return .willEnd(next)
         }
         dropWhatWaits()
@@ -294,14 +300,19 @@ extension PromiseCore {
 private final class CancelJob: Job {
     private let core: PromiseCore
     private let request: PromiseCore.Request
+    private let isFree: Bool
 
-    init(_ core: PromiseCore, _ request: PromiseCore.Request) {
+    init(_ core: PromiseCore, _ request: PromiseCore.Request, isFree: Bool = false) {
         self.core = core
         self.request = request
+        self.isFree = isFree
         super.init()
     }
 
-    override func run() { core.cancel(request) }
+    override func run() {
+        var climb = isFree ? CancellationClimb() : CancellationClimb(from: core, request)
+        core.cancel(request, &climb)
+    }
 
     // Not a handler: the handlers that it would have cancelled are reported themselves.
     override var isReportedUndelivered: Bool { false }

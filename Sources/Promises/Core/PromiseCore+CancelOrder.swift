@@ -20,13 +20,28 @@ struct CancellationClimb {
     /// How many cores, from the next one upwards, do not settle at once.
     private var left = 0
     /// The topmost clean-up.
-    var run: CancelledRun?
+    private var run: CancelledRun?
 
-    /// For a core that is stopped on its own.
+    /// Without a clean-up.
     init() {}
 
     init(from core: PromiseCore, _ request: PromiseCore.Request) {
         left = PromiseCore.countBehindCleanUps(core.unmanagedRoot, isUnwanted: request.isUnwanted)
+    }
+
+    /// For the source of a core that cannot be looked through: one that another thread may settle.
+    mutating func restart(from source: PromiseCore) {
+        left = PromiseCore.countBehindCleanUps(source.unmanagedRoot, isUnwanted: true)
+    }
+
+    mutating func runLast(_ cleanUp: CancelledRun) {
+        // A second one, if code that ran on the way has changed the chain.
+        end()
+        run = cleanUp
+    }
+
+    mutating func end() {
+        if let run = run.take() { EventLoop.ofCurrentThread.enqueue(run) }
     }
 
     /// Goes to the next core.
@@ -44,32 +59,36 @@ extension PromiseCore {
     /// loops are not looked at.
     fileprivate static func countBehindCleanUps(_ first: Unmanaged<PromiseCore>, isUnwanted: Bool) -> Int {
         if EventLoop.ofCurrentThread.hasEnded { return 0 }
-        let chain = measure(first, waiter: nil, isUnwanted: isUnwanted)
+        let chain = measure(first, isUnwanted: isUnwanted, below: nil, startedAt: nil)
         guard let combinator = chain.combinator else { return chain.count }
         // Its sources, and those of combinators that are among them or above them.
         var inputs = combinator.inputs
         while let input = inputs.popLast() {
             let word = input.upstream.load(ordering: .acquiring)
             guard word & Upstream.mark == Upstream.waiting && !input.cameByLink else { continue }
-            let above = measure(.passUnretained(core(word)), waiter: input, isUnwanted: true)
+            let above = measure(.passUnretained(core(word)), isUnwanted: true, below: input, startedAt: first)
             if above.count > 0 { return chain.height }
             inputs += above.combinator?.inputs ?? []
         }
         return chain.count
     }
 
-    /// Climbs as a cancellation would, and changes nothing.
+    /// Climbs as a cancellation would, and changes nothing. Every core on the way has one waiter, so promises that wait for
+    /// each other in a circle lead back to the start.
     /// - Returns: the number of cores up to the topmost one that does not settle at once; the number of all cores; the
     ///   combinator at the top, if there is one.
     private static func measure(
-        _ first: Unmanaged<PromiseCore>, waiter: PromiseCore?, isUnwanted: Bool
+        _ first: Unmanaged<PromiseCore>, isUnwanted: Bool, below waiter: PromiseCore?,
+        startedAt start: Unmanaged<PromiseCore>?
     ) -> (count: Int, height: Int, combinator: PromiseCore?) {
         let here = EventLoop.addressOfThisThread
         var (count, height) = (0, 0)
         var (next, waiter, isUnwanted) = (first, waiter, isUnwanted)
         while true {
             let core = next.takeUnretainedValue()
-            guard core.loop == here, core.state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed) == State.pending,
+            let isStart = next.toOpaque() == (height == 0 ? start : start ?? first)?.toOpaque()
+            guard !isStart, core.loop == here,
+                core.state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed) == State.pending,
                 !isUnwanted || !core.isWanted(besides: waiter)
             else { return (count, height, nil) }
             height += 1
@@ -112,7 +131,8 @@ class CancelledRun: PromiseCore, @unchecked Sendable {
     private let reason: (any Error)?
 
     /// - Parameter loop: where it runs; `nil` for inline.
-    init(_ core: PromiseCore, _ error: (any Error)?, on loop: UnsafeMutableRawPointer? = EventLoop.addressOfThisThread) {
+    init(_ core: PromiseCore, _ error: (any Error)?, on loop: UnsafeMutableRawPointer? = EventLoop.addressOfThisThread)
+    {
         self.core = core
         reason = error
         super.init(state: State.pending, loop: loop, role: .notListening) { _, _ in }

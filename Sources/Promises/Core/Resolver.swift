@@ -65,7 +65,7 @@ public struct Resolver<T> {
     }
 
     /// For callbacks of the forms `(value?, error?)` and `(value, error?)`. If both are nil, rejects with
-    /// `PromiseError.invalidCallingConvention`; a declared `Promise<Int?>` is fulfilled with nil.
+    /// `PromiseError.invalidCallingConvention`, but a promise of an optional value is fulfilled with nil.
     /// - Parameters:
     ///   - value: the value, unless there is an error.
     ///   - error: the error, which takes precedence; `nil` for none.
@@ -75,6 +75,8 @@ public struct Resolver<T> {
             reject(error)
         } else if let value {
             fulfill(value)
+        } else if let type = T.self as? any NilValue.Type {
+            fulfill(type.nilValue as! T)
         } else {
             reject(PromiseError.invalidCallingConvention)
         }
@@ -110,6 +112,16 @@ extension Resolver where T == Void {
 
 // As for Promise: only values of T cross threads through it.
 extension Resolver: Sendable where T: Sendable {}
+
+/// A type whose values may be nil.
+@usableFromInline
+protocol NilValue {
+    static var nilValue: Self { get }
+}
+
+extension Optional: NilValue {
+    @usableFromInline static var nilValue: Self { nil }
+}
 
 /// Shared by the copies of a resolver; its deinit is the end of the last one.
 @usableFromInline

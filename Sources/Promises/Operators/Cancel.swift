@@ -8,6 +8,9 @@ extension Promise {
     /// `tapError(policy: .allErrors)` are called in any case. If the source of such an operator has already settled,
     /// its closure receives that outcome, and the operator's own promise is rejected as cancelled.
     ///
+    /// These clean-ups run in the order of an error, and each is waited for before the next one begins. This promise is
+    /// rejected after those above it have ended, and before this call returns if there are none.
+    ///
     /// Handlers run as for any rejection: as jobs, never inside this call. `catch` and `recover` ignore cancellations
     /// unless their policy is `.allErrors`. Cancelling twice has no further effect.
     ///
@@ -42,8 +45,8 @@ extension Catchable {
 }
 
 extension Promise {
-    /// Whether the promise is rejected with an error that means "cancelled". May be called on any thread. Reading it
-    /// does not count as handling the error.
+    /// Whether the promise is rejected with an error that means "cancelled"; false while a cancelled promise waits for
+    /// clean-ups. May be called on any thread. Reading it does not count as handling the error.
     @inlinable
     public var isCancelled: Bool {
         guard case .failure(let error) = outcome else { return false }

@@ -29,7 +29,7 @@ extension Catchable {
     /// Calls `body` when the promise settles, waits for the guarantee that `body` returns, and then passes the outcome
     /// on.
     ///
-    /// `body` is also called when the chain is cancelled.
+    /// `body` is also called when the chain is cancelled, and then too the promise settles after the guarantee.
     /// - Parameters:
     ///   - body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
     ///   - file: the file that reports name; the caller's by default.

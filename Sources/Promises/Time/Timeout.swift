@@ -88,7 +88,7 @@ final class LoopDeadline {
         timer = loop.schedule(at: moment) {
             // The source may have settled in time, with its notification still queued. That is not too late.
             guard core.isWaiting else { return }
-            core.cancel(with: error)
+            core.cancel(.expired(error))
         }
     }
 

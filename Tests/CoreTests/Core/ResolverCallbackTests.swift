@@ -150,10 +150,7 @@ private func genericSendable<Value>(_ value: Value, _ done: @escaping @Sendable 
         expect(
             settled { (resolver: Resolver<Int>) in resolver.resolve(nil, nil) },
             failsWith: PromiseError.invalidCallingConvention)
-        expect(
-            settled { (resolver: Resolver<Int?>) in resolver.resolve(nil, nil) },
-            failsWith: PromiseError.invalidCallingConvention)
-        expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(Int?.none, nil) }, gives: nil)
+        expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(nil, nil) }, gives: nil)
         expect(settled { (resolver: Resolver<Int?>) in resolver.resolve(1, nil) }, gives: 1)
         expect(settled { (resolver: Resolver<Void>) in resolver.resolve(Flaw(1)) }, failsWith: Flaw(1))
         let voids: [Promise<Void>] = [

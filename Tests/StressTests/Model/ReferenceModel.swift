@@ -37,7 +37,14 @@ final class ReferenceModel: Machine {
 
         var root: Promise { link?.root ?? self }
         var isOpen: Bool { settlement == nil && !isClaimed }
-        var isWanted: Bool { waiters.contains { !$0.isDone && !$0.isWatching } }
+        var isWanted: Bool { isWanted(besides: nil) }
+        func isWanted(besides waiter: Waiter?) -> Bool {
+            waiters.contains { $0 !== waiter && !$0.isDone && !$0.isWatching }
+        }
+        /// A cancellation has reached it, and it settles later.
+        var isEndingLater: Bool {
+            root.settlement == nil && (root.origin == nil ? (root.producer ?? root).isEndingCancelled : !root.isOpen)
+        }
     }
 
     final class Waiter {
@@ -53,7 +60,7 @@ final class ReferenceModel: Machine {
         /// The handler has run, and this waits for what it returned.
         var isFollowing = false
         /// With the promise that has settled.
-        let run: (Promise) -> Void
+        var run: (Promise) -> Void
 
         init(
             _ promise: Promise, isInline: Bool, isWatching: Bool, run: @escaping (Promise) -> Void
@@ -108,8 +115,8 @@ final class ReferenceModel: Machine {
         _ run: @escaping (Promise) -> Void
     ) -> Waiter {
         let waiter = Waiter(promise, isInline: isInline, isWatching: isWatching, run: run)
+        if !isWatching && promise.link == nil { promise.isTold = true }
         let promise = promise.root
-        if !isWatching { promise.isTold = true }
         if promise.settlement == nil || promise.isSettling {
             promise.waiters.append(waiter)
         } else {
@@ -160,7 +167,7 @@ final class ReferenceModel: Machine {
         let (outer, inner) = (child.root, returned.root)
         guard child.isOpen else {
             // If it is linked, another handler has returned it, and waits for it.
-            if returned.link == nil { cancel(inner, evenIfWanted: false) }
+            if returned.link == nil { climb(inner, evenIfWanted: false) }
             return
         }
         var next: Promise? = inner
@@ -170,7 +177,7 @@ final class ReferenceModel: Machine {
             next = promise.settlement == nil ? promise.follows?.root : nil
         }
         if inner.settlement != nil {
-            inner.isTold = true
+            if returned.link == nil { inner.isTold = true }
             finish(child, as: inner)
         } else if inner.waiters.isEmpty && inner.origin == nil {
             inner.link = outer
@@ -185,10 +192,81 @@ final class ReferenceModel: Machine {
 
     // MARK: Cancelling
 
-    func cancel(_ promise: Promise) { cancel(promise.root, evenIfWanted: true, byLink: promise.link != nil) }
+    func cancel(_ promise: Promise) { climb(promise.root, evenIfWanted: true, byLink: promise.link != nil) }
 
-    private func cancel(_ promise: Promise, evenIfWanted: Bool, byLink: Bool = false) {
+    private func climb(_ promise: Promise, evenIfWanted: Bool, byLink: Bool = false) {
+        var left = countBehindCleanUps(promise, evenIfWanted: evenIfWanted)
+        var topmost: (() -> Void)?
+        cancel(promise, evenIfWanted: evenIfWanted, byLink: byLink, &left, &topmost)
+        if let topmost { jobs.append(topmost) }
+    }
+
+    /// How many promises, from this one upwards, a cancellation does not settle at once.
+    private func countBehindCleanUps(_ first: Promise, evenIfWanted: Bool) -> Int {
+        let chain = measure(first, besides: nil, evenIfWanted: evenIfWanted, startedAt: nil)
+        var inputs = chain.gathering?.waits ?? []
+        while let input = inputs.popLast() {
+            guard !input.isDone, !input.cameByLink, let source = input.source else { continue }
+            let above = measure(source, besides: input, evenIfWanted: false, startedAt: first)
+            if above.count > 0 { return chain.height }
+            inputs += above.gathering?.waits ?? []
+        }
+        return chain.count
+    }
+
+    private func measure(
+        _ first: Promise, besides waiter: Waiter?, evenIfWanted: Bool, startedAt start: Promise?
+    ) -> (count: Int, height: Int, gathering: Promise?) {
+        var (promise, waiter, evenIfWanted) = (first, waiter, evenIfWanted)
+        var (count, height) = (0, 0)
+        while promise !== (height == 0 ? start : start ?? first), promise.link == nil, promise.isOpen,
+            evenIfWanted || !promise.isWanted(besides: waiter)
+        {
+            height += 1
+            let producer = promise.producer ?? promise
+            if promise.origin != nil { break }
+            if producer.isEndingCancelled { return (height, height, nil) }
+            if producer.isGathering { return (count, height, producer) }
+            guard let wait = producer.waits.last(where: { !$0.isDone }) else { break }
+            if producer.isShielding { return (wait.source != nil ? height : count, height, nil) }
+            if producer.cleansUp && !wait.isFollowing { count = height }
+            guard let source = wait.source, !wait.cameByLink else { break }
+            (promise, waiter, evenIfWanted) = (source, wait, false)
+        }
+        return (count, height, nil)
+    }
+
+    /// The gathering settles when those of its sources have that do not settle at once.
+    private func cancelLater(_ gathering: Promise) {
+        gathering.isEndingCancelled = true
+        var sources: [Promise] = []
+        for waiter in gathering.waits where !waiter.isDone {
+            waiter.isDone = true
+            guard let source = waiter.source, !waiter.cameByLink else { continue }
+            sources.append(source)
+            enqueueCancel(source)
+        }
+        inlineJobs.append {
+            var count = 1
+            let end = {
+                count -= 1
+                if count == 0 { self.finish(gathering, .error(.cancelled)) }
+            }
+            for source in sources where source.isEndingLater {
+                count += 1
+                self.wait(for: source, watching: true) { _ in end() }
+            }
+            end()
+        }
+        if !isInline { runInlineJobs() }
+    }
+
+    private func cancel(
+        _ promise: Promise, evenIfWanted: Bool, byLink: Bool = false, _ left: inout Int, _ topmost: inout (() -> Void)?
+    ) {
         guard promise.isOpen, evenIfWanted || !promise.isWanted else { return }
+        let (isLast, isBehind) = (left == 1, left > 1)
+        left = max(left - 1, 0)
         // What a handler has returned goes on for others who wait for it.
         if evenIfWanted && !byLink && promise.producer != nil
             && promise.waiters.contains(where: { $0.cameByLink && !$0.isDone && !$0.isWatching })
@@ -205,31 +283,43 @@ final class ReferenceModel: Machine {
         }
         let producer = promise.producer ?? promise
         if producer.isEndingCancelled { return }
+        if producer.isGathering && isLast { return cancelLater(producer) }
         var source: Promise?
         var isOver = true
         for waiter in producer.waits where !waiter.isDone {
             source = waiter.source
+            if producer.isShielding && source != nil {
+                producer.isEndingCancelled = true
+                waiter.run = { _ in self.finish(producer, .error(.cancelled)) }
+                return
+            }
             if producer.cleansUp && !waiter.isFollowing {
                 isOver = false
                 producer.isEndingCancelled = true
                 producer.isCancelledLate = source == nil
                 guard source != nil else { continue }
                 waiter.isDone = true
-                jobs.append { waiter.run(self.cancelled) }
+                let run = { waiter.run(self.cancelled) }
+                if isBehind { wait(for: source!, watching: true) { _ in run() } } else { topmost = run }
+            } else if isBehind, let source {
+                isOver = false
+                producer.isEndingCancelled = true
+                waiter.isDone = true
+                wait(for: source, watching: true) { _ in self.finish(producer, .error(.cancelled)) }
             } else {
                 waiter.isDone = true
                 if producer.isGathering, let source, !waiter.cameByLink { enqueueCancel(source) }
             }
         }
-        if producer.isShielding || producer.waits.contains(where: \.cameByLink) { source = nil }
+        if producer.waits.contains(where: \.cameByLink) { source = nil }
         if isOver && producer !== promise { producer.isClaimed = true }
         if isOver && promise.isOpen { settle(promise, .error(.cancelled)) }
-        if !producer.isGathering, let source { cancel(source, evenIfWanted: false) }
+        if !producer.isGathering, let source { cancel(source, evenIfWanted: false, &left, &topmost) }
     }
 
     /// One of several, after the inline jobs that are under way.
     private func enqueueCancel(_ source: Promise) {
-        inlineJobs.append { if source.link == nil { self.cancel(source, evenIfWanted: false) } }
+        inlineJobs.append { if source.link == nil { self.climb(source, evenIfWanted: false) } }
         if !isInline { runInlineJobs() }
     }
 
@@ -301,7 +391,7 @@ final class ReferenceModel: Machine {
 
     func look(_ promise: Promise) -> Outcome? {
         guard let outcome = promise.root.settlement?.outcome else { return nil }
-        promise.root.isTold = true
+        promise.isTold = true
         return outcome
     }
 
@@ -381,7 +471,7 @@ final class ReferenceModel: Machine {
         for waiter in race.waits where !waiter.isDone {
             waiter.isDone = true
             guard let source = waiter.source, !waiter.cameByLink, source.link == nil else { continue }
-            cancel(source, evenIfWanted: false)
+            climb(source, evenIfWanted: false)
         }
     }
 
@@ -389,7 +479,7 @@ final class ReferenceModel: Machine {
         result.isGathering = true
         for source in sources {
             if source.root.settlement != nil {
-                source.root.isTold = true
+                source.isTold = true
                 run(source.root)
             } else {
                 result.waits.append(wait(for: source, inline: true, run))

@@ -1,0 +1,146 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// A cancellation comes to the handlers below in the order of an error: each clean-up ends before the next begins.
+@Suite struct CancellationOrderTests {
+    /// What a chain of clean-ups logs.
+    private final class Log {
+        var lines: [String] = []
+
+        func cleanUp(_ name: String, _ time: Duration = .seconds(1)) -> Guarantee<Void> {
+            lines.append("\(name) begins")
+            return after(time).done { [self] in lines.append("\(name) ends") }
+        }
+
+        /// `promise`, cleaned up by a, b and c.
+        func cleaned<T>(_ promise: Promise<T>) -> Promise<T> {
+            promise.ensureThen { self.cleanUp("a") }.map { $0 }.ensureThen { self.cleanUp("b") }
+                .ensure { self.lines.append("c") }
+        }
+
+        static var order: [String] { ["a begins", "a ends", "b begins", "b ends", "c"] }
+    }
+
+    @Test(arguments: [false, true]) func asOnAnError(isCancelled: Bool) throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let (source, resolver) = Promise<Int>.pending()
+            resolver.onCancel { log.lines.append("stopped") }
+            let end = log.cleaned(source)
+            end.catch(policy: .allErrors) { _ in log.lines.append("caught") }.finally { log.lines.append("finally") }
+            if isCancelled { end.cancel() } else { resolver.reject(Flaw(1)) }
+            #expect(end.isPending && !end.isCancelled && log.lines == [])
+            try loop.run()
+            #expect(log.lines == (isCancelled ? ["stopped"] : []) + Log.order + ["caught", "finally"])
+            #expect(end.isCancelled == isCancelled)
+        }
+    }
+
+    /// The end of the chain may be an operator, a promise that a handler has returned, or one of several.
+    @Test(arguments: 0..<7) func hangReturnsAfterTheCleanUps(shape: Int) throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let cleaned = { log.cleaned(after(.seconds(60)).map { 1 }.asPromise()) }
+            let end: Promise<Int> =
+                switch shape {
+                case 0: cleaned()
+                case 1: cleaned().map { $0 }.get { _ in }
+                case 2: Promise.value(0).then { _ in cleaned() }.map { $0 }
+                case 3: when(fulfilled: [cleaned(), after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] }
+                case 4:
+                    race(fulfilled: [
+                        cleaned(), when(fulfilled: [after(.seconds(90)).map { 2 }.asPromise()]).map { $0[0] },
+                    ])
+                case 5: when(fulfilled: [1].lazy.map { _ in cleaned() }.makeIterator(), concurrently: 1).map { $0[0] }
+                default: cleaned().timeout(.seconds(30))
+                }
+            loop.schedule(after: .seconds(1)) { end.cancel() }
+            #expect(throws: PromiseError.cancelled) { try hang(end) }
+            #expect(log.lines == Log.order)
+        }
+    }
+
+    @Test func aCleanUpThatWorksIsWaitedFor() throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let end = log.cleaned(Promise.value(1)).map { $0 }
+            loop.schedule(after: .milliseconds(500)) { end.cancel() }
+            #expect(throws: PromiseError.cancelled) { try hang(end) }
+            #expect(log.lines == Log.order)
+        }
+    }
+
+    @Test func aSecondCancellationChangesNothing() throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let middle = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
+            let end = middle.map { $0 }
+            end.cancel(with: Flaw(1))
+            middle.cancel()
+            end.cancel()
+            expect(end, failsWith: Flaw(1))
+            #expect(log.lines == Log.order)
+        }
+    }
+
+    @Test func aTimeLimitDoesNotWait() throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).timeout(.seconds(2))
+            #expect(throws: PromiseError.timedOut) { try hang(end) }
+            #expect(!log.lines.contains("a ends"))
+            try loop.run()
+            #expect(log.lines == Log.order)
+        }
+    }
+
+    @Test func whatOthersWaitForIsNotWaitedFor() throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let shared = log.cleaned(after(.seconds(60)).map { 1 }.asPromise())
+            let (one, other) = (shared.map { $0 }, shared.map { $0 })
+            one.cancel()
+            #expect(one.isCancelled && log.lines == [])
+            expect(other, gives: 1)
+        }
+    }
+
+    @Test func aHandlerBehindOneOfAnotherThread() throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map(on: nil) { $0 }.map { $0 }
+            end.cancel()
+            #expect(throws: PromiseError.cancelled) { try hang(end) }
+            #expect(log.lines == Log.order)
+        }
+    }
+
+    @Test func ofALongChain() throws {
+        try inLoop { loop throws in
+            var cleaned = 0
+            var last = after(.seconds(60)).map { 1 }.asPromise().ensure { cleaned += 1 }
+            for _ in 0..<scaled(100_000) { last = last.map { $0 } }
+            last = last.ensure { cleaned += 1 }
+            last.cancel()
+            #expect(throws: PromiseError.cancelled) { try hang(last) }
+            #expect(cleaned == 2)
+        }
+    }
+
+    @Test func nothingIsLostAtTheEndOfTheLoop() {
+        let log = Log()
+        weak var ended: EventLoop?
+        var end: Promise<Int>?
+        inLoop { loop in
+            ended = loop
+            end = log.cleaned(after(.seconds(60)).map { 1 }.asPromise()).map { $0 }
+            end?.cancel()
+            _ = try? loop.turn(.poll)
+        }
+        #expect(end?.isRejected == true && ended == nil)
+    }
+}
