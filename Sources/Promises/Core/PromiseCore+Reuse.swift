@@ -115,7 +115,10 @@ enum SpareCores {
     static func releaseOrKeep(_ reference: Unmanaged<PromiseCore>) {
         guard let here = clinux_get_current_loop() else { return reference.release() }
         var core = reference.takeRetainedValue()
-        guard core.isPlain(at: here), isKnownUniquelyReferenced(&core), core.isUnannotated else { return }
+        // (By the reference, which `core` has taken over: otherwise the check would retain it.)
+        guard core.isPlain(at: here), isKnownUniquelyReferenced(&core),
+            reference._withUnsafeGuaranteedRef({ $0.isUnannotated })
+        else { return }
         if core.state.load(ordering: .acquiring) != State.fulfilled | State.isTrivial { core.destroyOutcome() }
         // The loop is there still: it does not end before the code that runs on it has returned.
         PromiseCore.keep(.passRetained(core), at: here)

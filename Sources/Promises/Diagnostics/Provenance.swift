@@ -14,7 +14,13 @@ public struct Provenance: Hashable, Sendable {
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
     public internal(set) var cauterizedAt: CallSite?
 
-    package init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
+    /// Makes the facts of an event, to test a `conf.logHandler`.
+    /// - Parameters:
+    ///   - name: the name of the promise.
+    ///   - type: its type.
+    ///   - origin: where it was made.
+    ///   - trace: the chain that leads to it.
+    public init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
         self.name = name
         self.type = type
         self.origin = origin

@@ -11,6 +11,19 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     /// The number of slow handlers before this one that were not reported, because there were too many within a second.
     public let suppressedCount: Int
 
+    /// Makes a report, to test a handler of such reports.
+    /// - Parameters:
+    ///   - duration: the time for which the handler blocked the loop.
+    ///   - kind: the kind of the handler.
+    ///   - origin: the call site that started it.
+    ///   - suppressedCount: the number of slow handlers before it that were not reported.
+    public init(duration: Duration, kind: HandlerKind, origin: CallSite? = nil, suppressedCount: Int = 0) {
+        self.duration = duration
+        self.kind = kind
+        self.origin = origin
+        self.suppressedCount = suppressedCount
+    }
+
     /// `a timer at App/Server.swift:12 held the loop for 0.25 seconds`
     public var description: String {
         "a \(kind)\(origin.map { " at \($0)" } ?? "") held the loop for \(duration)"

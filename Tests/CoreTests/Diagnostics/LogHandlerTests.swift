@@ -1,4 +1,5 @@
 import Promises
+import Reactor
 import TestSupport
 import Testing
 
@@ -14,6 +15,15 @@ import Testing
             conf.logHandler = { [words = LastWords()] _ in withExtendedLifetime(words) {} }
             conf.logHandler = { _ in }
         }
+    }
+
+    @Test func events() {
+        let promise = Provenance(name: "login", origin: CallSite("App/Login.swift", 12))
+        #expect(
+            "\(LogEvent.unhandledRejection(PromiseError.timedOut, promise))".contains(
+                "\"login\" made at App/Login.swift:12"))
+        let slow = SlowHandler(duration: .seconds(1), kind: .timer)
+        #expect("\(LogEvent.slowHandler(slow, nil))" == "a timer held the loop for 1.0 seconds")
     }
 
     // The address sanitizer moves locals off the stack.
