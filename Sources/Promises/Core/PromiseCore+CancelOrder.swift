@@ -169,11 +169,11 @@ class CancelledRun: PromiseCore, @unchecked Sendable {
     fileprivate func giveUp() {
         core.dropWhatWaits()
         core.producerDidEnd(.loopEnded)
-        guard core.countsAsWaiting, let loop = core.loop else { return }
-        PromiseCore.handlerDidEnd(onLoopAt: loop)
+        core.waitsNoMore()
     }
 
     private func releaseSource() {
+        leaveLoop()
         let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
         if word & State.pointerMask != 0 { PromiseCore.release(upstream: word) }
     }
