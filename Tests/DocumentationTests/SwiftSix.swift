@@ -10,7 +10,7 @@ import Testing
                 #expect(!text.hasSomewhere(word), "\(file) has the word \(word)")
             }
         }
-        for options in [[], ["-default-isolation", "MainActor"]] as [[String]] {
+        for options in [[], ["-default-isolation", "MainActor"], ["-swift-version", "5"]] as [[String]] {
             let said = try Compiler.diagnostics(of: Repository.absolute(files), module: "OneThread", options)
             #expect(said.output == "")
         }

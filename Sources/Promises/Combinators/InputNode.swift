@@ -120,9 +120,9 @@ extension InputNode {
     @inline(__always)
     private func keep() -> Bool {
         guard let here = clinux_get_current_loop(), loop == here, role == .inlineAtHome,
-            combinator == nil,
+            annotations.load(ordering: .relaxed) == 0, combinator == nil,
             upstream.load(ordering: .relaxed) == Upstream.taken, state.load(ordering: .relaxed) == State.pending,
-            isReferencedOnce, annotations.load(ordering: .relaxed) == 0
+            isReferencedOnce
         else { return false }
         assert(!Self.hasSideTable(.passUnretained(self)), "a weak reference to a node")
         let job = Unmanaged<Job>.fromOpaque(Unmanaged.passUnretained(self).toOpaque())

@@ -106,7 +106,7 @@ extension Snippets {
             EventLoop.current.enqueue { callback(name.count, nil) }
         }
         func lookUp(_ name: String) -> Promise<Int> {
-            Promise { look(up: name, then: $0.resolve) }
+            Promise { look(up: name, then: $0.resolve) }     // or Promise<Int> { … }: Swift 6 mode needs the type
         }
         let length = try hang(lookUp("pear"))
         assert(length == 4)
