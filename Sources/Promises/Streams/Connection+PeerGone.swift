@@ -95,6 +95,13 @@ extension Connection {
         return [.error, .hangUp]
     }
 
+    /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
+    func tellHandler(of error: SystemError) {
+        guard lifecycle == .open, let cold, let handler = cold.handler, !reader.isWaiting else { return }
+        guard writer.queue?.promises.isEmpty != false, cold.filter?.hasDeferredWrites != true else { return }
+        handler.clientDidFail(error)
+    }
+
     func updateWatchedEnds() {
         var ends: Interest = cold?.parking == nil ? [] : .peerGone
         if let cold { ends.formUnion(cold.peerWatches.ends) }
