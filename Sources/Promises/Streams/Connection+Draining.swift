@@ -22,16 +22,16 @@ extension Connection {
     /// connected is about to send its request.
     var isBetweenFrames: Bool { isInFrameLoop && (cold?.filter?.deliveredCount ?? bytesReceived) > 0 }
 
-    /// Ends the loop over frames that waits, so that its handler can finish; without one, closes the connection.
-    func endIdle() {
-        guard isInFrameLoop, let cold, let promise = reader.take()?.promise else {
-            close()
-            return
-        }
+    /// Ends the loop over frames that waits, so that its handler can finish.
+    /// - Returns: false if there is none.
+    func endIdleLoop() -> Bool {
+        guard isInFrameLoop, let cold, let promise = reader.take()?.promise else { return false }
         cold.drain?.endsLoop = true
+        cold.drain?.hasEndedLoop = true
         cold.pendingFrame = nil
         updateInterest()
         promise.fulfill(())
+        return true
     }
 
     /// The connection may have become idle.
@@ -47,6 +47,8 @@ final class ConnectionDrain {
     var received: (count: Int, since: LoopInstant)
     /// Whether the loop over frames that has waited ends instead of waiting again.
     var endsLoop = false
+    /// Whether a loop was ended, so that the handler is to finish.
+    var hasEndedLoop = false
 
     init(_ tracker: ConnectionTracker, _ received: (count: Int, since: LoopInstant)) {
         self.tracker = tracker
