@@ -36,7 +36,8 @@ final class MemoryBudget {
     /// since the next look at all connections should not be due at once.
     private func enforce() {
         defer { hasJob = false }
-        guard let tracker else { return }
+        // The turn may have handled what it had received.
+        guard held > limit, let tracker else { return }
         let connections = tracker.running.all.map(\.connection)
         for connection in connections { connection.noteHeldMemory() }
         if held <= limit { return }
