@@ -19,15 +19,16 @@ extension Listener {
     /// lives on this loop; a handler of the main actor needs a loop of the main thread.
     ///
     /// The task is cancelled when the connection is aborted, at the deadline of a drain for instance, when it fails while
-    /// the handler neither reads nor writes, by a reset for instance, or when the loop ends; not by a close, however that
-    /// ends, nor by the peer's orderly end, after which the peer may wait for its answer. The connection counts as active until the task or the loop has ended.
-    /// When the peer has gone, or the connection was closed, reads and writes throw. The loop stays alive until the task
-    /// has ended.
+    /// no read and no write waits, by a reset or its `idleTimeout` for instance, or when the loop ends; not by a close,
+    /// however that ends, nor by the peer's orderly end, after which the peer may wait for its answer. The connection
+    /// counts as active until the task or the loop has ended. When the peer has gone, or the connection was closed, reads
+    /// and writes throw. The loop stays alive until the task has ended.
     /// - Parameters:
     ///   - maxConnections: as for the form with promises.
     ///   - maxLingering: as for the form with promises.
     ///   - onError: is called with the error that a handler has thrown, and its connection; not for a cancellation,
-    ///     except by a failure of the connection, which is the error then; nor for a connection that `drain` has ended. Without it errors are not reported.
+    ///     except by a failure of the connection, which is the error then; nor for a connection that `drain` has ended.
+    ///     Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.

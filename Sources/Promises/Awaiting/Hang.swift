@@ -56,8 +56,8 @@ public func hang<T>(
 /// - the guarantee depends on another loop, and that loop has ended.
 ///
 /// For the same reason it continues to wait when this loop is being stopped, and continues on a new stack of 8 MiB when
-/// calls of `hang` are nested so deeply that the stack is nearly used up; it traps if there is no memory for one. Where that matters, wait for
-/// `asPromise()`.
+/// calls of `hang` are nested so deeply that the stack is nearly used up; it traps if there is no memory for one. Where
+/// that matters, wait for `asPromise()`.
 /// - Parameters:
 ///   - guarantee: what to wait for.
 ///   - file: the file that reports name; the caller's by default.

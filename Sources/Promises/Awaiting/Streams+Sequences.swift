@@ -55,11 +55,14 @@ private final class LineSource: LoopSource<String> {
         super.init("connection.lines", on: connection.loop)
     }
 
+    // On another thread the loop has ended, and the connection with it.
+    deinit { if connection.loop.isUsableHere { connection.endMessages() } }
+
     override func next(isolation _: isolated (any Actor)?) async throws -> String? {
         if limit < 1 { throw SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)") }
         var decoder = LineDecoder(limit: limit)
         while true {
-            if let refusal = connection.refusalToRead { throw refusal }
+            if let refusal = connection.refusalToBeginFrame { throw refusal }
             var missing = 1
             if let line = try connection.nextBuffered(&decoder, &missing) { return line }
             guard let input = try connection.moreInput(missing: missing, decoder.expectation) else { return nil }

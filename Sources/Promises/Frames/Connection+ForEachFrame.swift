@@ -153,6 +153,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         @inlinable
         init(_ connection: Connection, _ decoder: Decoder, _ body: @escaping (Decoder.Frame) throws -> PromiseCore) {
             self.connection = connection
+            connection.beginFrameLoop()
             self.decoder = decoder
             self.body = body
         }
@@ -172,7 +173,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
         // If it is answering, the result was cancelled while it waited for the promise of `body`.
         deinit {
             if isAnswering { endAnswer() }
-            connection.endMessages()
+            connection.endFrameLoop()
         }
     }
 

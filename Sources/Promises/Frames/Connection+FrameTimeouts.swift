@@ -42,9 +42,10 @@ extension Connection {
 
     /// Begins a message at the next byte that no read has consumed: what `frameTimeouts.message` limits.
     ///
-    /// In `forEachFrame` and `forEachLine` each frame begins a message, to which the reads of the body belong, so only
-    /// other handlers call this, before the first read of each request. Without it each of their reads is a message of
-    /// its own. Without `frameTimeouts` it has no effect.
+    /// In `forEachFrame`, `forEachLine` and `lines` each frame begins a message, to which the reads of the body belong,
+    /// also those of a `forEachFrame` or `forEachLine` that the body of another begins. So only other handlers call this,
+    /// before the first read of each request. Without it each of their reads is a message of its own. Without
+    /// `frameTimeouts` it has no effect.
     public func beginMessage() {
         loop.assertOwner()
         guard let cold, cold.frameClock != nil else { return }
@@ -53,14 +54,25 @@ extension Connection {
     }
 
     /// The reads that follow a loop over frames are messages of their own.
-    @usableFromInline
     func endMessages() { cold?.frameClock?.message = nil }
 
-    /// As `refusalToRead`, of a loop that looks for its next frame.
+    /// As `refusalToRead`, of a loop that looks for its next frame: this begins a message, unless the loop is in the body
+    /// of another.
     @usableFromInline
     var refusalToBeginFrame: SystemError? {
-        if cold?.frameClock != nil { beginMessage() }
+        if let cold, cold.frameClock != nil, cold.frameLoops < 2 { beginMessage() }
         return refusalToRead
+    }
+
+    /// A `forEachFrame` or `forEachLine` begins.
+    @usableFromInline
+    func beginFrameLoop() { ensuredColdState.frameLoops += 1 }
+
+    @usableFromInline
+    func endFrameLoop() {
+        guard let cold else { return }
+        cold.frameLoops -= 1
+        if cold.frameLoops == 0 { endMessages() }
     }
 
     /// How many bytes were received so far: behind the filter, if there is one.
@@ -82,8 +94,8 @@ extension Connection {
         let offset = received - count
         clock.endWait(at: now)
         if count == 0 {
-            // A loop waits for its next frame.
-            if cold.pendingFrame?.decode == nil { clock.message = .init(offset: offset) }
+            // A loop waits for its next frame, and not the one in its body.
+            if cold.pendingFrame?.decode == nil && cold.frameLoops < 2 { clock.message = .init(offset: offset) }
             clock.frame = nil
             // Bytes that were skipped do not begin the idle time anew: otherwise a peer could stay without any frame.
             let continues = clock.hasSkipped && clock.idle?.offset == offset - clock.skippedCount

@@ -150,9 +150,19 @@ final class ConnectionTracker {
     }
 
     private func endIfIdle(_ connection: Connection) {
-        guard connection.isIdle, connection.socket.unreadBytes == 0 else { return }
+        guard connection.isIdle, connection.socket.unreadBytes == 0, !connection.endIdleLoop() else { return }
+        noteIdle(connection)
+        connection.close()
+    }
+
+    private func noteIdle(_ connection: Connection) {
         if ended.insert(ObjectIdentifier(connection)).inserted { counters.countIdle() }
-        connection.endIdle()
+    }
+
+    /// The handler of a connection has finished. If its loop was ended, the connection counts as idle only now: the
+    /// handler might have failed, or have gone on until the deadline.
+    fileprivate func handlerDidFinish(_ connection: Connection) {
+        if (connection.cold?.attachment as? ServedConnection)?.drain?.hasEndedLoop == true { noteIdle(connection) }
     }
 
     /// Counts the connections whose handlers have finished, and from which the kernel has taken everything: a drain does
@@ -239,6 +249,7 @@ private struct Served<Keeper: ConnectionKeeper>: Operation {
     func run(_ source: AnySource, _ core: PromiseCore) {
         if !source.isFulfilled { tracker.report(source.error, at: place) }
         if let connection = tracker.running[place]?.connection {
+            tracker.handlerDidFinish(connection)
             _ = connection.close().core.derive(ReleaseSlot(tracker: tracker, place: place, keeper: keeper))
             if connection.lifecycle.hasDescriptor { tracker.didBeginLingering(place, keeper) }
         }

@@ -39,6 +39,8 @@ final class MemoryBudget {
     /// since the next look at all connections should not be due at once.
     private func enforce() {
         defer { hasJob = false }
+        // The turn may have handled what it had received.
+        if held <= limit { return }
         let connections = connections()
         for connection in connections { connection.noteHeldMemory() }
         let total = held

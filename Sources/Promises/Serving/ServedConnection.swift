@@ -18,7 +18,10 @@ final class ServedConnection: ConnectionAttachment {
         weak var tracker: ConnectionTracker?
         /// The number of bytes that the connection has received, and since when it has received no more.
         var received: (count: Int, since: LoopInstant)
+        /// Whether the loop over frames that has waited ends instead of waiting again.
         var endsFrameLoop = false
+        /// Whether a loop was ended, so that the handler is to finish.
+        var hasEndedLoop = false
     }
 
     /// That of a connection that a listener serves; made by the first access.
@@ -43,7 +46,10 @@ final class ServedConnection: ConnectionAttachment {
     var isDraining: Bool { drain != nil }
     var endsFrameLoop: Bool {
         get { drain?.endsFrameLoop == true }
-        set { drain?.endsFrameLoop = newValue }
+        set {
+            drain?.endsFrameLoop = newValue
+            if newValue { drain?.hasEndedLoop = true }
+        }
     }
 
     func connectionMayBeIdle(_ connection: Connection) {

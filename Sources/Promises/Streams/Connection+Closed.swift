@@ -40,7 +40,7 @@ extension Connection.ColdState {
     func settleClosed(otherwise usual: ConnectionEnd) {
         let end = end ?? failure.map(ConnectionEnd.failed) ?? usual
         self.end = end
-        attachment.take()?.connectionDidEnd(end)
+        attachment?.connectionDidEnd(end)
         guard let core = closed else { return }
         closed = nil
         core.fulfill(end)

@@ -22,15 +22,14 @@ extension Connection {
     /// connected is about to send its request.
     var isBetweenFrames: Bool { isInFrameLoop && (cold?.filter?.deliveredCount ?? bytesReceived) > 0 }
 
-    /// Ends the loop over frames that waits, so that its handler can finish; without one, closes the connection.
-    func endIdle() {
-        guard isInFrameLoop, let cold, let promise = reader.take()?.promise else {
-            close()
-            return
-        }
+    /// Ends the loop over frames that waits, so that its handler can finish.
+    /// - Returns: false if there is none.
+    func endIdleLoop() -> Bool {
+        guard isInFrameLoop, let cold, let promise = reader.take()?.promise else { return false }
         cold.attachment?.endsFrameLoop = true
         cold.pendingFrame = nil
         updateInterest()
         promise.fulfill(())
+        return true
     }
 }

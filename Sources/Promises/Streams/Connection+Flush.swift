@@ -209,7 +209,11 @@ extension Connection {
                 if call == 0 { noteFutileReadiness(writeCall) }
                 break
             }
-            if result < 0 { return fail(SystemError(writeCall, CInt(-result))) }
+            if result < 0 {
+                let error = SystemError(writeCall, CInt(-result))
+                tellHandler(of: error)
+                return fail(error)
+            }
             didSend(result)
             // All finished writes are removed before the first is fulfilled: its inline handler may end the connection,
             // which must not reject the others.

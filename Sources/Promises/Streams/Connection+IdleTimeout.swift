@@ -67,6 +67,9 @@ extension Connection {
         }
         if failure == nil {
             let error = SystemError(readCall, ETIMEDOUT, detail: "idle for \(timeout)")
+            tellHandler(of: error)
+            // What the cancellation has called may have ended the connection.
+            guard lifecycle == .open else { return }
             noteFailure(error)
             endRead(error)
         }

@@ -94,6 +94,13 @@ extension Connection {
         lifecycle == .open ? cold?.attachment?.restingInterest ?? [] : []
     }
 
+    /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
+    func tellHandler(of error: SystemError) {
+        guard lifecycle == .open, let cold, let attachment = cold.attachment, !reader.isWaiting else { return }
+        guard writer.queue?.promises.isEmpty != false, cold.filter?.hasDeferredWrites != true else { return }
+        attachment.connectionDidFail(error)
+    }
+
     func updateWatchedEnds() {
         var ends: Interest = cold?.attachment?.endsWithPeer == true ? .peerGone : []
         if let cold { ends.formUnion(cold.peerWatches.ends) }

@@ -1,7 +1,7 @@
 import Reactor
 
 /// What follows a connection: the listener that serves it, or the pool in which it is idle. A connection has one at a time,
-/// releases it when the descriptor is closed, and calls it on the loop's thread.
+/// and calls it on the loop's thread.
 protocol ConnectionAttachment: AnyObject {
     /// Whether it waits for the peer's end, and is released then; see `peerDidGo`.
     var endsWithPeer: Bool { get }

@@ -50,6 +50,8 @@ extension Connection {
         // Unchecked: each write and each chunk checks whether it is empty. `InputBuffer.consume` calls a decoder during
         // a change, and allows for a decoder that changes the buffer.
         @exclusivity(unchecked) var input = InputBuffer()
+        /// How many loops over frames there are: more than one where the body of one has begun another.
+        var frameLoops = 0
         /// Present with `frameTimeouts`.
         var frameClock: Connection.FrameClock?
         /// The frame that a read waits for, while the reader's demand is a frame.

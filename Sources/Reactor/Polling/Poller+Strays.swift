@@ -1,6 +1,5 @@
 import CLinux
 import Glibc
-import Glibc
 
 /// Strays: registrations whose descriptor was closed before it was forgotten; see `Poller`.
 extension Poller {

@@ -170,4 +170,96 @@ import Testing
             }
         }
     }
+
+    // MARK: Loops
+
+    /// Sends `text` eight times, six seconds apart, or until `isOver`.
+    private func repeatedly(_ text: String, from peer: Peer, _ net: Network, until isOver: () -> Bool) throws {
+        for _ in 0..<8 where !isOver() {
+            try peer.send(text)
+            awaitArrival(of: POLLIN, at: net.ledger.accepted[0])
+            try net.loop.turn(.poll)
+            hang(after(.seconds(6)))
+        }
+    }
+
+    /// Each arrival ends a line and begins the next.
+    @Test(arguments: [false, true]) func eachLineOfALoopIsAMessageAlsoInAStream(isAsync: Bool) throws {
+        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
+            let listener = try net.listen()
+            var errors: [any Error] = []
+            var count = 0
+            let served =
+                isAsync
+                ? listener.serve(onError: { error, _ in errors.append(error) }) { connection in
+                    connection.frameTimeouts = limits
+                    for try await _ in connection.lines { count += 1 }
+                }
+                : listener.serve(onError: { error, _ in errors.append(error) }) { connection in
+                    connection.frameTimeouts = limits
+                    return connection.forEachLine { _ -> Promise<Void> in
+                        count += 1
+                        return .value
+                    }
+                }
+            let peer = try Peer(to: listener.localAddress)
+            try peer.send("a")
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
+            #expect(errors.isEmpty && count == 8)
+            peer.close()
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    @Test func theReadsBehindAsyncLinesAreMessagesOfTheirOwn() throws {
+        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
+            let listener = try net.listen()
+            var errors: [any Error] = []
+            var count = 0
+            let served = listener.serve(onError: { error, _ in errors.append(error) }) { connection in
+                connection.frameTimeouts = limits
+                for try await _ in connection.lines { break }
+                while try await connection.readLine().value != nil { count += 1 }
+            }
+            let peer = try Peer(to: listener.localAddress)
+            try peer.send("head\na")
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            try repeatedly("\nb", from: peer, net) { !errors.isEmpty }
+            #expect(errors.isEmpty && count == 8)
+            peer.reset()
+            listener.close()
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// Otherwise a peer that sends the parts of a body slowly would stay for ever.
+    @Test(arguments: [false, true]) func aLoopInABodyReadsAPartOfItsMessage(isInside: Bool) throws {
+        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
+            let all = connection.forEachLine { _ in
+                connection.forEachLine { _ -> Promise<Void> in if isInside { .value } else { throw StopReading() } }
+                    .then { parts() }
+            }
+            try repeatedly("part\n", from: peer, net) { !all.isPending }
+            guard case StreamError.timedOut? = all.error else { return #expect(Bool(false), "\(all)") }
+            connection.abort()
+        }
+    }
+
+    @Test func aLoopBehindALoopBeginsMessages() throws {
+        try withNetwork(clock: VirtualClock(), turns: 4000) { net in
+            let (connection, peer) = try net.pair()
+            connection.frameTimeouts = limits
+            func parts() -> Promise<Void> { connection.readLine().then { _ in parts() } }
+            let all = connection.forEachLine { _ -> Promise<Void> in throw StopReading() }
+                .then { connection.forEachLine { _ in parts() } }
+            try repeatedly("part\n", from: peer, net) { !all.isPending }
+            guard case StreamError.timedOut? = all.error else { return #expect(Bool(false), "\(all)") }
+            connection.abort()
+        }
+    }
 }

@@ -126,4 +126,47 @@ import Testing
             #expect(calls <= 4)
         }
     }
+
+    // MARK: Failures that no read and no write tells
+
+    private func expectCancellation(
+        clock: VirtualClock?, _ prepare: @escaping (Connection) -> Void, _ fail: (Network, Peer) throws -> Void
+    ) throws {
+        try withNetwork(clock: clock, turns: 4000) { network in
+            let listener = try network.listen()
+            var errors: [CInt] = []
+            let served = listener.serve(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
+                connection in
+                prepare(connection)
+                _ = try await firstly { endless() }.value
+            }
+            let client = try Peer(to: listener.localAddress, receiveBuffer: 4096)
+            try network.loop.run(until: { listener.activeConnections == 1 })
+            try network.loop.turn(.poll)
+            try fail(network, client)
+            #expect(errors == [clock == nil ? ECONNRESET : ETIMEDOUT])
+            client.close()
+            _ = hang(listener.drain(deadline: .zero))
+            try hang(served, timeout: patience)
+        }
+    }
+
+    /// The bytes of a broadcast wait, and no promise with them.
+    @Test func aResetIsFoundWhereOnlyABroadcastWaits() throws {
+        let block = [UInt8](repeating: 0, count: 1 << 20)
+        try expectCancellation(clock: nil) { connection in
+            for _ in 0..<16 { broadcast(block, to: [connection], onOverflow: .drop) }
+        } _: { network, client in
+            client.reset()
+            try network.loop.run(until: { network.calls(.close) > 0 })
+        }
+    }
+
+    @Test func theIdleTimeOutCancelsIt() throws {
+        try expectCancellation(clock: VirtualClock()) { connection in
+            connection.idleTimeout = .seconds(10)
+        } _: { _, _ in
+            hang(after(.seconds(60)))
+        }
+    }
 }

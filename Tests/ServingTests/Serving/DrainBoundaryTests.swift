@@ -184,6 +184,28 @@ import Testing
         }
     }
 
+    /// Otherwise the account would say that nothing was lost.
+    @Test(arguments: [true, false]) func aHandlerThatFailsOrGoesOnBehindItsLoopIsNotCalledIdle(fails: Bool) throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            var flaws: [Int?] = []
+            let served = listener.serve(onError: { error, _ in flaws.append((error as? Flaw)?.number) }) { connection in
+                connection.forEachLine { connection.write($0 + "\n") }.then { () -> Promise<Int> in
+                    if fails { throw Flaw(7) }
+                    return endless()
+                }
+            }
+            let client = try Peer(to: listener.localAddress)
+            try client.send("one\n")
+            try net.loop.run(until: { net.calls(.send) == 1 })
+            try net.loop.turn(.poll)
+            let result = hang(listener.drain(deadline: .seconds(3)))
+            #expect(result.aborted == (fails ? 0 : 1) && flaws == (fails ? [7] : []))
+            #expect(client.failureOfReading() == (fails ? nil : ECONNRESET))
+            try hang(served)
+        }
+    }
+
     // MARK: Streams without frames
 
     /// Sends a byte after each `interval`, and expects it back.

@@ -112,6 +112,46 @@ import Testing
         }
     }
 
+    /// Idle clients hold nearly as much as they may, and each frame of another one exceeds the limit until it is handled.
+    @Test(.enabled(if: mayHaveDescriptors(7000)))
+    func aFrameThatPassesDoesNotCostALookAtAllConnections() throws {
+        let (count, frames) = (3000, 500)
+        #expect(descriptorLimit >= 7000)
+        try withNetwork(turns: 10 * (count + 3 * frames)) { net in
+            let listener = try net.listen()
+            listener.memoryLimit = 100 * count + 10_000
+            let served = listener.serve { connection in
+                connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }
+            }
+            func frame(_ count: Int) -> [UInt8] {
+                withUnsafeBytes(of: UInt32(count).bigEndian) { Array($0) } + [UInt8](repeating: 0, count: count)
+            }
+            let busy = try Peer(to: listener.localAddress)
+            func timeOfFrames() throws -> Duration {
+                let began = ContinuousClock.now
+                for _ in 0..<frames {
+                    try busy.send(frame(20_000))
+                    let sent = net.calls(.send)
+                    try net.loop.run(until: { net.calls(.send) > sent })
+                    _ = try busy.receive(exactly: 20_000)
+                }
+                return ContinuousClock.now - began
+            }
+            let alone = try timeOfFrames()
+            let clients = try (0..<count).map { _ in try Peer(to: listener.localAddress) }
+            for client in clients { try client.send(Array(frame(1000).prefix(100))) }
+            let before = net.calls(.receive)
+            try net.loop.run(until: { net.calls(.receive) == before + count && listener.activeConnections > count })
+            // With such a look, fifty times as long.
+            let together = try timeOfFrames()
+            #expect(together < alone * 10)
+            #expect(listener.evictedConnections == 0)
+            for client in clients + [busy] { client.close() }
+            _ = hang(listener.drain(deadline: .zero))
+            try hang(served, timeout: patience)
+        }
+    }
+
     @Test func eachLoopOfAGroupHasItsShare() throws {
         try EventLoop.withLoop { _ in
             let group = try LoopGroup(loops: 2, name: "memory")
