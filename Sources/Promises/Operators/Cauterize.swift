@@ -41,7 +41,9 @@ struct Cauterize<T>: Operation {
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
-        if !source.isFulfilled && policy.catches(source.error) { Reports.cauterized(source.core, Promise<T>.self, site) }
+        if !source.isFulfilled && policy.catches(source.error) {
+            Reports.cauterized(source.core, Promise<T>.self, site)
+        }
         core.finish(())
     }
 }

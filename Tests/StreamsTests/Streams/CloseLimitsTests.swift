@@ -114,7 +114,9 @@ import Testing
     }
 
     /// A reset would destroy what the kernel has still to deliver.
-    @Test(arguments: [nil, Duration.seconds(2)]) func whatTheKernelHasTakenReachesAPeerThatPauses(linger: Duration?) throws {
+    @Test(arguments: [nil, Duration.seconds(2)]) func whatTheKernelHasTakenReachesAPeerThatPauses(linger: Duration?)
+        throws
+    {
         try withNetwork(clock: VirtualClock()) { net in
             let (connection, peer) = try net.pair(receiveBuffer: 4096)
             net.kernel.waitingBytes = { _, _ in 0 }
