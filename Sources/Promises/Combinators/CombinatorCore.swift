@@ -25,16 +25,16 @@ class CombinatorCore: PromiseCore, @unchecked Sendable {
     /// Cancels the sources, except those that another handler waits for.
     final override func cancelProducer() -> Bool {
         // The cancellation that has come here has looked at all of them: nested ones do not look again.
-        leaveInputs { $0.enqueueCancel(isFree: true) }
+        leaveInputs { $0.enqueueCancel(CancellationClimb()) }
         return true
     }
 
-    final override func cancelProducerLater(with error: (any Error)?) -> Bool {
+    final override func cancelProducerLater(with error: (any Error)?, _ climb: CancellationClimb) -> Bool {
         isEndingCancelled = true
         var sources: [PromiseCore] = []
         leaveInputs {
             sources.append($0)
-            $0.enqueueCancel()
+            $0.enqueueCancel(climb.branch(to: $0))
         }
         // Behind these cancellations: then it is known which of the sources end later.
         EventLoop.ofCurrentThread.runInline(.passRetained(EndOfInputs(self, error, sources)))

@@ -63,9 +63,9 @@ extension PromiseCore {
 
     /// Cancels one of several promises that are no longer needed, unless another handler waits for it. On this thread
     /// one cancellation runs after the other, never inside the other, since combinators nest.
-    /// - Parameter isFree: whether it is known that no clean-up is above.
-    func enqueueCancel(isFree: Bool = false) {
-        EventLoop.ofCurrentThread.runInline(.passRetained(CancelJob(self, .unobserved, isFree: isFree)))
+    /// - Parameter climb: what is known of the clean-ups above.
+    func enqueueCancel(_ climb: CancellationClimb) {
+        EventLoop.ofCurrentThread.runInline(.passRetained(CancelJob(self, .unobserved, climb)))
     }
 
     /// Cancels this core alone.
@@ -178,7 +178,7 @@ extension PromiseCore {
         if isEndingCancelled { return .willEnd(nil) }
         let word = upstream.load(ordering: .acquiring)
         if word == 0 {
-            if climb.place == .last && cancelProducerLater(with: error) { return .willEnd(nil) }
+            if climb.place == .last && cancelProducerLater(with: error, climb) { return .willEnd(nil) }
             return cancelProducer() ? .stopped(nil) : .refused
         }
         if word == Upstream.taken { return .stopped(nil) }
@@ -300,17 +300,17 @@ extension PromiseCore {
 private final class CancelJob: Job {
     private let core: PromiseCore
     private let request: PromiseCore.Request
-    private let isFree: Bool
+    private let climb: CancellationClimb?
 
-    init(_ core: PromiseCore, _ request: PromiseCore.Request, isFree: Bool = false) {
+    init(_ core: PromiseCore, _ request: PromiseCore.Request, _ climb: CancellationClimb? = nil) {
         self.core = core
         self.request = request
-        self.isFree = isFree
+        self.climb = climb
         super.init()
     }
 
     override func run() {
-        var climb = isFree ? CancellationClimb() : CancellationClimb(from: core, request)
+        var climb = climb ?? CancellationClimb(from: core, request)
         core.cancel(request, &climb)
     }
 

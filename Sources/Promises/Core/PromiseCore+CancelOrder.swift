@@ -19,6 +19,8 @@ struct CancellationClimb {
     var place = Place.free
     /// How many cores, from the next one upwards, do not settle at once.
     private var left = 0
+    /// The same for the sources of the combinators above, by their addresses: nested ones are not looked at again.
+    private var sources: [UInt: Int] = [:]
     /// The topmost clean-up.
     private var run: CancelledRun?
 
@@ -26,12 +28,20 @@ struct CancellationClimb {
     init() {}
 
     init(from core: PromiseCore, _ request: PromiseCore.Request) {
-        left = PromiseCore.countBehindCleanUps(core.unmanagedRoot, isUnwanted: request.isUnwanted)
+        (left, sources) = PromiseCore.countBehindCleanUps(core.unmanagedRoot, isUnwanted: request.isUnwanted)
+    }
+
+    /// For a source of a combinator that this cancellation has come to.
+    func branch(to source: PromiseCore) -> CancellationClimb {
+        guard let count = sources[source.address] else { return CancellationClimb(from: source, .unobserved) }
+        var climb = CancellationClimb()
+        (climb.left, climb.sources) = (count, sources)
+        return climb
     }
 
     /// For the source of a core that cannot be looked through: one that another thread may settle.
     mutating func restart(from source: PromiseCore) {
-        left = PromiseCore.countBehindCleanUps(source.unmanagedRoot, isUnwanted: true)
+        (left, sources) = PromiseCore.countBehindCleanUps(source.unmanagedRoot, isUnwanted: true)
     }
 
     mutating func runLast(_ cleanUp: CancelledRun) {
@@ -53,34 +63,86 @@ struct CancellationClimb {
 
 extension PromiseCore {
     /// Whether this promise of this thread, when the waiter that has withdrawn was its last, does not settle at once.
-    var isBehindCleanUps: Bool { Self.countBehindCleanUps(unmanagedRoot, isUnwanted: true) > 0 }
+    var isBehindCleanUps: Bool { Self.countBehindCleanUps(unmanagedRoot, isUnwanted: true).0 > 0 }
 
-    /// The number of cores, from `first` upwards, that a cancellation would not settle at once. Cores of other threads'
-    /// loops are not looked at.
-    fileprivate static func countBehindCleanUps(_ first: Unmanaged<PromiseCore>, isUnwanted: Bool) -> Int {
-        if EventLoop.ofCurrentThread.hasEnded { return 0 }
+    /// A part of what a cancellation would climb: up to a combinator, or to a core that several branches lead to.
+    private struct Branch {
+        /// The number of its cores up to the topmost one that does not settle at once, and of all.
+        var count = 0
+        var height = 0
+        /// At its top, one of these or neither.
+        var combinator: PromiseCore?
+        /// A core that further handlers wait for, and the waiter that belongs to the branch.
+        var shared: (core: Unmanaged<PromiseCore>, waiter: PromiseCore)?
+        /// The branches below it, and whether they end at the core that it begins with, not at a combinator.
+        var below: [Int] = []
+        var isShared = false
+        var source: UInt?
+    }
+
+    /// The number of cores, from `first` upwards, that a cancellation would not settle at once; and the same for the sources
+    /// of combinators. Cores of other threads' loops are not looked at.
+    fileprivate static func countBehindCleanUps(
+        _ first: Unmanaged<PromiseCore>, isUnwanted: Bool
+    ) -> (Int, [UInt: Int]) {
+        if EventLoop.ofCurrentThread.hasEnded { return (0, [:]) }
         let chain = measure(first, isUnwanted: isUnwanted, below: nil, startedAt: nil)
-        guard let combinator = chain.combinator else { return chain.count }
-        // Its sources, and those of combinators that are among them or above them.
-        var inputs = combinator.inputs
-        while let input = inputs.popLast() {
-            let word = input.upstream.load(ordering: .acquiring)
-            guard word & Upstream.mark == Upstream.waiting && !input.cameByLink else { continue }
-            let above = measure(.passUnretained(core(word)), isUnwanted: true, below: input, startedAt: first)
-            if above.count > 0 { return chain.height }
-            inputs += above.combinator?.inputs ?? []
+        if chain.combinator == nil { return (chain.count, [:]) }
+        var branches = [chain]
+        var shared: [UInt: [Int]] = [:]
+        var index = 0
+        while true {
+            while index < branches.count {
+                for input in branches[index].combinator?.inputs ?? [] {
+                    let word = input.upstream.load(ordering: .acquiring)
+                    guard word & Upstream.mark == Upstream.waiting && !input.cameByLink else { continue }
+                    var above = measure(
+                        .passUnretained(core(word)), isUnwanted: true, below: input, startedAt: first)
+                    above.below = [index]
+                    above.source = word & State.pointerMask
+                    if let core = above.shared?.core {
+                        shared[UInt(bitPattern: core.toOpaque()), default: []].append(branches.count)
+                    }
+                    branches.append(above)
+                }
+                index += 1
+            }
+            // Where all waiters of a core belong to branches, the last of these branches goes on there.
+            let joined = shared.filter { _, ends in
+                guard ends.count > 1, let core = branches[ends[0]].shared?.core else { return false }
+                let waiters = Set(ends.compactMap { branches[$0].shared?.waiter.address })
+                return !core._withUnsafeGuaranteedRef { $0.isWanted(besides: waiters) }
+            }
+            if joined.isEmpty { break }
+            for (address, ends) in joined {
+                shared[address] = nil
+                guard let core = branches[ends[0]].shared?.core else { continue }
+                var above = measure(core, isUnwanted: false, below: nil, startedAt: first)
+                (above.below, above.isShared) = (ends, true)
+                if let core = above.shared?.core {
+                    shared[UInt(bitPattern: core.toOpaque()), default: []].append(branches.count)
+                }
+                branches.append(above)
+            }
         }
-        return chain.count
+        var counts: [UInt: Int] = [:]
+        for index in branches.indices.reversed() {
+            let branch = branches[index]
+            if let source = branch.source { counts[source] = branch.count }
+            guard branch.count > 0 else { continue }
+            for end in branch.below {
+                branches[end].count = branches[end].height + (branch.isShared ? branch.count : 0)
+            }
+        }
+        return (branches[0].count, counts)
     }
 
     /// Climbs as a cancellation would, and changes nothing. Every core on the way has one waiter, so promises that wait for
     /// each other in a circle lead back to the start.
-    /// - Returns: the number of cores up to the topmost one that does not settle at once; the number of all cores; the
-    ///   combinator at the top, if there is one.
     private static func measure(
         _ first: Unmanaged<PromiseCore>, isUnwanted: Bool, below waiter: PromiseCore?,
         startedAt start: Unmanaged<PromiseCore>?
-    ) -> (count: Int, height: Int, combinator: PromiseCore?) {
+    ) -> Branch {
         let here = EventLoop.addressOfThisThread
         var (count, height) = (0, 0)
         var (next, waiter, isUnwanted) = (first, waiter, isUnwanted)
@@ -88,25 +150,27 @@ extension PromiseCore {
             let core = next.takeUnretainedValue()
             let isStart = next.toOpaque() == (height == 0 ? start : start ?? first)?.toOpaque()
             guard !isStart, core.loop == here,
-                core.state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed) == State.pending,
-                !isUnwanted || !core.isWanted(besides: waiter)
-            else { return (count, height, nil) }
+                core.state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed) == State.pending
+            else { return Branch(count: count, height: height) }
+            if isUnwanted && core.isWanted(besides: waiter) {
+                return Branch(count: count, height: height, shared: waiter.map { (next, $0) })
+            }
             height += 1
             if core.role.contains(.externallySettled) {
-                return (core.mayWaitForCleanUps ? height : count, height, nil)
+                return Branch(count: core.mayWaitForCleanUps ? height : count, height: height)
             }
             let ownWord = core.upstream.load(ordering: .acquiring)
             let producer = ownWord & Upstream.mark == Upstream.adopted ? Self.core(ownWord) : core
             let word = producer.upstream.load(ordering: .acquiring)
-            if producer.isEndingCancelled { return (height, height, nil) }
-            if word == 0 { return (count, height, producer) }
+            if producer.isEndingCancelled { return Branch(count: height, height: height) }
+            if word == 0 { return Branch(count: count, height: height, combinator: producer) }
             let isWaiting = word & Upstream.mark == Upstream.waiting
             if producer.role.contains(.shielding) && !producer.isAdopting {
-                return (isWaiting ? height : count, height, nil)
+                return Branch(count: isWaiting ? height : count, height: height)
             }
             let isCleanUp = producer.role.contains(.runsWhenCancelled) && !producer.isAdopting
             if isCleanUp && word & Upstream.hasNoOutcome == 0 { count = height }
-            guard isWaiting && !producer.cameByLink else { return (count, height, nil) }
+            guard isWaiting && !producer.cameByLink else { return Branch(count: count, height: height) }
             (next, waiter, isUnwanted) = (.passUnretained(Self.core(word)), producer, true)
         }
     }

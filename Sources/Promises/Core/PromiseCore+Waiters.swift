@@ -36,6 +36,16 @@ extension PromiseCore {
         return listener != nil
     }
 
+    /// Whether a handler that is not among these waiters, or a `hang`, waits here.
+    func isWanted(besides waiters: Set<UInt>) -> Bool {
+        if annotations.load(ordering: .relaxed) & Self.isLetGo != 0 { return true }
+        guard let first = lockWaiters() else { return true }
+        defer { unlockWaiters() }
+        return Self.nodes(from: first).contains {
+            isListening(Self.core($0)) && !waiters.contains(UInt(bitPattern: $0.toOpaque()))
+        }
+    }
+
     /// Releases nodes that have been taken out of a list, up to `end`, which stays.
     private static func release(from first: Unmanaged<Job>?, upTo end: Unmanaged<Job>? = nil) {
         var removed = first

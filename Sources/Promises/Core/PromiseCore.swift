@@ -271,7 +271,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
     /// `cancelProducer` for a promise of this thread of which `inputs` wait for clean-ups: it settles after them.
     /// - Returns: false if it is no such promise.
-    func cancelProducerLater(with error: (any Error)?) -> Bool { false }
+    func cancelProducerLater(with error: (any Error)?, _ climb: CancellationClimb) -> Bool { false }
 
     /// The nodes that wait for the sources of a combinator.
     var inputs: [PromiseCore] { [] }

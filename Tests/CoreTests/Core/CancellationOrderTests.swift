@@ -74,6 +74,50 @@ import Testing
         }
     }
 
+    /// All handlers of a promise with clean-ups lead to the promise that is cancelled.
+    @Test(arguments: 0..<5) func branchesThatMeetAtCleanUps(shape: Int) throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let shared = log.cleaned(endless())
+            let branch = { shared.map { $0 } }
+            let end: Promise<Int> =
+                switch shape {
+                case 0: when(fulfilled: [branch(), branch()]).map { $0[0] }
+                case 1: when(fulfilled: [shared, shared]).map { $0[0] }
+                case 2: race(branch(), branch())
+                case 3: when(fulfilled: branch(), race(shared, endless())).map { $0.0 }
+                default: when(fulfilled: when(fulfilled: branch(), branch()).map { $0.0 }, branch()).map { $0.0 }
+                }
+            loop.schedule(after: .seconds(1)) { end.cancel() }
+            #expect(throws: PromiseError.cancelled) { try hang(end) }
+            #expect(log.lines == Log.order)
+        }
+    }
+
+    @Test func branchesWithCleanUpsOfTheirOwn() throws {
+        try inLoop { loop throws in
+            let log = Log()
+            let shared = log.cleaned(endless())
+            let end = when(fulfilled: (0..<3).map { _ in shared.ensure { log.lines.append("d") } })
+            end.cancel()
+            #expect(end.isPending)
+            #expect(throws: PromiseError.cancelled) { try hang(end) }
+            #expect(log.lines == Log.order + ["d", "d", "d"])
+        }
+    }
+
+    /// Each is looked at once: with the square of their number this would take minutes.
+    @Test func ofNestedCombinators() throws {
+        try inLoop { loop throws in
+            let log = Log()
+            var end = log.cleaned(endless())
+            for _ in 0..<scaled(4_000) { end = when(fulfilled: end, endless()).map { $0.0 } }
+            end.cancel()
+            #expect(throws: PromiseError.cancelled) { try hang(end) }
+            #expect(log.lines == Log.order)
+        }
+    }
+
     @Test func aSecondCancellationChangesNothing() throws {
         try inLoop { loop throws in
             let log = Log()
