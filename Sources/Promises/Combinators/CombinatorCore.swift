@@ -99,6 +99,8 @@ extension PromiseCore {
         guard settled == nil else { return false }
         let core = root
         if core.role.contains(.externallySettled) { return !core.isOpen }
+        // The marks of another thread's core change meanwhile, and its cancellation is only on its way there.
+        guard core.loop == EventLoop.addressOfThisThread else { return false }
         let word = core.upstream.load(ordering: .acquiring)
         return (word & Upstream.mark == Upstream.adopted ? Self.core(word) : core).isEndingCancelled
     }

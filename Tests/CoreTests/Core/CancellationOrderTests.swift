@@ -1,3 +1,4 @@
+import Glibc
 import Promises
 import Reactor
 import TestSupport
@@ -115,6 +116,27 @@ import Testing
             end.cancel()
             #expect(throws: PromiseError.cancelled) { try hang(end) }
             #expect(log.lines == Log.order)
+        }
+    }
+
+    /// For the thread sanitizer: the other thread cancels its promise while this one cancels a combinator that waits for it.
+    @Test func besideAPromiseOfAnotherThread() {
+        for _ in 0..<scaled(200) {
+            let shared = Shared<Promise<Int>?>(nil)
+            let thread = TestThread {
+                let own = endless().ensure {}
+                shared.value = own
+                own.cancel()
+                #expect(throws: PromiseError.cancelled) { try hang(own) }
+            }
+            while shared.value == nil { sched_yield() }
+            EventLoop.withLoop { _ in
+                guard let other = shared.value else { return }
+                let end = when(fulfilled: other, endless().ensureThen { after(.zero) })
+                end.cancel()
+                #expect(throws: PromiseError.cancelled) { try hang(end) }
+            }
+            thread.join()
         }
     }
 
