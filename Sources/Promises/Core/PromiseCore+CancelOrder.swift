@@ -70,6 +70,8 @@ extension PromiseCore {
         /// The number of its cores up to the topmost one that does not settle at once, and of all.
         var count = 0
         var height = 0
+        /// `count`, without a clean-up that is at work at its top.
+        var countBelowWork = 0
         /// At its top, one of these or neither.
         var combinator: PromiseCore?
         /// A core that further handlers wait for, and the waiter that belongs to the branch.
@@ -119,6 +121,8 @@ extension PromiseCore {
                 guard let core = branches[ends[0]].shared?.core else { continue }
                 var above = measure(core, isUnwanted: false, below: nil, startedAt: first)
                 (above.below, above.isShared) = (ends, true)
+                // A clean-up that is at work may wait for this very cancellation, in a circle: it is not waited for.
+                above.count = above.countBelowWork
                 if let core = above.shared?.core {
                     shared[UInt(bitPattern: core.toOpaque()), default: []].append(branches.count)
                 }
@@ -151,26 +155,32 @@ extension PromiseCore {
             let isStart = next.toOpaque() == (height == 0 ? start : start ?? first)?.toOpaque()
             guard !isStart, core.loop == here,
                 core.state.load(ordering: .acquiring) & (State.kindMask | State.isClaimed) == State.pending
-            else { return Branch(count: count, height: height) }
+            else { return Branch(count: count, height: height, countBelowWork: count) }
             if isUnwanted && core.isWanted(besides: waiter) {
-                return Branch(count: count, height: height, shared: waiter.map { (next, $0) })
+                return Branch(
+                    count: count, height: height, countBelowWork: count, shared: waiter.map { (next, $0) })
             }
             height += 1
             if core.role.contains(.externallySettled) {
-                return Branch(count: core.mayWaitForCleanUps ? height : count, height: height)
+                let last = core.mayWaitForCleanUps ? height : count
+                return Branch(count: last, height: height, countBelowWork: last)
             }
             let ownWord = core.upstream.load(ordering: .acquiring)
             let producer = ownWord & Upstream.mark == Upstream.adopted ? Self.core(ownWord) : core
             let word = producer.upstream.load(ordering: .acquiring)
-            if producer.isEndingCancelled { return Branch(count: height, height: height) }
-            if word == 0 { return Branch(count: count, height: height, combinator: producer) }
+            if producer.isEndingCancelled { return Branch(count: height, height: height, countBelowWork: count) }
+            if word == 0 {
+                return Branch(count: count, height: height, countBelowWork: count, combinator: producer)
+            }
             let isWaiting = word & Upstream.mark == Upstream.waiting
             if producer.role.contains(.shielding) && !producer.isAdopting {
-                return Branch(count: isWaiting ? height : count, height: height)
+                return Branch(count: isWaiting ? height : count, height: height, countBelowWork: count)
             }
             let isCleanUp = producer.role.contains(.runsWhenCancelled) && !producer.isAdopting
             if isCleanUp && word & Upstream.hasNoOutcome == 0 { count = height }
-            guard isWaiting && !producer.cameByLink else { return Branch(count: count, height: height) }
+            guard isWaiting && !producer.cameByLink else {
+                return Branch(count: count, height: height, countBelowWork: count)
+            }
             (next, waiter, isUnwanted) = (.passUnretained(Self.core(word)), producer, true)
         }
     }

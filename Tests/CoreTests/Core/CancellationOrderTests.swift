@@ -95,6 +95,25 @@ import Testing
         }
     }
 
+    /// A clean-up waits for a combinator of the promise that it cleans up for. A cancellation ends that.
+    @Test(arguments: [false, true]) func aCircleOfBranchesEnds(isCleanUpCancelled: Bool) throws {
+        try inLoop { loop throws in
+            var cleaned: Promise<Int>?
+            var gathered: Promise<Int>?
+            cleaned = Promise.value(1).ensureThen {
+                gathered = cleaned.map { when(resolved: [$0, $0, $0]).map(\.count).asPromise() }
+                return gathered!.map { _ in }.recover { _ in Guarantee.value }
+            }
+            try loop.run()
+            #expect(loop.metrics.waitingHandlers > 0)
+            if isCleanUpCancelled { cleaned!.cancel() }
+            gathered!.cancel()
+            try loop.run()
+            #expect(gathered!.isCancelled && cleaned!.isPending == false)
+            #expect(loop.metrics.waitingHandlers == 0)
+        }
+    }
+
     @Test func branchesWithCleanUpsOfTheirOwn() throws {
         try inLoop { loop throws in
             let log = Log()
