@@ -62,9 +62,9 @@ extension PromiseCore {
     fileprivate func send(
         _ node: Unmanaged<Job>, in delivery: UnsafeMutablePointer<Delivery>, _ here: Unmanaged<EventLoop>
     ) {
-        let (runsInline, isWatching) = node._withUnsafeGuaranteedRef {
+        let (runsInline, handles) = node._withUnsafeGuaranteedRef {
             let waiter = unsafeDowncast($0, to: PromiseCore.self)
-            return (waiter.runsInline(at: here.toOpaque()), waiter.role.contains(.onlyWatching))
+            return (waiter.runsInline(at: here.toOpaque()), waiter.handles)
         }
         let outcome = address | delivery.pointee.kind
         guard runsInline else {
@@ -83,7 +83,7 @@ extension PromiseCore {
             return Unmanaged.passUnretained(self).release()
         }
         // Noted before it runs: its handler may complete the delivery.
-        if !isWatching { delivery.pointee.noteHandled() }
+        if handles { delivery.pointee.noteHandled() }
         here._withUnsafeGuaranteedRef { $0.runInline(node, interrupting: delivery, complete: Delivery.completion) }
     }
 }
