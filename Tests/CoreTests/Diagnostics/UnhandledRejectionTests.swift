@@ -55,6 +55,23 @@ import Testing
         #expect(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 3)") } == (isOuterHandled ? 0 : 1))
     }
 
+    /// A combinator waits inline, which is another way of delivery.
+    @Test func aCombinatorOfWhatWasReturnedHandlesOnlyThat() throws {
+        let lines = try logged {
+            try inLoop { loop throws in
+                let (source, resolver) = Promise<Int>.pending()
+                let inner = source.map { $0 }
+                let outer = Promise.value(1).then { _ in inner }
+                try loop.run()
+                when(fulfilled: [inner]).catch { _ in }
+                resolver.reject(Flaw(4))
+                try loop.run()
+                withExtendedLifetime(outer) {}
+            }
+        }
+        #expect(lines.count { $0.hasPrefix("unhandled rejection: Flaw(number: 4)") } == 1)
+    }
+
     @Test func oneThatWasPending() {
         var line: UInt = 0
         let lines = logged {
