@@ -145,7 +145,7 @@ extension PromiseCore {
         defer { loop._withUnsafeGuaranteedRef { WakeUp.giveBack(wakeUp, to: $0) } }
         let timer = timeout.map { limit in loop._withUnsafeGuaranteedRef { $0.schedule(after: limit) {} } }
         defer { timer?.cancel() }
-        if loop._withUnsafeGuaranteedRef({ $0.isInsideHandler }) && isHeldUpByThisStack { reportDeadlock(what, caller) }
+        if loop._withUnsafeGuaranteedRef({ $0.isBeingDriven }) && isHeldUpByThisStack { reportDeadlock(what, caller) }
         var watch = HangWatch()
         var isFirstTurn = true
         while true {
@@ -157,11 +157,11 @@ extension PromiseCore {
                 continue
             }
             if let timer, !timer.isActive { throw PromiseError.timedOut }
-            if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.shouldStop }) { throw PromiseError.loopEnded }
+            if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.isStopping }) { throw PromiseError.loopEnded }
             if isStuck || isFirstTurn {
                 if !isStuck { watch.restart() }
                 try loop._withUnsafeGuaranteedRef {
-                    if isStuck { try $0.turn(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
+                    if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
                 }
                 isFirstTurn = isStuck
             } else {

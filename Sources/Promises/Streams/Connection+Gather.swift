@@ -14,7 +14,7 @@ extension Connection {
 
     /// Whether the answer to another request is likely to follow before this turn ends. Outside of a turn no flush job
     /// would send the gathered bytes.
-    private var expectsAnswers: Bool { hasInput && !reader.isWaiting && loop.isInsideHandler }
+    private var expectsAnswers: Bool { hasInput && !reader.isWaiting && loop.isBeingDriven }
 
     /// Gathers `bytes`, or sends them after the gathered bytes. The queue must be empty.
     /// - Returns: the number of bytes that were gathered or that the kernel has taken; below zero if the connection has

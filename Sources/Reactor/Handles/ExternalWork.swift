@@ -61,23 +61,23 @@ extension EventLoop.Remote {
 extension EventLoop {
     /// The loop that must count the work which this thread dispatches: this loop, or the loop on whose behalf the
     /// thread works.
-    package var loopToNotify: Remote { keepAlive.requestingLoop ?? remote }
+    package var loopToNotify: Remote { requestingLoop ?? remote }
 
     /// Runs `body`, a job of a pool on whose thread this loop is, on behalf of `home`.
     /// - Returns: whether the job has ended. If not, it has left something on this loop; `home` is notified when the
     ///   ready jobs have run and the rest has been released.
     package func work(for home: Remote, _ body: () -> Void) -> Bool {
-        keepAlive.requestingLoop = home
+        requestingLoop = home
         body()
-        if hasNoReadyJobs && !hasWaiters { keepAlive.requestingLoop = nil }
-        return keepAlive.requestingLoop == nil
+        if hasNoReadyJobs && !hasWaiters { requestingLoop = nil }
+        return requestingLoop == nil
     }
 
     /// Whether other threads also work for the loop on whose behalf this thread works: the current job may have
     /// dispatched that work itself.
     var requestingLoopAwaitsOthers: Bool {
         // The current job counts as one.
-        guard let requestingLoop = keepAlive.requestingLoop else { return false }
+        guard let requestingLoop = requestingLoop else { return false }
         return requestingLoop.loop.shared.work.externalWork.count > 1
     }
 
@@ -88,7 +88,7 @@ extension EventLoop {
 
     /// Called when nothing is left of a job that had left something on this loop.
     func notifyRequestingLoop() {
-        let home = keepAlive.requestingLoop.take()
+        let home = requestingLoop.take()
         home?.endExternalWork()
     }
 

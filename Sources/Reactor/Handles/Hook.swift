@@ -19,7 +19,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, isClosed ? 0 : hooks.add(body, CallSite(file, line), to: .before))
+        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), to: .before))
     }
 
     /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
@@ -33,7 +33,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, isClosed ? 0 : hooks.add(body, CallSite(file, line), to: .after))
+        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), to: .after))
     }
 
     /// A handle to a hook; see `LoopHandle`.
@@ -69,12 +69,12 @@ extension EventLoop {
         let wasAlive = isAlive
         // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
         // is called directly, waits in any case, with hooks or without.
-        let wasStopped = lifecycle.stopRequested
+        let wasStopped = stopRequested
         callHooks(hooks.before.all.map(\.number))
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
         // is not alive at all wants it to wait for other threads.)
         return !queues.hasJobs && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
-            && (!lifecycle.stopRequested || wasStopped)
+            && (!stopRequested || wasStopped)
             && (isAlive || !wasAlive)
     }
 

@@ -67,7 +67,7 @@ extension EventLoop {
         at deadline: LoopInstant, interval: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
         assertOwner()
-        if isClosed { return Timer(self, timerOfEndedLoop(ClosureJob(body))) }
+        if hasReleasedAll { return Timer(self, timerOfEndedLoop(ClosureJob(body))) }
         let action: TimerHeap.Action =
             meter.isTiming ? .job(LocatedJob(body, CallSite(file, line))) : .closure(body)
         let deadline = interval > 0 ? deadline : max(deadline, now)
@@ -84,13 +84,13 @@ extension EventLoop {
     /// - Returns: the id of the timer, for `removeTimer`.
     package func addTimer(at deadline: LoopInstant, _ job: Job) -> UInt64 {
         assertOwner()
-        if isClosed { return timerOfEndedLoop(job) }
+        if hasReleasedAll { return timerOfEndedLoop(job) }
         return timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, .job(job))
     }
 
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
-        if isClosed { return timerOfEndedLoop(job) }
+        if hasReleasedAll { return timerOfEndedLoop(job) }
         let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
         return timers.heap.insert(deadline: deadline, interval: 0, .job(job))
     }
@@ -201,7 +201,7 @@ extension EventLoop {
                 takeMail()
                 _ = drain()
             }
-            if !poller.mayHaveMore || poller.descriptor < 0 || lifecycle.stopRequested || lifecycle.isStopping { break }
+            if !poller.mayHaveMore || poller.descriptor < 0 || mustReturn { break }
             if rounds > most { break }
             if rounds > 0 && clock.now.nanoseconds - due.moment > Self.mostDelay { break }
             rounds += 1

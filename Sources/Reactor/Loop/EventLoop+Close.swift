@@ -7,7 +7,7 @@ extension EventLoop {
     /// Ends the loop. Ready and waiting jobs are released without being run, and reported. Descriptors are closed, and
     /// the mailbox refuses further jobs.
     func close() {
-        lifecycle.hasEnded = true
+        shared.life.advance(to: .ending)
         outsideWaiters.close()
         if waker.isParked { unpark() }
         runEndings()
@@ -15,15 +15,15 @@ extension EventLoop {
         let withdrawn = withdrawOutsideWaiters()
         shared.waker.mailbox.close(into: &queues.ready)
         let undelivered = withdrawn + releaseEverything() + waitingHandlers
-        lifecycle.attachment.take()?.release()
+        attachment.take()?.release()
         endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
         if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
         releaseLocals()
-        let remote = lifecycle.remote.take()
-        remote?.ended.open()
+        ownRemote = nil
+        shared.life.ended.open()
         // The `deinit` of a value may have made something ready.
         _ = releaseEverything()
-        lifecycle.hasReleasedAll = true
+        shared.life.advance(to: .released)
         queues.spare.close()
         queues.spareNodes.close()
         awaitWakes()
@@ -31,7 +31,8 @@ extension EventLoop {
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
         // this thread.
-        shared.lifecycle.isOver.open()
+        shared.life.advance(to: .over)
+        shared.life.isOver.open()
         startThreadForEndedLoops()
     }
 

@@ -40,14 +40,13 @@ extension EventLoop {
 
     private static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
         ForkDetector.watch()
-        var outer = clinux_get_current_loop()
+        loop.scope = .function(within: clinux_get_current_loop())
         clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
-        loop.shared.lifecycle.setOwner()
+        loop.shared.life.setOwner()
         noteHandlersIfNeeded()
         defer {
-            outer = loop.nameHeir(outer)
             loop.close()
-            clinux_set_current_loop(outer)
+            clinux_set_current_loop(loop.surroundingLoop)
             noteHandlersIfNeeded()
         }
         return try body(loop)
@@ -99,13 +98,13 @@ extension EventLoop {
     /// Makes this loop the current loop of the calling thread, which must have none yet.
     func installOnThisThread(endsWithIt: Bool = true) {
         ForkDetector.watch()
-        shared.lifecycle.setOwner()
+        shared.life.setOwner()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         // The end of the thread closes the loop and releases this reference.
         if endsWithIt { pthread_setspecific(Self.endOfThread, Unmanaged.passRetained(self).toOpaque()) }
     }
 
-    static func owns(_ loop: EventLoop) -> Bool { loop.shared.lifecycle.isOwnedByThisThread }
+    static func owns(_ loop: EventLoop) -> Bool { loop.shared.life.isOwnedByThisThread }
 
     private static let endOfThread: pthread_key_t = {
         var key = pthread_key_t()

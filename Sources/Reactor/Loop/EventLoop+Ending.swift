@@ -14,6 +14,8 @@ extension EventLoop {
     }
 
     func releaseLocals() {
+        shared.life.advance(to: .releasingLocals)
+        ending.beginReleasingLocals()
         // The `deinit` of a value may ask for another one, which is there as long as it has not been released.
         while ending.takeLastLocal() != nil {}
     }

@@ -52,7 +52,7 @@ extension EventLoop {
 
     func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }
 
-    var isForked: Bool { shared.lifecycle.isForked }
+    var isForked: Bool { shared.life.isForked }
 
     /// A buffer of 64 KiB for all reads. The bytes that were read are copied out of it, so that an idle connection
     /// holds no buffer. Valid until the next read on this loop.

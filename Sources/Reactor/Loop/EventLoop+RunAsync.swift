@@ -47,7 +47,7 @@ extension EventLoop {
         }
         // Everything that can fail is done first: once begun, the body must not outlive this call.
         if !hasWaker { try openWaker() }
-        defer { lifecycle.stopRequested = false }
+        defer { stopRequested = false }
         let home = remote
         let outcome = Outcome<Value>()
         // Sound because the task's executor is this thread's loop: `body` and its captures are used on no other thread.
@@ -59,12 +59,12 @@ extension EventLoop {
         }
         while true {
             if let result = outcome.result { return try result.get() }
-            if lifecycle.stopRequested || lifecycle.isStopping {
-                lifecycle.stopRequested = false
+            if mustReturn {
+                stopRequested = false
                 task.cancel()
             }
             // The stack was checked before the body began. One more check, in a deeper frame, could fail.
-            do { try turnUnchecked(.wait) } catch {
+            do { try turnAgain(.wait, isChecked: true) } catch {
                 fatalError("EventLoop.run { … } cannot continue, and its body must not outlive it: \(error)")
             }
         }

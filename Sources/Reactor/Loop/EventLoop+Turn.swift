@@ -26,14 +26,14 @@ extension EventLoop {
     /// Queues a job object, which must not be in a queue already. Once the loop has ended, the job is discarded.
     package func enqueue(_ job: Job) {
         assertOwner()
-        if isClosed { return discard(.passRetained(job)) }
+        if hasReleasedAll { return discard(.passRetained(job)) }
         queues.ready.append(.passRetained(job))
     }
 
     /// Queues a job that runs when no job is ready any more, in the current turn, if one is under way: what several
     /// ready jobs have prepared can then be done once. A job that is queued between turns is a ready job.
     package func enqueueAtEndOfTurn(_ job: Job) {
-        guard isBeingDriven && !isClosed else { return enqueue(job) }
+        guard isBeingDriven && !hasReleasedAll else { return enqueue(job) }
         assertOwner()
         if queues.endOfTurn.isEmpty { queues.batchesBeforeEnd = 0 }
         queues.endOfTurn.append(.passRetained(job))

@@ -31,15 +31,23 @@ public final class EventLoop {
     // The fields that every turn reads come first, close together: a thread that wakes up has none of them in the
     // cache.
     @exclusivity(unchecked) @usableFromInline var queues = JobQueues()
-    @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive<Remote>()
+    @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
     @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
-    @usableFromInline let shared = SharedLoopState<Remote>()
+    @usableFromInline let shared = SharedLoopState()
     package let kernel: CountingSyscalls
     package let clock: LoopClock
     @exclusivity(unchecked) var poller = Poller()
     @exclusivity(unchecked) var timers = LoopTimers()
     @exclusivity(unchecked) var waker = LoopWaker()
-    @exclusivity(unchecked) var lifecycle = LoopLifecycle<Remote>()
+    /// How many turns are under way, each inside a handler of the one before.
+    @exclusivity(unchecked) var depth = 0
+    /// Whether the innermost `run()` must end.
+    @exclusivity(unchecked) var stopRequested = false
+    /// The loop's remote, until the loop ends. The remote retains the loop in turn.
+    @exclusivity(unchecked) var ownRemote: Remote?
+    /// An object that the layer above keeps with the loop; see `exchangeAttachment`. Owned; released by the end of the
+    /// loop at the latest. Unmanaged, because counting references took 7 % of a `hang`.
+    @exclusivity(unchecked) var attachment: Unmanaged<AnyObject>?
     @exclusivity(unchecked) var meter = LoopMeter()
     /// The call sites of handlers that have been attached since the loop was last driven, if the loop may never be
     /// driven.
@@ -50,11 +58,15 @@ public final class EventLoop {
     @exclusivity(unchecked) var mainActor = MainActorState()
     @exclusivity(unchecked) var scratchBuffer = ScratchBuffer()
     @exclusivity(unchecked) var ending = LoopEnding()
+    /// What the loop lives in: see `ThreadBoundExecutor`.
+    @exclusivity(unchecked) var scope = Scope.thread
+    /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
+    @exclusivity(unchecked) var requestingLoop: Remote?
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
         kernel = CountingSyscalls(syscalls)
-        lifecycle.remote = Remote(of: self, name: name)
+        ownRemote = Remote(of: self, name: name)
     }
 
     deinit {
@@ -88,10 +100,10 @@ public final class EventLoop {
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     public func run() throws(SystemError) {
         meter.endOfTurn = LoopMeter.unknown
-        while !lifecycle.stopRequested && !lifecycle.isStopping && (isAlive || runLateMainActorJobs()) {
+        while !mustReturn && (isAlive || runLateMainActorJobs()) {
             try turnAgain(isAlive ? .wait : .poll)
         }
-        lifecycle.stopRequested = false
+        stopRequested = false
     }
 
     /// Runs turns until `condition` holds, until nothing is left that could make it hold, or until `stop()`.
@@ -104,11 +116,9 @@ public final class EventLoop {
     @available(*, noasync, message: "an async function must not block its thread; it has no loop of its own to drive")
     @discardableResult
     public func run(until condition: () throws -> Bool) throws -> Bool {
-        defer { lifecycle.stopRequested = false }
+        defer { stopRequested = false }
         while try !condition() {
-            guard !lifecycle.stopRequested && !lifecycle.isStopping && (isAlive || runLateMainActorJobs()) else {
-                return false
-            }
+            guard !mustReturn && (isAlive || runLateMainActorJobs()) else { return false }
             try turn(isAlive ? .wait : .poll)
         }
         return true
@@ -120,7 +130,7 @@ public final class EventLoop {
     /// run again.
     public func stop() {
         assertOwner()
-        lifecycle.stopRequested = true
+        stopRequested = true
     }
 
     /// Runs one turn; see the description of the type.
@@ -134,39 +144,29 @@ public final class EventLoop {
 
     /// A turn that follows another one at once: its wait begins when that one ended, so it reads the clock once less if
     /// turns are measured.
-    package func turnAgain(_ wait: Wait) throws(SystemError) {
-        try checkWhetherItCanTurn()
-        try turnUnchecked(wait)
-    }
-
-    /// A turn for a caller that has called `checkWhetherItCanTurn`.
-    @inline(__always)
-    func turnUnchecked(_ wait: Wait) throws(SystemError) {
+    /// - Parameter isChecked: whether the caller has called `checkWhetherItCanTurn`.
+    package func turnAgain(_ wait: Wait, isChecked: Bool = false) throws(SystemError) {
+        if !isChecked { try checkWhetherItCanTurn() }
         assertOwner()
         // A loop of `withLoop` may be embedded in the surrounding loop, or the other way round.
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        lifecycle.depth += 1
+        depth += 1
         defer {
-            lifecycle.depth -= 1
+            depth -= 1
             clinux_set_current_loop(outer)
         }
-        let isFastPath = !meter.isTiming && !queues.inline.isRunning && undrivenDetector == nil
-        if !isFastPath { return try turnSlowPath(wait) }
-        if meter.measuresTurns { try turnMeasured(wait) } else { try turn(wait, hasWorked: false, isMeasured: false) }
-    }
-
-    @inline(never)
-    private func turnMeasured(_ wait: Wait) throws(SystemError) {
-        try turn(wait, hasWorked: false, isMeasured: true)
+        let isFastPath =
+            !meter.isTiming && !meter.measuresTurns && !queues.inline.isRunning && undrivenDetector == nil
+        if isFastPath { try takeSteps(wait, hasWorked: false, isMeasured: false) } else { try takeObservedSteps(wait) }
     }
 
     // Rare code is in functions of its own, here and in the callees of a turn. A thread that wakes up finds none of the
     // code in the processor's cache and waits for each line of it, even for code that it jumps over.
 
-    /// Inlined into the variants of a turn, so that the usual variant need not check `isMeasured`.
+    /// The steps of a turn. Inlined into both variants, so that the usual one need not check `isMeasured`.
     @inline(__always)
-    private func turn(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
+    private func takeSteps(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns += 1
         if waker.isParked { unpark() }
         shared.waker.mailbox.take(into: &queues.ready)
@@ -202,30 +202,30 @@ public final class EventLoop {
         if waker.isEmbedded && !queues.hasJobs { try prepareForEmbedding() }
     }
 
-    /// A turn whose handlers are measured, or that runs inside a measured handler or an inline job, or on a thread that
-    /// may never drive its loop.
+    /// A turn that is measured or whose handlers are, or that runs inside an inline job, or on a thread that may never
+    /// drive its loop.
     @inline(never)
-    private func turnSlowPath(_ wait: Wait) throws(SystemError) {
-        let wasNoting = lifecycle.depth == 1 && beginDriving()
+    private func takeObservedSteps(_ wait: Wait) throws(SystemError) {
+        let wasNoting = depth == 1 && beginDriving()
         defer { if wasNoting { stopDriving() } }
         // Jobs that wait behind an inline job must not wait for its return.
         let isInsideInlineJob = queues.inline.isRunning
         if isInsideInlineJob { completeInterrupted() }
         let hasWorked = isInsideInlineJob && runInlineJobs()
         // The time that a handler spends in turns of the loop does not count as its own.
-        let isInterrupting = meter.isTiming && lifecycle.depth > 1 && meter.handlers.started != HandlerProfiler.unknown
+        let isInterrupting = meter.isTiming && depth > 1 && meter.handlers.started != HandlerProfiler.unknown
         let interrupted = isInterrupting ? clock.now.nanoseconds - meter.handlers.started : nil
         defer {
             if let interrupted { meter.handlers.started = clock.now.nanoseconds - interrupted }
             if isInsideInlineJob { queues.inline.resume() }
         }
-        try turn(wait, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
+        try takeSteps(wait, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
     }
 
     @inline(__always)
     func checkWhetherItCanTurn() throws(SystemError) {
         if isForked || hasEnded { try refuseTurn() }
-        if lifecycle.depth > 0 { try checkStack() }
+        if depth > 0 { try checkStack() }
     }
 
     @inline(never)
@@ -241,38 +241,36 @@ public final class EventLoop {
     package func checkStack() throws(SystemError) {
         guard clinux_stack_is_low() else { return }
         let detail =
-            "the loop is driven inside too many of its own handlers, \(lifecycle.depth) turns deep: the stack is nearly used"
+            "the loop is driven inside too many of its own handlers, \(depth) turns deep: the stack is nearly used"
         throw SystemError(.epollWait, ELOOP, detail: detail)
     }
 
     /// Whether the loop has ended.
     @inline(__always)
-    package var hasEnded: Bool { lifecycle.hasEnded }
+    package var hasEnded: Bool { shared.life.stage >= .ending }
 
-    /// Whether the end has released everything, so that anything added now would never be released.
-    var isClosed: Bool { hasEnded && lifecycle.hasReleasedAll }
+    /// Whether anything that is added now would never be released.
+    var hasReleasedAll: Bool { shared.life.stage >= .released }
 
     /// Keeps `object`, with the caller's reference, until it is exchanged or until the loop ends: one object for the
     /// layer above. A loop that has ended keeps nothing.
     /// - Returns: what was kept before, or `object` if the loop has ended; the reference is the caller's.
     package func exchangeAttachment(_ object: Unmanaged<AnyObject>?) -> Unmanaged<AnyObject>? {
         if hasEnded { return object }
-        let before = lifecycle.attachment
-        lifecycle.attachment = object
+        let before = attachment
+        attachment = object
         return before
     }
 
     /// Tells loops apart where addresses do not.
-    package var serial: Int { shared.lifecycle.serial }
+    package var serial: Int { shared.life.serial }
 
-    var isBeingDriven: Bool { lifecycle.depth > 0 }
-
-    /// Whether the caller is inside a handler, or inside other code that a turn calls.
-    package var isInsideHandler: Bool { isBeingDriven }
+    /// Whether a turn is under way: the caller is inside a handler, or inside other code that a turn calls.
+    package var isBeingDriven: Bool { depth > 0 }
 
     /// Runs a turn that waits for other threads, for `limit` at most by the real clock, even if the loop's clock is
     /// virtual. For a loop that has no timer.
-    package func turn(forRealAtMost limit: Duration) throws(SystemError) {
+    package func awaitOtherThreads(forRealAtMost limit: Duration) throws(SystemError) {
         guard clock.isVirtual else { return try turn(.upTo(limit)) }
         timers.realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
         defer { timers.realLimit = -1 }
@@ -283,19 +281,21 @@ public final class EventLoop {
     func whileDriven<Value>(_ body: () -> Value) -> Value {
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        lifecycle.depth += 1
-        let wasNoting = lifecycle.depth == 1 && beginDriving()
+        depth += 1
+        let wasNoting = depth == 1 && beginDriving()
         defer {
             if wasNoting { stopDriving() }
-            lifecycle.depth -= 1
+            depth -= 1
             clinux_set_current_loop(outer)
         }
         return body()
     }
 
-    /// Whether a waiting caller must return because the loop's thread is to end. (`isStopping` itself, read from
-    /// another module, would be checked for exclusivity after all.)
-    package var shouldStop: Bool { lifecycle.isStopping }
+    /// Whether a waiting caller must return because the loop's thread is to end.
+    package var isStopping: Bool { shared.life.stage == .stopping }
+
+    /// Whether a run must return: the innermost one, or all.
+    var mustReturn: Bool { stopRequested || isStopping }
 
     /// The current moment of the loop's clock. Each access reads the clock, about 25 ns.
     public var now: LoopInstant { clock.now }

@@ -3,9 +3,9 @@ import Synchronization
 extension EventLoop {
     /// The `Sendable` reference to this loop for other threads. It is the same object each time, until the loop has
     /// ended.
-    public var remote: Remote { lifecycle.remote ?? Remote(of: self) }
+    public var remote: Remote { ownRemote ?? Remote(of: self) }
 
-    // @unchecked: it touches only the loop's mailbox and atomics, which are made for any thread; `ended` has a lock.
+    // @unchecked: it touches only the loop's mailbox and atomics, which are made for any thread.
     /// A reference to a loop for other threads: the only part of a loop that is `Sendable`.
     ///
     /// A remote is also an executor of Swift Concurrency, for actors and tasks that are to run on the loop. An actor
@@ -24,7 +24,6 @@ extension EventLoop {
     public final class Remote: @unchecked Sendable {
         // The loop retains its remote too. The cycle ends with the loop; only the main thread's loop never ends.
         let loop: EventLoop
-        let ended = Latch()
         let actors: LoopActorExecutor
         /// The name of the loop's thread, if `EventLoop.spawn` has started it.
         public let name: String?
@@ -34,7 +33,6 @@ extension EventLoop {
             self.loop = loop
             self.name = name
             actors = LoopActorExecutor(loop)
-            if loop.hasEnded { ended.open() }
         }
 
         /// Runs `job` on the loop, after the jobs that this thread has submitted before. A sleeping loop is woken, once
@@ -76,25 +74,25 @@ extension EventLoop {
         @available(*, noasync, message: "it blocks its thread")
         public func join() {
             if EventLoop.owns(loop) || loop.isForked { return }
-            loop.shared.lifecycle.isOver.wait()
+            loop.shared.life.isOver.wait()
         }
 
         /// Whether the loop has ended. Any thread.
-        public var hasEnded: Bool { ended.isOpen }
+        public var hasEnded: Bool { loop.shared.life.ended.isOpen }
 
         /// Calls `body` on the loop's thread when the loop has ended, as the last step there. If the loop has ended
         /// already, calls it at once on the calling thread.
         /// - Returns: an identifier for `forgetWhenEnded`.
         @discardableResult
-        package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { ended.whenOpen(body) }
+        package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { loop.shared.life.ended.whenOpen(body) }
 
         /// How many bodies wait, for tests.
-        package var waitersForEnd: Int { ended.count }
+        package var waitersForEnd: Int { loop.shared.life.ended.count }
 
         /// Releases a body that was passed to `whenEnded`, if it still waits.
         /// - Returns: whether it did.
         @discardableResult
-        package func forgetWhenEnded(_ id: Int) -> Bool { ended.forget(id) }
+        package func forgetWhenEnded(_ id: Int) -> Bool { loop.shared.life.ended.forget(id) }
     }
 }
 
@@ -135,7 +133,7 @@ private final class StopJob: Job {
     }
 
     override func run() {
-        loop.lifecycle.isStopping = isForGood
+        if isForGood { loop.shared.life.advance(to: .stopping) }
         loop.stop()
     }
 

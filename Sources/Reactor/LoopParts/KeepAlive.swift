@@ -13,21 +13,18 @@ import Synchronization
 /// knows of:
 /// - timers, descriptors and signal watches that are unreferenced, except `backgroundSources`;
 /// - `Shared.dispatchedJobs`: handlers that were given to a dispatcher which may run them or not;
-/// - the work of `requestingLoop` on other threads, while this loop belongs to a pool's thread.
+/// - the work of `EventLoop.requestingLoop` on other threads, while this loop belongs to a pool's thread.
 ///
 /// Otherwise only another thread that the loop does not know of can wake it, and a blocking wait may never end.
 ///
 /// Handlers that wait for another thread's result keep the loop neither alive nor awake. They are counted, in
 /// `waitingHandlers`, to be reported if the loop ends before them; `OutsideWaiters` says how the end finds them.
 ///
-/// Invariant: used on the loop's thread only, except `Shared`. `Handle` is `EventLoop.Remote`, which is not named here:
-/// the parts of a loop know nothing of the loop.
+/// Invariant: used on the loop's thread only, except `Shared`.
 @usableFromInline
-struct KeepAlive<Handle: AnyObject> {
+struct KeepAlive {
     /// Handlers that wait on this loop.
     @usableFromInline var waitingHandlers = 0
-    /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
-    var requestingLoop: Handle?
     /// How many of the unreferenced timers and descriptors settle nothing that a program waits for, such as those of the
     /// idle connections of a pool.
     var backgroundSources = 0
@@ -53,8 +50,6 @@ struct KeepAlive<Handle: AnyObject> {
         let dispatchedJobs = Atomic<Int>(0)
         /// Whether the loop has been sent a job that only reports the end of external work.
         let isWakeJobPosted = Atomic(false)
-        /// The surrounding loop, on which tasks that are bound to the thread continue: see `EventLoop.nameHeir`.
-        let heir = AtomicLazyReference<Handle>()
 
         /// Whether other threads work for this loop.
         var awaitsExternalWork: Bool { externalWork.isUnderWay }

@@ -10,10 +10,6 @@ struct LoopEnding {
     private var locals: [Int: LoopLocalValue] = [:]
     /// The numbers of the values that the end has yet to release, ascending.
     private var unreleased: [Int] = []
-    /// Whether the end has begun to release the values, and keeps none that is made afterwards.
-    private(set) var releasesLocals = false
-    /// Whether the end must name an heir: tasks may be bound to the thread, see `ThreadBoundExecutor`.
-    var needsHeir = false
 
     mutating func add(_ body: @escaping () -> Void) -> Int {
         last += 1
@@ -32,12 +28,11 @@ struct LoopEnding {
 
     mutating func takeLocal(_ number: Int) -> LoopLocalValue? { locals.removeValue(forKey: number) }
 
-    /// The last number first, since a later value may have been made of an earlier one. No further value is kept.
+    /// The end begins to release the values. No further value is kept.
+    mutating func beginReleasingLocals() { unreleased = locals.keys.sorted() }
+
+    /// The last number first, since a later value may have been made of an earlier one.
     mutating func takeLastLocal() -> LoopLocalValue? {
-        if !releasesLocals {
-            releasesLocals = true
-            unreleased = locals.keys.sorted()
-        }
         while let number = unreleased.popLast() {
             // The end of another value may have released it.
             if let value = locals.removeValue(forKey: number) { return value }

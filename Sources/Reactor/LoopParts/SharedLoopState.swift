@@ -5,10 +5,10 @@ import Synchronization
 /// Invariant: everything in it is atomic, locked, or constant; the loop holds it in a `let`. This is what makes
 /// `EventLoop.Remote` sound, which is `Sendable` and refers to the loop.
 @usableFromInline
-struct SharedLoopState<Handle: AnyObject>: ~Copyable {
+struct SharedLoopState: ~Copyable {
     @usableFromInline let waker = LoopWaker.Shared()
-    let work = KeepAlive<Handle>.Shared()
-    let lifecycle = LoopLifecycle<Handle>.Shared()
+    let work = KeepAlive.Shared()
+    let life = LoopLife()
     /// Whether jobs must record their call sites: a copy of `LoopMeter.isTiming` for other threads.
     let keepsOrigins = Atomic(false)
 
@@ -22,7 +22,7 @@ struct SharedLoopState<Handle: AnyObject>: ~Copyable {
         case .delivered: return true
         case .deliveredToSleeper:
             // A forked child shares the descriptor with the parent, which counts the writes to it.
-            if !lifecycle.isForked { waker.wake() }
+            if !life.isForked { waker.wake() }
             return true
         case .refused: return false
         }

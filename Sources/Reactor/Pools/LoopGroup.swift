@@ -55,7 +55,7 @@ public final class LoopGroup: Sendable {
             }
         } catch {
             for member in members { member.remote.stop() }
-            for member in members { member.remote.loop.shared.lifecycle.isOver.wait() }
+            for member in members { member.remote.loop.shared.life.isOver.wait() }
             throw error
         }
         self.members = members

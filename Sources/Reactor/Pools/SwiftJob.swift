@@ -33,7 +33,7 @@ final class SwiftJob: Job {
         if !loop.post(node) { node._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
     }
 
-    override func run() { Self.run(job, purpose, loop.lifecycle.remote) }
+    override func run() { Self.run(job, purpose, loop.ownRemote) }
 
     static func run(_ job: UnownedJob, _ purpose: Purpose, _ remote: EventLoop.Remote?) {
         switch (purpose, remote) {
@@ -58,15 +58,15 @@ final class SwiftJob: Job {
     private func rescue() {
         // In a forked child the task belongs to the parent.
         if loop.isForked { return }
-        // The loop's thread may continue, and use what the task uses. Its surrounding loop then runs the job.
-        if case .boundTask = purpose, let heir = loop.heir {
-            return SwiftJob(job, purpose, heir.loop).enqueue()
+        // The loop's thread may continue, and use what the task uses. The loop around it then runs the job.
+        if case .boundTask(let executor) = purpose, let next = executor.loop(around: loop) {
+            return SwiftJob(job, purpose, next).enqueue()
         }
-        if !loop.shared.lifecycle.hasReportedTask.exchange(true, ordering: .relaxed) {
+        if !loop.shared.life.hasReportedTask.exchange(true, ordering: .relaxed) {
             LoopEvent.send(.taskOnEndedLoop)
         }
         // Not while the loop's own thread is ending it: that thread may use the same state as the job.
-        loop.shared.lifecycle.isOver.whenOpen { [job, purpose] in EndedLoopJobs.enqueue { Self.run(job, purpose, nil) }
+        loop.shared.life.isOver.whenOpen { [job, purpose] in EndedLoopJobs.enqueue { Self.run(job, purpose, nil) }
         }
     }
 }

@@ -1,0 +1,60 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// The stages of a loop's life, in their order. A loop may leave stages out, and returns to none.
+enum LoopStage: UInt8, AtomicRepresentable, Comparable {
+    /// Turns run, and jobs are accepted.
+    case running
+    /// Every run must end, because the loop's thread is ending: see `EventLoop.spawn`.
+    case stopping
+    /// No turn begins any more. What waits on the loop is being released, and the mailbox is closed.
+    case ending
+    /// The values of `LoopLocal` are being released, and none is kept any more.
+    case releasingLocals
+    /// Nothing is left on the loop. Whatever is added now would never be released, and is therefore released at once.
+    case released
+    /// The descriptors are closed. Swift's jobs of the loop continue elsewhere.
+    case over
+
+    static func < (one: LoopStage, other: LoopStage) -> Bool { one.rawValue < other.rawValue }
+}
+
+/// Who owns a loop, and the stage of its life.
+///
+/// Invariant: any thread may read it. Only the loop's own thread changes it, and the stage never goes back.
+@usableFromInline
+struct LoopLife: ~Copyable {
+    /// The `pthread_t` of the thread that drives the loop. Stored before the loop is first handed out.
+    private let owner = Atomic<UInt>(clinux_this_thread())
+    private let fork = ForkMark()
+    private let current = Atomic(LoopStage.running)
+    /// Distinguishes loops where addresses do not: a new loop may have the address of one that has ended.
+    let serial = LoopSerials.next()
+    /// Opened when no handler waits on the loop any more, just before it is `released`: others may learn of the end.
+    let ended = Latch()
+    /// Opened when the loop's life is over.
+    let isOver = Latch()
+    /// Whether a Swift job that arrived after the end has been reported.
+    let hasReportedTask = Atomic(false)
+
+    @inline(__always)
+    var stage: LoopStage { current.load(ordering: .relaxed) }
+
+    /// Called on the loop's thread. A stage that the loop has passed changes nothing.
+    func advance(to stage: LoopStage) { if self.stage < stage { current.store(stage, ordering: .releasing) } }
+
+    var isOwnedByThisThread: Bool { owner.load(ordering: .relaxed) == clinux_this_thread() }
+
+    /// Called on the thread that will drive the loop.
+    func setOwner() { owner.store(clinux_this_thread(), ordering: .relaxed) }
+
+    /// Whether this process is a fork of the one that created the loop.
+    var isForked: Bool { fork.isForked }
+}
+
+private enum LoopSerials {
+    private static let last = Atomic<Int>(0)
+
+    static func next() -> Int { last.add(1, ordering: .relaxed).newValue }
+}
