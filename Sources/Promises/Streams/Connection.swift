@@ -208,7 +208,7 @@ extension Connection: ReadinessHandler {
     @inline(never)
     func noteFutileReadiness(_ call: SystemCall) {
         let progress = bytesReceived &+ bytesSent &+ (cold?.discarded ?? 0)
-        loop.noteFutileReadiness(
+        loop.noteSpuriousReadiness(
             of: fd, progress: progress,
             SystemError(call, EAGAIN, detail: "\(self), which is reported as ready"))
     }

@@ -14,9 +14,9 @@ extension EventLoop {
         after delay: Duration, _ body: consuming @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Timer {
         assertOwner()
-        if isUnusualForTimers { return startUnusualTimer(at: deadline(after: delay), interval: 0, body, file, line) }
+        if startsTimersSlowly { return startTimerSlowPath(at: deadline(after: delay), interval: 0, body, file, line) }
         let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
-        return Timer(self, timers.heap.insert(deadline: deadline, interval: 0, .closure(consume body)))
+        return Timer(self, timers.insert(deadline: deadline, interval: 0, .closure(consume body)))
     }
 
     /// Calls `body` on this loop once, at `deadline`.
@@ -32,9 +32,9 @@ extension EventLoop {
         line: UInt = #line
     ) -> Timer {
         assertOwner()
-        if isUnusualForTimers { return startUnusualTimer(at: deadline, interval: 0, body, file, line) }
+        if startsTimersSlowly { return startTimerSlowPath(at: deadline, interval: 0, body, file, line) }
         let deadline = max(deadline, now).nanoseconds
-        return Timer(self, timers.heap.insert(deadline: deadline, interval: 0, .closure(consume body)))
+        return Timer(self, timers.insert(deadline: deadline, interval: 0, .closure(consume body)))
     }
 
     /// Calls `body` on this loop every `interval`, first after one interval, until the timer is cancelled.
@@ -54,16 +54,16 @@ extension EventLoop {
     ) -> Timer {
         let interval = max(interval.clampedNanoseconds, 1)
         let first = LoopInstant(nanoseconds: deadline(after: interval))
-        return startUnusualTimer(at: first, interval: interval, body, file, line)
+        return startTimerSlowPath(at: first, interval: interval, body, file, line)
     }
 
     /// Whether a timer cannot simply be started: the loop has ended, or notes where its handlers were started.
     @inline(__always)
-    private var isUnusualForTimers: Bool { hasEnded || meter.isTiming }
+    private var startsTimersSlowly: Bool { hasEnded || meter.isTiming }
 
     /// Starts a timer on a loop that has ended, or that notes where its handlers were started, and any that repeats.
     @inline(never)
-    private func startUnusualTimer(
+    private func startTimerSlowPath(
         at deadline: LoopInstant, interval: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
         assertOwner()
@@ -71,7 +71,7 @@ extension EventLoop {
         let action: TimerHeap.Action =
             meter.isTiming ? .job(LocatedJob(body, CallSite(file, line))) : .closure(body)
         let deadline = interval > 0 ? deadline : max(deadline, now)
-        return Timer(self, timers.heap.insert(deadline: deadline.nanoseconds, interval: interval, action))
+        return Timer(self, timers.insert(deadline: deadline.nanoseconds, interval: interval, action))
     }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms. The deadline is never set before now: a timer
@@ -85,14 +85,14 @@ extension EventLoop {
     package func addTimer(at deadline: LoopInstant, _ job: Job) -> UInt64 {
         assertOwner()
         if hasReleasedAll { return timerOfEndedLoop(job) }
-        return timers.heap.insert(deadline: max(deadline, now).nanoseconds, interval: 0, .job(job))
+        return timers.insert(deadline: max(deadline, now).nanoseconds, interval: 0, .job(job))
     }
 
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
         if hasReleasedAll { return timerOfEndedLoop(job) }
         let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
-        return timers.heap.insert(deadline: deadline, interval: 0, .job(job))
+        return timers.insert(deadline: deadline, interval: 0, .job(job))
     }
 
     /// Cancels the timer with this id.
@@ -100,7 +100,7 @@ extension EventLoop {
     package func removeTimer(_ id: UInt64) -> Bool {
         assertOwner()
         // Bound to a name, so that what the timer holds is released after the heap is consistent again.
-        let action = timers.heap.remove(id)
+        let action = timers.remove(id)
         return action != nil
     }
 
@@ -142,7 +142,7 @@ extension EventLoop {
         public func cancel() -> Bool {
             loop.requireOwner()
             // Bound to a name, so that the closure and its captures are released after the heap is consistent again.
-            let action = loop.timers.heap.remove(id)
+            let action = loop.timers.remove(id)
             return action != nil
         }
 
@@ -153,27 +153,27 @@ extension EventLoop {
         @discardableResult
         public func reschedule(at deadline: LoopInstant) -> Bool {
             loop.requireOwner()
-            return loop.timers.heap.move(id, to: max(deadline, loop.now).nanoseconds)
+            return loop.timers.move(id, to: max(deadline, loop.now).nanoseconds)
         }
 
         /// Whether the timer has still to fire.
         public var isActive: Bool {
             loop.requireOwner()
-            return loop.timers.heap.contains(id)
+            return loop.timers.contains(id)
         }
 
         /// Lets the loop end even though this timer has still to fire.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func unref() {
             loop.requireOwner()
-            loop.timers.heap.setReferenced(id, false)
+            loop.timers.setReferenced(id, false)
         }
 
         /// Makes the timer keep the loop alive again.
         @available(*, noasync, message: "call it in a synchronous function on the loop's thread")
         public func ref() {
             loop.requireOwner()
-            loop.timers.heap.setReferenced(id, true)
+            loop.timers.setReferenced(id, true)
         }
     }
 }
@@ -192,7 +192,7 @@ extension EventLoop {
     /// events, and a signal may interrupt the call. The loop then polls for the rest, as often as it takes for all
     /// descriptors, but no longer than 50 ms.
     @inline(never)
-    func fire(_ due: LoopTimers.Due, afterEvents hasDelivered: Bool) throws(SystemError) {
+    func fire(_ due: TimerHeap.Due, afterEvents hasDelivered: Bool) throws(SystemError) {
         var hasDelivered = hasDelivered
         var rounds = 0
         let most = poller.waiting / Poller.capacity + 1
@@ -212,7 +212,7 @@ extension EventLoop {
             deliverEvents()
         }
         if meter.isTiming { beginTiming() }
-        while let action = timers.heap.popDue(due.moment, startedBefore: due.horizon) {
+        while let action = timers.popDue(due) {
             meter.counters.timersFired += 1
             switch action {
             case .closure(let body): if meter.isTiming { call(.timer, nil, nil, body) } else { body() }
@@ -224,5 +224,5 @@ extension EventLoop {
 
     /// The earliest deadline of a timer, or `nil` without a timer. Another event loop that embeds this one waits no
     /// longer than that; see `fileDescriptor`.
-    public var nextDeadline: LoopInstant? { timers.heap.nextDeadline.map(LoopInstant.init(nanoseconds:)) }
+    public var nextDeadline: LoopInstant? { timers.nextDeadline.map(LoopInstant.init(nanoseconds:)) }
 }

@@ -145,14 +145,14 @@ final class WatchGroup: ReadinessHandler {
 
     /// Called when the descriptor was closed before its watches were cancelled: reports that and ends the watches.
     func end(on loop: EventLoop) {
-        loop.reportStray(fd, interests.first?.origin)
+        loop.reportStaleWatch(of: fd, interests.first?.origin)
         loop.forget(fd)
         releaseHandlers()
     }
 
     /// As `end`, after the handlers have been called. The number may be registered for another handler by then.
     private func endAfterRefusal(on loop: EventLoop) {
-        loop.reportStray(fd, interests.first?.origin)
+        loop.reportStaleWatch(of: fd, interests.first?.origin)
         if loop.isHandler(self, of: fd) { loop.forget(fd) }
         releaseHandlers()
     }

@@ -26,8 +26,7 @@ extension EventLoop {
         shared.life.advance(to: .released)
         queues.spare.close()
         queues.spareNodes.close()
-        awaitWakes()
-        if timers.descriptor >= 0 { kernel.close(timers.descriptor) }
+        waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
         // this thread.
@@ -80,7 +79,7 @@ extension EventLoop {
         // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
         while true {
             undelivered += releaseReadyJobs()
-            let actions = timers.heap.removeAll()
+            let actions = timers.removeAll()
             let handlers = poller.removeAllHandlers()
             for case .job(let job) in actions {
                 Unmanaged.passRetained(job)._withUnsafeGuaranteedRef { $0.discardAndRelease() }
@@ -88,22 +87,12 @@ extension EventLoop {
             for handler in handlers { handler.loopWillEnd() }
             closeSignals()
             let removed = hooks.removeAll()
-            if actions.isEmpty && handlers.isEmpty && !queues.hasJobs && timers.heap.isEmpty && poller.waiting == 0
+            if actions.isEmpty && handlers.isEmpty && !queues.hasJobs && timers.isEmpty && poller.waiting == 0
                 && removed.isEmpty
             {
                 return undelivered
             }
         }
-    }
-
-    /// Waits for the writes of other threads to the eventfd. A thread that found the mailbox parked writes the eventfd
-    /// a moment later; by then the number must not belong to another descriptor.
-    private func awaitWakes() {
-        let fd = shared.waker.descriptor.load(ordering: .relaxed)
-        guard fd >= 0 else { return }
-        // A forked child does not have that thread.
-        while shared.waker.finishedWakes.load(ordering: .acquiring) < waker.wakes && !isForked { sched_yield() }
-        kernel.close(fd)
     }
 
     private func closeSignals() {

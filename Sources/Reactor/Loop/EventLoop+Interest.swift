@@ -47,7 +47,7 @@ extension EventLoop {
         assertOwner()
         // In a forked child the registration belongs to the parent and must stay.
         poller.forget(fd, isForked ? nil : kernel)
-        if registrations.retryTimer != nil || !registrations.futile.isEmpty { forgetFailures(of: fd) }
+        if !registrationFailures.isEmpty { forgetFailures(of: fd) }
     }
 
     func isHandler(_ handler: any ReadinessHandler, of fd: CInt) -> Bool { poller.handler(of: fd) === handler }

@@ -5,7 +5,7 @@ extension EventLoop {
     public var isAlive: Bool {
         // Most loops watch a descriptor. Otherwise external work is checked first: jobs that it has posted before it ended
         // must then be seen in the mailbox.
-        poller.referenced > 0 || shared.work.awaitsExternalWork || isReady || timers.heap.referenced > 0
+        poller.referenced > 0 || shared.work.awaitsExternalWork || isReady || timers.referenced > 0
             || !keepAlive.holds.isEmpty || signals.hasReferenced
     }
 
@@ -20,7 +20,7 @@ extension EventLoop {
     var hasWaiters: Bool { waitingHandlers > 0 || sourceCount > 0 }
 
     /// The number of timers, descriptors and signals that the loop waits for, referenced or not.
-    private var sourceCount: Int { timers.heap.count + poller.waiting + signals.count }
+    private var sourceCount: Int { timers.count + poller.waiting + signals.count }
 
     /// Adds `change` to the number of unreferenced sources that settle nothing that a program waits for.
     package func changeBackgroundSources(by change: Int) { keepAlive.backgroundSources += change }

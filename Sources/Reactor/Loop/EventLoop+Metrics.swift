@@ -11,7 +11,7 @@ extension EventLoop {
         snapshot.readyJobs = queues.ready.count + queues.endOfTurn.count + shared.waker.mailbox.count
         // Handlers that the mailbox has refused at the end take the count below zero.
         snapshot.waitingHandlers = max(waitingHandlers, 0)
-        snapshot.timers = timers.heap.count
+        snapshot.timers = timers.count
         snapshot.descriptors = poller.waiting
         snapshot.signalWatches = signals.count
         snapshot.holds = keepAlive.holds.count

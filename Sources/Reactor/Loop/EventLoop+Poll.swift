@@ -91,7 +91,7 @@ extension EventLoop {
             return false
         }
         if !hasWaker { try openWaker() }
-        let isArmed = isDue || deadline == .max || deadline >= timers.armedDeadline ? true : try arm(deadline)
+        let isArmed = isDue ? true : try waker.arm(deadline, &poller, shared.waker, kernel)
         guard blocking else {
             try wait(0)
             return false
@@ -103,7 +103,16 @@ extension EventLoop {
     }
 
     /// The latest moment at which a wait must end; `.max` for never.
-    private func nextMoment(_ limit: Int64) -> Int64 { min(timers.heap.nextDeadline ?? .max, limit) }
+    private func nextMoment(_ limit: Int64) -> Int64 { min(timers.nextDeadline ?? .max, limit) }
+
+    /// The timers that this turn fires.
+    @inline(__always)
+    func dueTimers() -> TimerHeap.Due? {
+        if timers.isEmpty { return nil }
+        let now = now.nanoseconds
+        waker.noteTime(now)
+        return timers.due(at: now)
+    }
 
     private func isDue(_ deadline: Int64) -> Bool { deadline != .max && deadline <= now.nanoseconds }
 
@@ -132,7 +141,7 @@ extension EventLoop {
         if !hasWaker { try openWaker() }
         guard park() else { return false }
         defer { unpark() }
-        try wait(timers.realLimit)
+        try wait(waker.realLimit)
         return true
     }
 
@@ -149,8 +158,8 @@ extension EventLoop {
     /// After a turn, for a loop that embeds this one: makes the descriptor readable for mail and for the next timer.
     func prepareForEmbedding() throws(SystemError) {
         // The timerfd first: a thread that finds the mailbox parked may arm it to wake the loop.
-        if case .monotonic = clock, let deadline = timers.heap.nextDeadline, deadline < timers.armedDeadline {
-            _ = try arm(deadline)
+        if case .monotonic = clock, let deadline = timers.nextDeadline {
+            _ = try waker.arm(deadline, &poller, shared.waker, kernel)
         }
         _ = park()
     }
@@ -167,7 +176,7 @@ extension EventLoop {
         // Checked here too: a call that finds no event costs a quarter of one that finds one.
         while poller.hasUndelivered {
             // A handler may have begun to measure handlers.
-            if !meter.isTiming, let (handler, ready) = poller.nextUsual() {
+            if !meter.isTiming, let (handler, ready) = poller.takeExpected() {
                 handler.descriptorIsReady(ready)
             } else {
                 let event = poller.next(kernel)
@@ -187,11 +196,11 @@ extension EventLoop {
                 handler.descriptorIsReady(ready)
             }
         case .loop(.signals): signals.enqueueArrived(into: &queues.ready)
-        // The event has only ended the wait, unless the poller returns it to report a stray.
-        case .loop(.mailbox): if poller.provenStray >= 0 { endStray() }
-        case .loop(.timer): timers.armedDeadline = .max
-        case .loop(.mainActor):
-            if meter.isTiming { call(.job, nil) { runMainActorJobs() } } else { runMainActorJobs() }
+        // The event has only ended the wait.
+        case .loop(.mailbox): break
+        case .loop(.timer): waker.timerHasFired()
+        case .loop(.mainActor): call(.job, nil) { mainActor.runJobs() }
+        case .staleRegistration(let fd): endStaleRegistration(fd)
         }
     }
 
@@ -207,51 +216,7 @@ extension EventLoop {
     func openWaker() throws(SystemError) {
         try openPoller()
         // Opened before the waker: if this fails, the next wait tries again.
-        try watchMainActorQueue()
-        let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
-        do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
-            kernel.close(fd)
-            throw error
-        }
-        shared.waker.descriptor.store(fd, ordering: .releasing)
-        _ = try openTimer()
-    }
-
-    /// Opens the timerfd, with the first wait and before there is a timer. A server that has run out of descriptors
-    /// would otherwise open it with the first descriptor that becomes free again, which a waiting client needs. Returns
-    /// false if no descriptor can be opened.
-    private func openTimer() throws(SystemError) -> Bool {
-        if timers.descriptor >= 0 { return true }
-        do throws(SystemError) {
-            let fd = CInt(try kernel.timerCreate().orThrow(.timerCreate))
-            do throws(SystemError) { try poller.add(.timer, fd, kernel) } catch {
-                kernel.close(fd)
-                throw error
-            }
-            timers.descriptor = fd
-            shared.waker.timer.store(fd, ordering: .releasing)
-            return true
-        } catch {
-            if error.isShortage { return false }
-            throw error
-        }
-    }
-
-    /// Arms the timerfd. Returns false if it cannot be opened or armed for lack of resources; the wait itself must then
-    /// end in time. That is coarser, but a server that has run out of descriptors needs its timers to recover.
-    ///
-    /// The timerfd stays armed when the timer is cancelled, at the cost of one spurious wake-up, and is armed again
-    /// only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
-    private func arm(_ deadline: Int64) throws(SystemError) -> Bool {
-        guard try openTimer() else { return false }
-        // Zero would disarm the timerfd.
-        let moment = max(deadline, 1)
-        let time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
-        do throws(SystemError) { _ = try kernel.timerSet(timers.descriptor, time).orThrow(.timerSet) } catch {
-            if error.isShortage { return false }
-            throw error
-        }
-        timers.armedDeadline = deadline
-        return true
+        try mainActor.watch(&poller, kernel)
+        try waker.open(&poller, shared.waker, kernel)
     }
 }

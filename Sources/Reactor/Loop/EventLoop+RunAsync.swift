@@ -73,13 +73,13 @@ extension EventLoop {
     /// Whether a body that is isolated to `actor` gets its turn while this thread drives the loop. A body is not
     /// `Sendable`, so the caller runs on the actor that the body is isolated to.
     private func mayRun(for actor: any Actor) -> Bool {
-        // The main actor's jobs run between those of the main thread's loop; see `MainActorState.isRunningJobs`.
+        // The main actor's jobs run between those of the main thread's loop; see `MainActorQueue.isRunningJobs`.
         actor is MainActor || isExecutor(of: actor)
     }
 
     /// Whether the jobs of `actor` run on this loop, or between its jobs on the main thread.
     package func runsJobs(of actor: any Actor) -> Bool {
-        actor is MainActor ? servesMainActor : isExecutor(of: actor)
+        actor is MainActor ? mainActor.isServed : isExecutor(of: actor)
     }
 
     private func isExecutor(of actor: any Actor) -> Bool {

@@ -36,8 +36,9 @@ public final class EventLoop {
     @usableFromInline let shared = SharedLoopState()
     package let kernel: CountingSyscalls
     package let clock: LoopClock
+    let mainActor = MainActorQueue()
     @exclusivity(unchecked) var poller = Poller()
-    @exclusivity(unchecked) var timers = LoopTimers()
+    @exclusivity(unchecked) var timers = TimerHeap()
     @exclusivity(unchecked) var waker = LoopWaker()
     /// How many turns are under way, each inside a handler of the one before.
     @exclusivity(unchecked) var depth = 0
@@ -54,8 +55,7 @@ public final class EventLoop {
     @exclusivity(unchecked) var undrivenDetector: UndrivenLoopDetector?
     @exclusivity(unchecked) var hooks = LoopHooks()
     @exclusivity(unchecked) var signals = LoopSignals()
-    @exclusivity(unchecked) var registrations = RegistrationRetries()
-    @exclusivity(unchecked) var mainActor = MainActorState()
+    @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
     @exclusivity(unchecked) var scratchBuffer = ScratchBuffer()
     @exclusivity(unchecked) var ending = LoopEnding()
     /// What the loop lives in: see `ThreadBoundExecutor`.
@@ -192,7 +192,7 @@ public final class EventLoop {
         let began = !isMeasured || polled != LoopMeter.unknown ? polled : now.nanoseconds
         // Determined before the events are delivered: a timer that becomes due meanwhile waits until the kernel has
         // been polled once more. Input that has arrived by then may cancel the timer.
-        let due = timers.heap.isEmpty ? nil : timers.due(at: now.nanoseconds)
+        let due = dueTimers()
         let hasEvents = poller.hasUndelivered
         if hasEvents { deliverEvents() }
         if let due { try fire(due, afterEvents: hasEvents) }
@@ -272,8 +272,8 @@ public final class EventLoop {
     /// virtual. For a loop that has no timer.
     package func awaitOtherThreads(forRealAtMost limit: Duration) throws(SystemError) {
         guard clock.isVirtual else { return try turn(.upTo(limit)) }
-        timers.realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
-        defer { timers.realLimit = -1 }
+        waker.realLimit = CInt(clamping: limit.clampedNanoseconds / 1_000_000 + 1)
+        defer { waker.realLimit = -1 }
         try turn(.wait)
     }
 

@@ -12,7 +12,7 @@ extension EventLoop {
         return Reasons(
             readyJobs: queues.ready.count + queues.endOfTurn.count + shared.waker.mailbox.count,
             undeliveredEvents: poller.undeliveredCount,
-            timers: timers.heap.referenced, unreferencedTimers: timers.heap.count - timers.heap.referenced,
+            timers: timers.referenced, unreferencedTimers: timers.count - timers.referenced,
             nearestTimer: nextDeadline.map { now.duration(to: $0) },
             descriptors: poller.watched().map {
                 .init(number: $0.fd, interest: $0.interest, isReferenced: $0.isReferenced, user: $0.handler.label)

@@ -16,8 +16,8 @@ import Glibc
 ///
 /// The kernel identifies a registration by the number and the open file behind it. If a number is closed before it is
 /// forgotten, and a copy of the descriptor lives on, the registration stays, reports events, and cannot be reached any
-/// more: a stray. `next` distinguishes strays from events that were merely fetched before their slot changed, and
-/// `rebuild` removes the strays.
+/// more: it is stale. `next` distinguishes it from events that were merely fetched before their slot changed, and
+/// `rebuild` removes it.
 package struct Poller: ~Copyable {
     // A slot that has not been used consists of zeros; see `grow`.
     struct Slot {
@@ -55,10 +55,7 @@ package struct Poller: ~Copyable {
     /// Descriptors whose registration has been deferred; see `EventLoop.retryRegistrations`.
     var deferred: Set<CInt> = []
     /// Events that belonged to no registration, each seen once so far.
-    var strays: Set<UInt64> = []
-    /// The number of a registration that the kernel continues to report although it is not in the table; −1 if there is
-    /// none. Set when `next` returns `.loop(.mailbox)`, so that events of handlers need not check it.
-    var provenStray: CInt = -1
+    var unexplained: Set<UInt64> = []
     /// Whether the kernel may have more events than the last `wait` has fetched.
     private(set) var mayHaveMore = false
     /// Whether a signal has interrupted the last `wait`, so that it says nothing about the descriptors.
@@ -242,13 +239,15 @@ package struct Poller: ~Copyable {
     package enum Event {
         case loop(Source)
         case handler(any ReadinessHandler, Interest)
+        /// The kernel continues to report this number, whose registration is not in the table.
+        case staleRegistration(CInt)
     }
 
-    /// Takes the next event, if it is of the usual kind: exactly what a handler waits for has occurred, and no
+    /// Takes the next event, if it is as expected: exactly what a handler waits for has occurred, and no
     /// error. The slot's reference to the handler passes to the caller. If it returns nil,
     /// nothing has changed, and `next` finds the event. There must be one.
     @inline(__always)
-    mutating func nextUsual() -> (handler: any ReadinessHandler, ready: Interest)? {
+    mutating func takeExpected() -> (handler: any ReadinessHandler, ready: Interest)? {
         // Opened before there can be an event.
         let event = events.unsafelyUnwrapped[undelivered.lowerBound]
         let data = event.data.u64
@@ -278,9 +277,8 @@ package struct Poller: ~Copyable {
             if data >= Source.mailbox.rawValue, let source = Source(rawValue: data) { return .loop(source) }
             let fd = Int(data & 0xFFFF_FFFF)
             guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
-                guard isStray(data) else { continue }
-                provenStray = CInt(fd)
-                return .loop(.mailbox)
+                guard isProvenStale(data) else { continue }
+                return .staleRegistration(CInt(fd))
             }
             let wanted = slots[fd].wanted
             let failed = event.events & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) != 0

@@ -131,7 +131,7 @@ package final class Child: ReadinessHandler {
         check()
         guard status == nil, pidfd >= 0 else { return }
         // The child has ended, but this process cannot reap it yet: a debugger that traces the child comes first.
-        loop.noteFutileReadiness(of: pidfd, progress: 0, SystemError(.waitid, EAGAIN, detail: label))
+        loop.noteSpuriousReadiness(of: pidfd, progress: 0, SystemError(.waitid, EAGAIN, detail: label))
         try? loop.setInterest(.reading, of: pidfd, handler: self)
     }
 

@@ -46,8 +46,19 @@ package struct TimerHeap: ~Copyable {
     package var count: Int { heap.count }
     package var isEmpty: Bool { heap.isEmpty }
     package var nextDeadline: Int64? { heap.isEmpty ? nil : heap[0].deadline }
-    /// Timers started from now on have this sequence or a later one.
-    package var horizon: UInt64 { nextSequence }
+
+    /// The timers that one turn fires: those that were due, and had been started, when the turn had asked the kernel.
+    package struct Due {
+        let moment: Int64
+        let horizon: UInt64
+    }
+
+    /// The timers that are due at `now`, `nil` if none is.
+    @inline(__always)
+    package func due(at now: Int64) -> Due? {
+        guard let next = nextDeadline, next <= now else { return nil }
+        return Due(moment: now, horizon: nextSequence)
+    }
 
     /// Starts a timer and returns its id: the generation in the high half, the slot in the low half. The timer repeats
     /// if `interval` is above zero.
@@ -95,11 +106,11 @@ package struct TimerHeap: ~Copyable {
         referenced += isReferenced ? 1 : -1
     }
 
-    /// Removes the first timer that is due by `now` and was started before `horizon`, and returns what it does. A timer
+    /// Removes the first timer of those that are due, and returns what it does. A timer
     /// that was started by its own batch waits for the next batch. A repeating timer is put back on its grid, after the
     /// missed ticks.
-    package mutating func popDue(_ now: Int64, startedBefore horizon: UInt64) -> Action? {
-        guard !heap.isEmpty, heap[0].deadline <= now, heap[0].sequence < horizon else { return nil }
+    package mutating func popDue(_ due: Due) -> Action? {
+        guard !heap.isEmpty, heap[0].deadline <= due.moment, heap[0].sequence < due.horizon else { return nil }
         let first = heap[0]
         removeEntry(at: 0)
         let slot = Int(first.slot)
@@ -108,7 +119,7 @@ package struct TimerHeap: ~Copyable {
             if first.isReferenced { referenced -= 1 }
             return release(slot)
         }
-        let (late, overflow) = now.subtractingReportingOverflow(first.deadline)
+        let (late, overflow) = due.moment.subtractingReportingOverflow(first.deadline)
         let missed = (overflow ? .max : late) / interval
         let next = first.deadline.addingSaturating(missed.addingSaturating(1).multipliedSaturating(by: interval))
         push(next, slot, isReferenced: first.isReferenced)

@@ -6,7 +6,7 @@ import Testing
 
 /// Descriptors that are closed before their watches are cancelled, while a copy lives on: the kernel keeps the registration,
 /// under a number by which it can be removed no more.
-@Suite struct StrayRegistrationTests {
+@Suite struct StaleRegistrationTests {
     private let clock = VirtualClock()
 
     @Test func aWatchOfAClosedDescriptorEnds() throws {
@@ -70,7 +70,7 @@ import Testing
                     take(from: number)
                 }
             }
-            for _ in 0..<256 { loop.noteFutileReadiness(of: number, progress: 0, SystemError(.read, EAGAIN)) }
+            for _ in 0..<256 { loop.noteSpuriousReadiness(of: number, progress: 0, SystemError(.read, EAGAIN)) }
             refused = number
             try loop.turn(.upTo(.milliseconds(100)))
             #expect(oldCalls == 1 && !first.isActive && next?.isActive == true)

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Strays: registrations whose descriptor was closed before it was forgotten; see `Poller`.
+/// Stale registrations, whose descriptor was closed before it was forgotten; see `Poller`.
 extension Poller {
     /// Whether the kernel no longer has the registration of `fd` that the table contains: the descriptor was closed,
     /// and its number possibly opened again, without being forgotten. Makes one system call.
@@ -14,20 +14,20 @@ extension Poller {
         return result == -Int(EBADF) || result == -Int(ENOENT)
     }
 
-    /// Whether an event without a registration belongs to a stray. The first event of its kind may have been fetched
-    /// before its slot changed. No registration gets its generation again, so a second event proves the stray.
+    /// Whether an event that belongs to no registration of the table proves that there is a stale one. The first event
+    /// may have been fetched before its slot changed. No registration gets its generation again, so a second one proves it.
     @inline(never)
-    mutating func isStray(_ event: UInt64) -> Bool {
-        if strays.remove(event) != nil { return true }
-        // Strays repeat their event in each batch, so other events can be forgotten.
-        if strays.count >= Self.capacity { strays.removeAll() }
-        strays.insert(event)
+    mutating func isProvenStale(_ event: UInt64) -> Bool {
+        if unexplained.remove(event) != nil { return true }
+        // A stale registration repeats its event in each batch, so other events can be forgotten.
+        if unexplained.count >= Self.capacity { unexplained.removeAll() }
+        unexplained.insert(event)
         return false
     }
 
-    /// Removes a stray by its number, and returns the result of epoll_ctl(2). This is possible if the number is not
-    /// registered for another file and refers to the stray's file.
-    func removeStray(_ fd: CInt, _ kernel: CountingSyscalls) -> Int {
+    /// Removes a stale registration by its number, and returns the result of epoll_ctl(2). This is possible if the number is not
+    /// registered for another file and refers to the file that was registered.
+    func removeStale(_ fd: CInt, _ kernel: CountingSyscalls) -> Int {
         slots[Int(fd)].registered == 0
             ? kernel.epollControl(descriptor, EPOLL_CTL_DEL, fd, epoll_event()) : -Int(EEXIST)
     }
@@ -58,8 +58,8 @@ extension Poller {
             return false
         }
         kernel.close(old)
-        strays.removeAll()
-        // These descriptors were closed without being forgotten, as the stray was. Their handlers learn that when the
+        unexplained.removeAll()
+        // These descriptors were closed without being forgotten, as the stale one was. Their handlers learn that when the
         // loop tries again.
         for fd in lost {
             slots[Int(fd)].registered = 0
