@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draws the pictures of the documentation: pictures.py [--check]
+"""Draws the charts of the documentation: pictures.py [--check]
 
-Writes docs/pictures/*.svg. The numbers in them are read out of the tables of the pages, and the targets of the races out
-of Benchmarks/promises/rows.py. `--check` writes nothing, and fails if a picture is not what it would be.
+Writes docs/pictures/*-race.svg. The numbers are read out of the tables of docs/explanation/performance.md, and the targets of
+the races out of Benchmarks/promises/rows.py. `--check` writes nothing, and fails if a chart is not what it would be. The other
+pictures are edited by hand.
 
 The pictures have a background of their own, and colours for light and dark, which `prefers-color-scheme` selects.
 """
@@ -38,11 +39,6 @@ COLOURS = {
 }
 
 
-def width_of(words, size):
-    """An estimate, for boxes and for what must not overlap."""
-    return sum(0.34 if c in "iljt.,:;'|()[] " else 0.86 if c in "mwMW" else 0.58 for c in words) * size
-
-
 class Picture:
     def __init__(self, width, height, title):
         self.width, self.height, self.title, self.parts = width, height, title, []
@@ -57,16 +53,6 @@ class Picture:
         for index, words in enumerate(rows):
             self.text(x, y + index * size * 1.4, words, size, colour, anchor)
 
-    def box(self, x, y, width, height, title="", rows=(), edge="edge"):
-        self.parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="7" class="box {edge}"'
-            f' stroke-width="1.5"/>')
-        for words, size in [(title, 14), *((row, 12) for row in rows)]:
-            assert width_of(words, size) < width - 12, f"{self.title}: too long for its box: {words}"
-        if title:
-            self.text(x + width / 2, y + 22, title, 14, anchor="middle", bold=True)
-        self.lines(x + width / 2, y + (40 if title else 20), rows, anchor="middle")
-
     def bar(self, x, y, width, height, colour):
         self.parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{height:.1f}" rx="2" class="{colour}"/>')
@@ -75,19 +61,6 @@ class Picture:
         path = " ".join(f"{'M' if index == 0 else 'L'}{x:.1f} {y:.1f}" for index, (x, y) in enumerate(points))
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         self.parts.append(f'<path d="{path}" fill="none" class="{colour}" stroke-width="{width}"{dash}/>')
-
-    def arrow(self, points, colour="line", head="head", dashed=False):
-        (x0, y0), (x, y) = points[-2:]
-        angle = math.atan2(y - y0, x - x0)
-        back = (x - 8 * math.cos(angle), y - 8 * math.sin(angle))
-        self.line([*points[:-1], back], colour, 1.5, dashed)
-        wings = [(x - 10 * math.cos(angle + turn), y - 10 * math.sin(angle + turn)) for turn in (0.42, -0.42)]
-        corners = " ".join(f"{a:.1f},{b:.1f}" for a, b in [(x, y), *wings])
-        self.parts.append(f'<polygon points="{corners}" class="{head}"/>')
-
-    def heading(self, subtitle=""):
-        self.text(24, 34, self.title, 18, bold=True)
-        self.text(44 + width_of(self.title, 18) * 1.12, 34, subtitle, 13, "faint")
 
     def svg(self):
         def rules(index):
@@ -114,123 +87,6 @@ def cells(page, heading):
             rows.append([cell.strip() for cell in line.strip("|").split("|")])
     assert rows, f"{page}: no table '{heading}'"
     return rows
-
-
-def found(page, pattern):
-    match = re.search(pattern, (ROOT / page).read_text())
-    assert match, f"{page}: nothing like {pattern}"
-    return match.groups() if len(match.groups()) > 1 else match[1]
-
-
-def turn():
-    guarantees = "docs/reference/guarantees.md"
-    jobs, time = found(guarantees, r"Jobs before timers and descriptors [^|]*\| ([\d,]+), or (\d+ ms)")
-    events = found(guarantees, r"Events a turn \| (\d+)")
-    p = Picture(860, 330, "A turn of the loop")
-    w, h, xs, top, bottom = 232, 84, (24, 314, 604), 58, 216
-    p.heading("repeated by run(), hang and turn(_:)")
-    p.box(xs[0], top, w, h, "1  Mail", ("jobs of other threads move", "to the ready queue"))
-    p.box(xs[1], top, w, h, "2  Ready jobs", ("run until there are none,", f"or {jobs} jobs, or {time}"))
-    p.box(xs[2], top, w, h, "3  Ask the kernel", (f"epoll_wait, at most {events} events;", "sleeps only if nothing is ready"))
-    p.box(xs[2], bottom, w, h, "4  Events", ("callbacks, in the order", "in which the kernel reported them"))
-    p.box(xs[1], bottom, w, h, "5  Due timers", ("those that were due at step 4,", "in the order of their deadlines"))
-    p.box(xs[0], bottom, w, h, "6  Mail and ready jobs", ("what the turn has made ready", "runs in this turn"))
-    for a, b in ((0, 1), (1, 2)):
-        p.arrow([(xs[a] + w + 4, top + h / 2), (xs[b] - 4, top + h / 2)])
-        p.arrow([(xs[b] - 4, bottom + h / 2), (xs[a] + w + 4, bottom + h / 2)])
-    p.arrow([(xs[2] + w / 2, top + h + 4), (xs[2] + w / 2, bottom - 4)])
-    p.arrow([(xs[0] + w / 2, bottom - 4), (xs[0] + w / 2, top + h + 4)])
-    p.text(xs[0] + w / 2 + 10, (top + h + bottom) / 2 + 4, "next turn", 12, "faint")
-    p.text(xs[1] + w / 2, (top + h + bottom) / 2 - 4, "A handler is a job: it never runs inside", 12, "faint", "middle")
-    p.text(xs[1] + w / 2, (top + h + bottom) / 2 + 13, "the call that attached it or settled it.", 12, "faint", "middle")
-    return p
-
-
-def life():
-    p = Picture(860, 490, "The life of a promise")
-    p.heading()
-    p.box(300, 56, 260, 66, "pending", ("an operator, a resolver, a timer or a", "connection will settle it"))
-    p.box(60, 206, 300, 66, "fulfilled", ("has a value, for good",), "greenline")
-    p.box(500, 206, 300, 66, "rejected", ("has an error, for good",), "redline")
-    p.arrow([(380, 126), (230, 202)], "greenline", "green")
-    p.arrow([(480, 126), (630, 202)], "redline", "red")
-    p.text(292, 158, "a value", 12, "faint", "end")
-    p.lines(572, 132, ("a handler throws, or a resolver rejects", "cancel(): the error means \"cancelled\"",
-                       "the last resolver is released: \"abandoned\""))
-    p.box(60, 308, 300, 56, "", ("map, then, done, get run as jobs;", "recover and catch are skipped"))
-    p.box(500, 308, 300, 56, "", ("recover, catch run as jobs;", "map, then, done, get are skipped"))
-    p.arrow([(210, 276), (210, 304)])
-    p.arrow([(650, 276), (650, 304)])
-    p.arrow([(364, 336), (392, 336), (392, 396)])
-    p.arrow([(496, 336), (468, 336), (468, 396)])
-    p.box(300, 400, 260, 66, "the next promise", ("settles with the outcome of the handler,", "or with the one that skipped it"))
-    p.lines(584, 424, ("Without a handler for its error,", "the log reports an unhandled rejection."))
-    return p
-
-
-def drain():
-    seconds = found("docs/guides/serving.md", r"serveUntilStopped\(drainTimeout: \.seconds\((\d+)\)")
-    p = Picture(860, 330, "A drain")
-    begin, end, left = 320, 660, 280
-    p.heading(f"serveUntilStopped(drainTimeout: .seconds({seconds}))")
-    for x, words in ((begin, "first signal"), (end, f"deadline, {seconds} s later,")):
-        p.line([(x, 76), (x, 312)], "axis", 1.2, True)
-        p.text(x, 54 if x == end else 68, words, 12, anchor="middle", bold=True)
-    p.text(end, 69, "or a second signal", 12, anchor="middle", bold=True)
-    lanes = (
-        ("A new client", None),
-        ("An idle connection", "idle"),
-        ("A busy one that finishes", "busy"),
-        ("A handler that ends by itself", "handler"),
-        ("A busy one that does not finish", "stuck"),
-    )
-    for index, (name, kind) in enumerate(lanes):
-        y = 88 + index * 46
-        p.text(24, y + 18, name, 12.5, bold=True)
-        if kind is None:
-            p.text(begin + 12, y + 18, "refused", 12, "red")
-        elif kind == "idle":
-            p.bar(left, y + 6, begin - left, 16, "grey")
-            p.text(begin + 12, y + 18, "ended, counted as idle", 12, "faint")
-        elif kind == "busy":
-            p.bar(left, y + 6, 130, 16, "blue")
-            p.text(left + 140, y + 18, "answered, then closed: idle", 12, "faint")
-        elif kind == "handler":
-            p.bar(left, y + 6, 170, 16, "blue")
-            p.text(left + 180, y + 18, "its promise settles: finished", 12, "faint")
-        else:
-            p.bar(left, y + 6, end - left, 16, "orange")
-            p.text(end + 12, y + 14, "reset, its promise", 12, "faint")
-            p.text(end + 12, y + 30, "cancelled: aborted", 12, "faint")
-    return p
-
-
-def backpressure():
-    high, low = found("docs/guides/streams.md", r"`isWritable` turns false at (\d+ KiB), and true again at (\d+ KiB)")
-    chunk = found("docs/guides/streams.md", r"in a buffer of the loop, at most (\d+ KiB)")
-    limit = found("docs/guides/streams.md", r"a write that finds (\d+ MiB) of memory taken")
-    p = Picture(860, 300, "Backpressure")
-    p.heading("connection.forEachChunk { connection.write($0) }")
-    xs, w, y, h = (24, 192, 360, 528, 696), 140, 86, 78
-    p.box(xs[0], y, w, h, "Client", ("sends, and reads", "slowly"))
-    p.box(xs[1], y, w, h, "Kernel", ("receive buffer,", "of bounded size"))
-    p.box(xs[2], y, w, h, "Handler", ("one chunk of at", f"most {chunk}"))
-    p.box(xs[3], y, w, h, "Write queue", ("not writable above", f"{high}, until {low}"))
-    p.box(xs[4], y, w, h, "Kernel", ("send buffer,", "of bounded size"))
-    for a in range(4):
-        p.arrow([(xs[a] + w + 2, y + h / 2), (xs[a + 1] - 2, y + h / 2)], "blueline", "blue")
-    p.text(24, 66, "bytes", 12, "blue", bold=True)
-    steps = ((4, "1  full: the client", "does not read"), (3, "2  the promise of the", "write stays pending"),
-             (2, "3  the next chunk is", "not read"), (1, "4  full: the window", "closes"), (0, "5  its own sends", "wait"))
-    for index, first, second in steps:
-        p.text(xs[index] + w / 2, y + h + 58, first, 12, "faint", "middle")
-        p.text(xs[index] + w / 2, y + h + 75, second, 12, "faint", "middle")
-    for a in range(4):
-        p.arrow([(xs[a + 1] + w / 2 - 8, y + h + 30), (xs[a] + w / 2 + 8, y + h + 30)], "redline", "red")
-    p.text(24, y + h + 22, "pressure", 12, "red", bold=True)
-    p.text(24, 282, f"Code that does not wait for its writes meets the limit of the queue: beyond {limit} a write is refused"
-           " with ENOBUFS.", 12, "faint")
-    return p
 
 
 PEERS = {
@@ -314,27 +170,18 @@ def echo_race():
         groups, 0.9, 2.6, (0.9, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6))
 
 
-PICTURES = {
-    "turn": turn, "life": life, "drain": drain, "backpressure": backpressure, "promises-race": promises_race,
-    "echo-race": echo_race,
-}
+CHARTS = {"promises-race": promises_race, "echo-race": echo_race}
 
 
 def main():
-    files = {FOLDER / f"{name}.svg": draw().svg() for name, draw in PICTURES.items()}
-    present = {path.relative_to(ROOT) for path in (ROOT / FOLDER).glob("*.svg")}
-    stale = sorted(str(path) for path in present | files.keys()
-                   if path not in files or path not in present or (ROOT / path).read_text() != files[path])
+    files = {FOLDER / f"{name}.svg": draw().svg() for name, draw in CHARTS.items()}
+    stale = sorted(str(path) for path in files if not (ROOT / path).exists() or (ROOT / path).read_text() != files[path])
     if "--check" in sys.argv[1:]:
         if stale:
             sys.exit(f"error: run .ci/pictures.py: a table has changed, and not {', '.join(stale)}")
         return
-    (ROOT / FOLDER).mkdir(exist_ok=True)
     for path in stale:
-        if Path(path) in files:
-            (ROOT / path).write_text(files[Path(path)])
-        else:
-            (ROOT / path).unlink()
+        (ROOT / path).write_text(files[Path(path)])
         print(path)
 
 

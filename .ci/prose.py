@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Points at habits of language that make readers stop, and at words that better ones have replaced: prose.py [FILE...]
+"""Points at habits of language that make readers stop: prose.py [FILE...]
 
 Reads the comments of Sources, and the pages README.md, CONTRIBUTING.md, CHANGELOG.md and docs, without their code; or the
 files that are named. It is advice: the patterns are crude, a line that reads well may stay as it is, and the exit code is
-always 0. .ci/old-words.txt has the replaced words.
+always 0.
 """
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OLD_WORDS = ROOT / ".ci" / "old-words.txt"
 
 # Name: what to write instead, and the patterns.
 HABITS = {
@@ -105,23 +104,10 @@ def all_paths():
     return sorted(path for path in pages if path.suffix in (".md", ".swift", ".h"))
 
 
-def replaced_words(paths):
-    """Each (new word, path, number, line) of a Swift file with a word that another one has replaced."""
-    words = dict(line.split(maxsplit=1) for line in OLD_WORDS.read_text().splitlines())
-    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b")
-    for path in paths:
-        if path.suffix == ".swift":
-            for number, line in enumerate(path.read_text().splitlines(), 1):
-                if match := pattern.search(line):
-                    yield f"{match[0]} -> {words[match[0]]}", str(path.relative_to(ROOT)), number, line.strip()
-
-
 def main():
     paths = [Path(name).resolve() for name in sys.argv[1:]] or all_paths()
     for habit, name, number, line in findings(paths):
         print(f"{name}:{number}: {habit} ({HABITS[habit][0]}): {line}")
-    for replacement, name, number, line in replaced_words(paths):
-        print(f"{name}:{number}: {replacement}: {line}")
 
 
 main()
