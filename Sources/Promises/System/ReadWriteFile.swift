@@ -115,11 +115,9 @@ private func onPool<Value: Sendable>(
     _ body: @escaping @Sendable (_ checkCancelled: @escaping @Sendable () throws -> Void) throws -> Value
 ) -> Promise<Value> {
     let interruption = Interruption()
-    let core = PromiseCore.void.derive(
-        MapOn<Void, Value> { try body { try interruption.check() } }, on: pool, operation, Promise<Value>.self, file,
-        line)
-    interruption.watch(core)
-    return Promise(core)
+    let promise = Promise.value.map(operation, on: pool, { try body { try interruption.check() } }, file, line)
+    interruption.watch(promise.core)
+    return promise
 }
 
 /// Lets a job check whether its promise has been cancelled.

@@ -21,14 +21,12 @@ extension Dispatcher {
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of what `body` returns, rejected as that of `map(on:)`.
-    @inlinable
     @_disfavoredOverload
     public func async<T: Sendable>(
         _ namespacer: Namespacer, _ body: @escaping @Sendable () throws -> T,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> {
-        Promise(
-            PromiseCore.void.derive(MapOn<Void, T> { try body() }, on: self, "async", Promise<T>.self, file, line))
+        Promise.value.map("async", on: self, body, file, line)
     }
 
     /// Runs `body` on this dispatcher, and returns a guarantee of its result.
@@ -39,14 +37,11 @@ extension Dispatcher {
     ///   - line: the line that reports name.
     /// - Returns: a guarantee of what `body` returns. As with `Guarantee.map(on:)`, it is abandoned if the dispatcher
     ///   refuses the job or releases it without running it.
-    @inlinable
     @discardableResult
     public func async<T: Sendable>(
         _ namespacer: Namespacer, _ body: @escaping @Sendable () -> T,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> {
-        Guarantee(
-            PromiseCore.void.derive(
-                MapOn<Void, T> { body() }, on: self, fails: .inSilence, "async", Guarantee<T>.self, file, line))
+        Guarantee.value.map("async", on: self, body, file, line)
     }
 }

@@ -11,7 +11,6 @@ extension Thenable where T: Sequence & Sendable {
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of the results, in order. Rejected as that of `map(on:)`.
-    @inlinable
     public func mapValues<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> U,
         file: StaticString = #fileID, line: UInt = #line
@@ -25,7 +24,6 @@ extension Thenable where T: Sequence & Sendable {
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of the elements of all sequences, in order. Rejected as that of `map(on:)`.
-    @inlinable
     public func flatMapValues<Part: Sequence & SendableMetatype>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Part,
         file: StaticString = #fileID, line: UInt = #line
@@ -41,7 +39,6 @@ extension Thenable where T: Sequence & Sendable {
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of the results, in order. Rejected as that of `map(on:)`.
-    @inlinable
     public func compactMapValues<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> U?,
         file: StaticString = #fileID, line: UInt = #line
@@ -56,7 +53,6 @@ extension Thenable where T: Sequence & Sendable, T.Element: Sendable {
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of the elements that remain, in order. Rejected as that of `map(on:)`.
-    @inlinable
     public func filterValues(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Bool,
         file: StaticString = #fileID, line: UInt = #line
@@ -70,7 +66,6 @@ extension Thenable where T: Sequence & Sendable, T.Element: Sendable {
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of the sorted elements. Rejected as that of `map(on:)`.
-    @inlinable
     public func sortedValues(
         on dispatcher: (any Dispatcher)?,
         _ areInIncreasingOrder: @escaping @Sendable (T.Element, T.Element) throws -> Bool,
@@ -87,7 +82,6 @@ extension Thenable where T: Sequence & Sendable, T.Element: Sendable {
     ///   - line: the line that reports name.
     /// - Returns: a promise of the element. Rejected with `PromiseError.emptySequence` if there is none; otherwise as
     ///   that of `map(on:)`.
-    @inlinable
     public func firstValue(
         on dispatcher: (any Dispatcher)?, where body: @escaping @Sendable (T.Element) throws -> Bool,
         file: StaticString = #fileID, line: UInt = #line
@@ -104,7 +98,6 @@ extension Thenable where T: Sequence & Sendable, T.Element: Comparable & Sendabl
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of the sorted elements. Rejected as that of `map(on:)`.
-    @inlinable
     public func sortedValues(
         on dispatcher: (any Dispatcher)?, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[T.Element]> { map("sortedValues", on: dispatcher, { $0.sorted() }, file, line) }
@@ -119,7 +112,6 @@ extension Thenable where T: BidirectionalCollection & Sendable, T.Element: Senda
     ///   - line: the line that reports name.
     /// - Returns: a promise of the element. Rejected with `PromiseError.emptySequence` if there is none; otherwise as
     ///   that of `map(on:)`.
-    @inlinable
     public func lastValue(
         on dispatcher: (any Dispatcher)?, where body: @escaping @Sendable (T.Element) throws -> Bool,
         file: StaticString = #fileID, line: UInt = #line
@@ -142,7 +134,6 @@ extension Thenable where T: Sequence & Sendable {
     /// - Returns: a promise of the values. Rejected with the first error that a promise of `body` is rejected with;
     ///   otherwise as that of `map(on:)`.
     @available(*, noasync, message: "no loop collects the values in an async function; use then(on:), or await value")
-    @inlinable
     public func thenMap<Next: Thenable & SendableMetatype>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T.Element) throws -> Next,
         file: StaticString = #fileID, line: UInt = #line

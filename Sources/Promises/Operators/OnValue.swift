@@ -1,5 +1,7 @@
 import Reactor
 
+// The operators on values with `on:`.
+
 extension Thenable where T: Sendable {
     /// Transforms the value on `dispatcher`: another loop's `remote`, a `ThreadPool`, or a dispatcher of your own.
     ///
@@ -25,33 +27,34 @@ extension Thenable where T: Sendable {
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
     /// - Returns: a promise of what `body` returns, rejected as above.
-    @inlinable @inline(__always)
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> { map("map", on: dispatcher, body, file, line) }
 
+    /// Transforms the value, which must have a result, on `dispatcher`. See `map(on:)`.
+    /// - Returns: a promise of the result. Rejected with `PromiseError.compactMap` if `body` returns `nil`; otherwise
+    ///   as that of `map(on:)`.
+    public func compactMap<U: Sendable>(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U?,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> {
+        let unwrap: @Sendable (T) throws -> U = { value in
+            if let result = try body(value) { return result }
+            throw PromiseError.compactMap(value: PromiseError.shown(value), type: "\(U.self)")
+        }
+        return map("compactMap", on: dispatcher, unwrap, file, line)
+    }
+
     /// Calls `body` with the value on `dispatcher`. See `map(on:)`.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value, in a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise without a value, fulfilled when `body` has returned, and rejected as that of `map(on:)`.
-    @inlinable @inline(__always)
     public func done(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> { map("done", on: dispatcher, body, file, line) }
 
     /// Calls `body` with the value on `dispatcher`, and passes the value on. See `map(on:)`.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value, in a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value, fulfilled when `body` has returned, and rejected as that of `map(on:)`.
-    @inlinable @inline(__always)
     public func get(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Void,
         file: StaticString = #fileID, line: UInt = #line
@@ -63,59 +66,67 @@ extension Thenable where T: Sendable {
         return map("get", on: dispatcher, passOn, file, line)
     }
 
-    /// The common part of the operators that transform the value.
-    @inlinable @inline(__always)
+    /// Calls `body` with the value on `dispatcher`, and waits for the promise that `body` returns. See `map(on:)`.
+    ///
+    /// Unlike those of `then`, the promises of this operator are settled one by one, and not linked. An endless
+    /// recursion through it therefore does not run in constant memory.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs; `nil` for inline.
+    ///   - body: called with the value. It attaches handlers only with `on:`, unless `dispatcher` is a loop's `remote`:
+    ///     the loop of a pool's thread is never driven.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise that settles as the one that `body` returns. Rejected as that of `map(on:)` if `body`
+    ///   throws or does not run.
+    public func then<Next: Thenable>(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Next,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<Next.T> where Next.T: Sendable {
+        Promise(
+            DispatchedPromise<T, Next.T>.start(
+                "then", after: asPromise().core, on: dispatcher, Promise<Next.T>.self, file, line
+            ) {
+                .ofValue($0) { .following(try body($0).asPromise().core) }
+            })
+    }
+
+    /// The form for closures of several statements, of which one may be `return .value(…)`.
+    @_disfavoredOverload
+    public func then<U: Sendable>(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> Promise<U>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<U> {
+        Promise(
+            DispatchedPromise<T, U>.start("then", after: asPromise().core, on: dispatcher, Promise<U>.self, file, line)
+            {
+                .ofValue($0) { .following(try body($0).core) }
+            })
+    }
+
     func map<U: Sendable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
         _ file: StaticString, _ line: UInt
     ) -> Promise<U> {
-        Promise(asPromise().core.derive(MapOn(body), on: dispatcher, operation, Promise<U>.self, file, line))
-    }
-
-    /// Transforms the value, which must have a result, on `dispatcher`. See `map(on:)`.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value, in a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    /// - Returns: a promise of the result. Rejected with `PromiseError.compactMap` if `body` returns `nil`; otherwise
-    ///   as that of `map(on:)`.
-    @inlinable @inline(__always)
-    public func compactMap<U: Sendable>(
-        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U?,
-        file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<U> {
-        let unwrap: @Sendable (T) throws -> U = { value in
-            if let result = try body(value) { return result }
-            throw PromiseError.compactMap(value: PromiseError.shown(value), type: "\(U.self)")
-        }
-        return map("compactMap", on: dispatcher, unwrap, file, line)
+        Promise(
+            DispatchedPromise<T, U>.start(
+                operation, after: asPromise().core, on: dispatcher, Promise<U>.self, file, line
+            ) {
+                .ofValue($0) { .value(try body($0)) }
+            })
     }
 }
 
 extension Guarantee where T: Sendable {
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value, in a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee of what `body` returns. A guarantee has no error to report that the dispatcher has
     ///   refused the job or released it without running it. In these cases it is abandoned, and that is logged.
-    @inlinable @inline(__always)
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<U> { map("map", on: dispatcher, body, file, line) }
 
     /// Calls `body` with the value on `dispatcher`. See `map(on:)`.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value, in a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee without a value, fulfilled when `body` has returned.
-    @inlinable @inline(__always)
     @discardableResult
     public func done(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Void,
@@ -123,13 +134,7 @@ extension Guarantee where T: Sendable {
     ) -> Guarantee<Void> { map("done", on: dispatcher, body, file, line) }
 
     /// Calls `body` with the value on `dispatcher`, and passes the value on. See `map(on:)`.
-    /// - Parameters:
-    ///   - dispatcher: where `body` runs; `nil` for inline.
-    ///   - body: called with the value, in a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
-    @inlinable @inline(__always)
     @discardableResult
     public func get(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Void,
@@ -142,30 +147,38 @@ extension Guarantee where T: Sendable {
         return map("get", on: dispatcher, passOn, file, line)
     }
 
-    /// The common part of the operators that transform the value.
-    @inlinable @inline(__always)
+    /// Calls `body` with the value on `dispatcher`, and waits for the guarantee that `body` returns. See `map(on:)`.
+    ///
+    /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
+    /// - Returns: a guarantee of the value of the guarantee that `body` returns. It is abandoned as that of `map(on:)`.
+    @discardableResult
+    public func then<Next: Sendable>(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> Guarantee<Next>,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Guarantee<Next> {
+        Guarantee<Next>(
+            DispatchedPromise<T, Next>.start("then", after: core, on: dispatcher, Guarantee<Next>.self, file, line) {
+                .ofValue($0) { .following(body($0).core) }
+            })
+    }
+
     func map<U: Sendable>(
         _ operation: StaticString, on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) -> U,
         _ file: StaticString, _ line: UInt
     ) -> Guarantee<U> {
         Guarantee<U>(
-            core.derive(
-                MapOn(body), on: dispatcher, fails: .inSilence, operation, Guarantee<U>.self, file, line))
+            DispatchedPromise<T, U>.start(operation, after: core, on: dispatcher, Guarantee<U>.self, file, line) {
+                .ofValue($0) { .value(body($0)) }
+            })
     }
 }
 
-@usableFromInline
-struct MapOn<T, U>: DispatchedOperation {
-    @usableFromInline typealias Input = T
-    @usableFromInline typealias Output = U
-    @usableFromInline let body: @Sendable (T) throws -> U
-    @usableFromInline var interest: DispatchedNode.Interest { .values }
-
-    @inlinable init(_ body: @escaping @Sendable (T) throws -> U) { self.body = body }
-
-    @inlinable
-    func run(_ source: Source<T>) -> DispatchedOutcome<U> {
-        guard source.isFulfilled else { return .ofSource }
-        do { return .value(try body(source.value)) } catch { return .error(error) }
+extension DispatchedPromise.Step {
+    /// For a closure that is called with the value.
+    static func ofValue(_ source: Source<Input>, _ body: @escaping (Input) throws -> DispatchedPromise.Outcome) -> Self
+    {
+        guard source.isFulfilled else { return .pass(.error(source.error, from: source.origin)) }
+        let value = source.value
+        return .dispatch(DispatchedPromise.Work { try body(value) })
     }
 }

@@ -1,0 +1,341 @@
+import Reactor
+
+/// The promise of an operator with `on:`, whose closure runs as a job of a dispatcher.
+///
+/// It is settled, like the promise of a resolver, by the thread that claims it. A waiter in the list of the source hands the
+/// outcome over, inline, on whichever thread settles the source. That waiter, the job, a cancellation, and the release of a
+/// job that never ran compete for the next step: the first that changes the stage, under a lock, takes it.
+// @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in there is called by the
+// party that has taken it out, or, `plan`, by the one thread that settles the source.
+final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @unchecked Sendable {
+    enum Outcome {
+        case value(Output)
+        case error(any Error, from: CallSite?)
+        /// The future outcome of this promise, which the closure has returned.
+        case following(PromiseCore)
+    }
+
+    /// What is to be done about the outcome of the source. Called on the thread that settles it.
+    typealias Plan = (Source<Input>) -> Step
+
+    enum Step {
+        /// The closure is not interested.
+        case pass(Outcome)
+        case dispatch(Work)
+    }
+
+    struct Work {
+        let run: () throws -> Outcome
+        /// The outcome if the dispatcher does not run it; by default an error.
+        var otherwise: (() -> Outcome)?
+    }
+
+    private typealias Place = (core: PromiseCore, waiter: PromiseCore)
+
+    private struct Progress {
+        var stage = DispatchStage.waiting
+        /// While it waits for the source. Not longer: the dispatcher may retain the job, which must not retain the dispatcher.
+        var dispatcher: (any Dispatcher)?
+        var plan: Plan?
+        /// While it is queued.
+        var work: Work?
+        /// While it waits or follows: the promise that it waits for, and its waiter there.
+        var place: Place?
+        /// The cancellation of a promise whose closure is to run nevertheless. It decides the outcome.
+        var cancellation: Request?
+    }
+
+    private let progress: LockedValue<Progress>
+    private let callSite: CallSite
+    /// The loop of the thread that attached the handler. If a job of a pool did that, the loop for which that job runs.
+    private let home: EventLoop.Remote
+    private let jobs: Jobs
+    private let isGuarantee: Bool
+    /// Whether a cancellation makes the closure run.
+    private let cleansUp: Bool
+
+    /// Makes a promise of type `type` of `source`, by a closure that `plan` gives to `dispatcher`; `nil` runs it inline.
+    /// - Parameters:
+    ///   - operation: the name of the operator.
+    ///   - cleansUp: whether the closure also runs if the promise is cancelled, with the cancellation as the outcome.
+    static func start<Made>(
+        _ operation: StaticString, after source: PromiseCore, on dispatcher: (any Dispatcher)?, _ type: Made.Type,
+        cleansUp: Bool = false, _ file: StaticString, _ line: UInt, _ plan: @escaping Plan
+    ) -> PromiseCore {
+        let isGuarantee = type == Guarantee<Output>.self
+        let promise = DispatchedPromise(
+            on: dispatcher, isGuarantee: isGuarantee, cleansUp: cleansUp, CallSite(file, line), plan)
+        // First: the promise that the closure returns is recorded with this one.
+        _ = promise.traced(operation, after: source, type, file, line)
+        promise.wait(for: source, at: .waiting) { $0.sourceDidSettle($1) }
+        return promise
+    }
+
+    private init(
+        on dispatcher: (any Dispatcher)?, isGuarantee: Bool, cleansUp: Bool, _ callSite: CallSite,
+        _ plan: @escaping Plan
+    ) {
+        self.callSite = callSite
+        self.isGuarantee = isGuarantee
+        self.cleansUp = cleansUp
+        jobs = dispatcher is ThreadPool ? .ofPool : dispatcher == nil ? .none : .ofOthers
+        home = jobs == .ofPool ? EventLoop.ofCurrentThread.loopToNotify : EventLoop.ofCurrentThread.remote
+        progress = LockedValue(Progress(dispatcher: dispatcher, plan: plan))
+        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+            PromiseCore.perform(Follow<Output>.self, $0, $1)
+        }
+    }
+
+    override var creationSite: CallSite? { callSite }
+
+    // MARK: Stages
+
+    /// Goes from `stage` to `next`.
+    /// - Returns: what was there for the stage, to be released outside of the lock; `nil` if another party was faster.
+    private func leave(_ stage: DispatchStage, for next: DispatchStage, _ work: Work? = nil) -> Progress? {
+        progress.withLock { progress in
+            guard progress.stage == stage else { return nil }
+            let previous = progress
+            progress = Progress(stage: next, work: work, cancellation: previous.cancellation)
+            return previous
+        }
+    }
+
+    private func wait<Value>(
+        for core: PromiseCore, at stage: DispatchStage,
+        _ didSettle: @escaping (DispatchedPromise, Source<Value>) -> Void
+    ) {
+        let ticket = Ticket(self, stage)
+        let waiter = PromiseCore(inline: Arrival<Value> { didSettle(ticket.promise, $0) })
+        core.attach(waiter)
+        let isWaiting = progress.withLock { progress in
+            guard progress.stage == stage else { return false }
+            progress.place = (core, waiter)
+            return true
+        }
+        // Cancelled meanwhile: the promise that the closure has returned is no longer needed.
+        if !isWaiting && waiter.withdraw() && !waiter.cameByLink { core.cancelIfUnobserved() }
+    }
+
+    private func sourceDidSettle(_ source: Source<Input>) {
+        switch nextStep(after: source) {
+        case .nothing: break
+        case .end(let outcome): end(outcome)
+        case .dispatch(let dispatcher): dispatch(on: dispatcher)
+        }
+    }
+
+    private enum NextStep { case nothing, end(Outcome), dispatch((any Dispatcher)?) }
+
+    // This function and `outcome(of:)` have released the closure when they return: who learns of the outcome finds it gone.
+    private func nextStep(after source: Source<Input>) -> NextStep {
+        guard let plan = progress.withLock({ $0.plan }) else { return .nothing }
+        switch plan(source) {
+        case .pass(let outcome): return leave(.waiting, for: .ended) == nil ? .nothing : .end(outcome)
+        case .dispatch(let work):
+            // First: as soon as it is queued, another party may end the count.
+            jobs.begin(home)
+            if let previous = leave(.waiting, for: .queued, work) { return .dispatch(previous.dispatcher) }
+            jobs.end(home)
+            return .nothing
+        }
+    }
+
+    private func dispatch(on dispatcher: (any Dispatcher)?) {
+        guard let dispatcher else { return runJob() }
+        let ticket = Ticket(self, .queued)
+        do { try dispatcher.dispatch { ticket.promise.runJob() } } catch { didNotRun(error) }
+    }
+
+    /// The job.
+    private func runJob() {
+        var work = leave(.queued, for: .running)?.work
+        guard work != nil else { return }
+        if jobs == .ofPool {
+            let isDone = EventLoop.ofCurrentThread.work(for: home) { end(outcome(of: &work)) }
+            if isDone { home.endExternalWork() }
+        } else {
+            end(outcome(of: &work))
+        }
+    }
+
+    private func outcome(of work: inout Work?) -> Outcome {
+        guard let work = work.take() else { preconditionFailure("a job has run twice") }
+        do { return try work.run() } catch { return .error(error, from: callSite) }
+    }
+
+    private func end(_ outcome: Outcome) {
+        switch outcome {
+        case .value(let value): settle { fulfill(value) }
+        case .error(let error, let origin): settle { reject(error, from: origin) }
+        case .following(let inner): follow(inner)
+        }
+    }
+
+    private func follow(_ inner: PromiseCore) {
+        guard leave(.running, for: .following) != nil else { return inner.cancelIfUnobserved() }
+        if inner.root === self {
+            precondition(!isGuarantee, "a handler returned its own guarantee, which would then wait for itself")
+            return settle { reject(PromiseError.returnedSelf) }
+        }
+        if Tracing.isOn { Tracing.adopt(self, inner) }
+        wait(for: inner, at: .following) { (promise: DispatchedPromise, source: Source<Output>) in
+            promise.end(source.isFulfilled ? .value(source.value) : .error(source.error, from: source.origin))
+        }
+    }
+
+    /// Settles as the cancellation says, or else by `body`, if no other party has.
+    private func settle(_ body: () -> Void) {
+        let previous = progress.withLock { progress in
+            defer { progress = Progress(stage: .ended) }
+            return progress
+        }
+        if let cancellation = previous.cancellation {
+            rejectCancelled(cancellation)
+        } else if claim() {
+            body()
+        }
+        if jobs == .ofOthers && previous.stage.isElsewhere { jobs.end(home) }
+    }
+
+    // MARK: Without a run
+
+    /// The dispatcher has refused the job with `error`, or released it.
+    private func didNotRun(_ error: (any Error)?) {
+        guard let previous = leave(.queued, for: .running) else { return }
+        let otherwise = previous.work?.otherwise
+        if let error, otherwise == nil && previous.cancellation == nil && !isGuarantee {
+            settle { reject(error) }
+        } else {
+            Reports.abandoned(provenance(origin: callSite))
+            let error = PromiseError.noProducer
+            if let otherwise { end(otherwise()) } else { settle { error.staysPending ? abandon() : reject(error) } }
+        }
+        if jobs == .ofPool { jobs.end(home) }
+    }
+
+    /// What was to take the hop from `stage` to the next one has been released: the job, or a waiter.
+    fileprivate func ticketWasReleased(at stage: DispatchStage) {
+        if stage == .queued { return didNotRun(nil) }
+        // A waiter goes when it is withdrawn, by a cancellation, or when the promise that it waits for stays pending forever.
+        let isCancelled = progress.withLock { $0.cancellation != nil }
+        let next = stage == .waiting ? DispatchStage.ended : .running
+        if !isCancelled && leave(stage, for: next) != nil { settle { abandon() } }
+    }
+
+    // MARK: Cancellation
+
+    override var mayWaitForCleanUps: Bool { true }
+
+    override func cancelExternally(with error: (any Error)?) -> Stopping {
+        guard claim() else { return .refused }
+        let (willRun, stage, place) = interrupt(for: error)
+        let isWithdrawn = place?.waiter.withdraw() == true
+        // The job runs the clean-up, or the waiter is about to dispatch it.
+        if willRun && !isWithdrawn { return .willEnd(nil) }
+        let isCounted = jobs == .ofPool ? stage == .queued : stage.isElsewhere
+        let goOn = { [self] in
+            if willRun { return cleanUp(after: error) }
+            rejectCancelled(.itself(error))
+            if isCounted { jobs.end(home) }
+        }
+        // A waiter that was attached through a link waits for a promise that another promise has adopted, and still needs.
+        let next = isWithdrawn && place?.waiter.cameByLink == false ? place?.core : nil
+        if let next, next.isBehindCleanUps {
+            _ = AfterCleanUps(next, on: nil, goOn)
+        } else if willRun {
+            // Inline, but not inside another closure that runs inline.
+            _ = AfterCleanUps(.void, on: nil, goOn)
+        } else {
+            goOn()
+        }
+        return .willEnd(next)
+    }
+
+    /// Takes all further steps from the other parties, or, if the closure is to run nevertheless, notes the cancellation.
+    private func interrupt(for error: (any Error)?) -> (willRun: Bool, DispatchStage, Place?) {
+        // Its closures are released here.
+        var previous = Progress()
+        let willRun = progress.withLock { progress in
+            previous = progress
+            let willRun = cleansUp && (previous.stage == .waiting || previous.stage == .queued)
+            if willRun { progress.cancellation = .itself(error) } else { progress = Progress(stage: .ended) }
+            return willRun
+        }
+        return (willRun, previous.stage, previous.place)
+    }
+
+    private func rejectCancelled(_ request: Request) {
+        reject(request.error ?? Self.cancellationError, from: callSite, as: Self.rejection(by: request))
+    }
+
+    /// Takes the cancellation for the outcome of the source.
+    private func cleanUp(after error: (any Error)?) {
+        let source = PromiseCore(error: error ?? Self.cancellationError, origin: nil)
+        source.markHandled()
+        sourceDidSettle(Source(.passUnretained(source), isFulfilled: false))
+        withExtendedLifetime(source) {}
+    }
+}
+
+private enum DispatchStage {
+    case waiting, queued, running, following, ended
+
+    /// Whether a dispatcher has the closure, or what the closure has returned is awaited.
+    var isElsewhere: Bool { self == .queued || self == .running || self == .following }
+}
+
+/// How the loop of the thread that attached the handler counts its job.
+private enum Jobs {
+    case none
+    /// The loop stays alive until the job has returned.
+    case ofPool
+    /// Until the promise has settled, a `hang` on the loop knows that it may be woken.
+    case ofOthers
+
+    func begin(_ loop: EventLoop.Remote) {
+        switch self {
+        case .none: break
+        case .ofPool: loop.beginExternalWork()
+        case .ofOthers: loop.beginDispatchedJob()
+        }
+    }
+
+    func end(_ loop: EventLoop.Remote) {
+        switch self {
+        case .none: break
+        case .ofPool: loop.endExternalWork()
+        case .ofOthers: loop.endDispatchedJob()
+        }
+    }
+}
+
+extension Source {
+    /// Only if rejected.
+    var origin: CallSite? { reference._withUnsafeGuaranteedRef { $0.origin } }
+}
+
+/// What takes a dispatched promise to its next stage, held by a job or a waiter, so that their release is noticed.
+private final class Ticket<Input: Sendable, Output: Sendable>: Sendable {
+    let promise: DispatchedPromise<Input, Output>
+    private let stage: DispatchStage
+
+    init(_ promise: DispatchedPromise<Input, Output>, _ stage: DispatchStage) {
+        self.promise = promise
+        self.stage = stage
+    }
+
+    deinit { promise.ticketWasReleased(at: stage) }
+}
+
+/// The waiter of a dispatched promise.
+private struct Arrival<Value>: Operation {
+    typealias Input = Value
+    typealias Output = Void
+    let body: (Source<Value>) -> Void
+
+    func run(_ source: Source<Value>, _ core: PromiseCore) {
+        body(source)
+        core.finish(())
+    }
+}
