@@ -64,18 +64,17 @@ final class EchoServer {
 
     /// Serves every address. Fulfilled when all listeners are closed and the last connection has ended.
     func serve() -> Promise<Void> {
-        when(fulfilled: listeners.map(serve))
+        when(fulfilled: listeners.map(serve)).asVoid()
     }
 
-    private func serve(_ listener: Listener) -> Promise<Void> {
+    private func serve(_ listener: Listener) -> Promise<DrainResult> {
+        let limits = ServeOptions(maxConnections: share.maxConnections, maxLingering: share.maxLingering)
         guard let group else {
-            return listener.serve(
-                maxConnections: share.maxConnections, maxLingering: share.maxLingering,
-                onError: { [worker] _, _ in worker.noteFailure() }, worker.serve)
+            return listener.serve(limits, onError: { [worker] _, _ in worker.noteFailure() }, handler: worker.serve)
         }
         return listener.serve(
-            on: group, state: workers, maxConnections: share.maxConnections, maxLingering: share.maxLingering,
-            onError: { _, _, worker in worker.noteFailure() }, { connection, worker in worker.serve(connection) })
+            on: group, limits, onError: { [workers] _, connection in workers.value(for: connection).noteFailure() }
+        ) { [workers] connection in workers.value(for: connection).serve(connection) }
     }
 
     /// Waits for SIGINT or SIGTERM, or for the end of the listeners. The first signal drains them within the drain

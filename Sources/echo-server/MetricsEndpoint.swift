@@ -26,8 +26,10 @@ struct MetricsEndpoint {
 
     /// - Parameter warn: called with a message if the endpoint fails; the server continues.
     func serve(_ warn: @escaping (String) -> Void) {
-        listener.serve(maxConnections: Self.maxConnections, maxLingering: Self.maxLingering, serve)
-            .catch { error in warn("metrics are no longer served: \(error)") }
+        listener.serve(
+            ServeOptions(maxConnections: Self.maxConnections, maxLingering: Self.maxLingering), handler: serve
+        )
+        .catch { error in warn("metrics are no longer served: \(error)") }
     }
 
     /// Closes the endpoint, and removes the file of a Unix socket.

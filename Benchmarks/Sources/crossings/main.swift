@@ -207,7 +207,7 @@ try measure("`Promise { … }` of an async closure that returns at once, and `ha
     _ = try hang(Promise { 1 })
 }
 /// A message to a server on the same loop, and its echo, which the client awaits. The client is a chain in both rows.
-@MainActor func measureEcho(_ title: String, _ serve: (Listener) -> Promise<Void>) throws {
+@MainActor func measureEcho(_ title: String, _ serve: (Listener) -> Promise<DrainResult>) throws {
     let listener = try Listener.bind("unix:@crossings-\(getpid())")
     let served = serve(listener)
     let client = try hang(connect(to: listener.localAddress))
@@ -219,17 +219,17 @@ try measure("`Promise { … }` of an async closure that returns at once, and `ha
 
 // Functions, since a closure at the top level belongs to the main actor.
 
-func serveByPromises(_ listener: Listener) -> Promise<Void> {
+func serveByPromises(_ listener: Listener) -> Promise<DrainResult> {
     func echo(_ connection: Connection) -> Promise<Void> {
         connection.readLine().then { line -> Promise<Void> in
             guard let line else { return .value }
             return connection.write(line + "\n").then { echo(connection) }
         }
     }
-    return listener.serve(echo)
+    return listener.serve(handler: echo)
 }
 
-func serveByAwaiting(_ listener: Listener) -> Promise<Void> {
+func serveByAwaiting(_ listener: Listener) -> Promise<DrainResult> {
     listener.serve { connection in
         for try await line in connection.lines { try await connection.write(line + "\n").value }
     }

@@ -22,20 +22,20 @@ let listener = try Listener.bind(options["--listen"]!, options: settings)
 // With a listener each this loop is one of them.
 let others = threads - (sharesPort ? 1 : 0)
 let group = threads == 1 ? nil : try LoopGroup(loops: others, name: "echo")
-let served: Promise<Void>
+let served: Promise<DrainResult>
 if let group, !sharesPort {
-    served = listener.serve(on: group, echo)
+    served = listener.serve(on: group, handler: echo)
 } else {
     let address = listener.localAddress
     for remote in group.map(Array.init) ?? [] {
         remote.submit {
-            do { try Listener.bind(address, options: settings).serve(echo).cauterize() } catch {
+            do { try Listener.bind(address, options: settings).serve(handler: echo).cauterize() } catch {
                 print(error)
                 exit(1)
             }
         }
     }
-    served = listener.serve(echo)
+    served = listener.serve(handler: echo)
 }
 try EventLoop.current.onSignal(SIGTERM) { exit(0) }.unref()
 try EventLoop.current.turn(.poll)

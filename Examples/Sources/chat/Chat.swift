@@ -18,9 +18,9 @@ enum Chat {
         let limits = options.limits
         // The first signal closes the connections that wait for a line; a second signal, or ten seconds, cancels the rest.
         let served = listener.serve(
-            on: group, state: members, untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: .seconds(10),
-            maxConnections: 10_000
-        ) { connection, members in
+            on: group, ServeOptions(maxConnections: 10_000, stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(10))
+        ) { connection in
+            let members = members.value(for: connection)
             try await Session(connection, members, hall, limits).run()
         }
         listener.printAddress()

@@ -10,16 +10,17 @@ enum HTTPServer {
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
-        listener.memoryLimit = options.limits.memory
         let server = Server(options.limits)
         let secure = try TLSSettings(options)
         // The first signal closes idle connections and lets requests be answered; a second signal ends the process at once.
         let served = listener.serve(
-            untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: options.limits.drain, maxConnections: 10_000,
-            onSignal: { signal in
-                if server.isDraining { _exit(128 + signal) }
-                server.isDraining = true
-            }
+            ServeOptions(
+                maxConnections: 10_000, memoryLimit: options.limits.memory, stopSignals: [SIGTERM, SIGINT],
+                drainTimeout: options.limits.drain,
+                onSignal: { signal in
+                    if server.isDraining { _exit(128 + signal) }
+                    server.isDraining = true
+                })
         ) { connection in
             secure.begin(connection).then { connection in Session(connection, of: server).serve() }
         }

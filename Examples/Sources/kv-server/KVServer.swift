@@ -16,11 +16,12 @@ enum KVServer {
 
     private static func serve(_ options: Options) throws {
         let listener = try Listener.bind(options.address, backlog: 1024, options: [.set(.keepAlive, to: true)])
-        listener.memoryLimit = options.limits.memory
         let server = Server(limits: options.limits)
         // The first signal closes idle connections and lets busy ones finish; a second signal resets them.
         let served = listener.serve(
-            untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: .seconds(10), maxConnections: 10_000
+            ServeOptions(
+                maxConnections: 10_000, memoryLimit: options.limits.memory, stopSignals: [SIGTERM, SIGINT],
+                drainTimeout: .seconds(10))
         ) { connection in Session(connection, of: server).serve() }
         listener.printAddress()
         try hang(served)

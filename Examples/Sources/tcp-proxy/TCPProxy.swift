@@ -14,8 +14,9 @@ enum TCPProxy {
         balancer.startChecks()
         // The first signal ends clients that have not sent anything and lets the others finish; a second one resets them.
         let served = listener.serve(
-            untilStoppedBy: [SIGTERM, SIGINT], drainTimeout: options.limits.drain,
-            maxConnections: options.limits.connections
+            ServeOptions(
+                maxConnections: options.limits.connections, stopSignals: [SIGTERM, SIGINT],
+                drainTimeout: options.limits.drain)
         ) { client in Session(client, balancer, options.limits).serve() }
         listener.printAddress()
         try hang(served)

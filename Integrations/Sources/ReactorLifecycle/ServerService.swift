@@ -19,7 +19,7 @@ public struct ServerService: Service, CustomStringConvertible {
     private let name: String
     private let loop: EventLoop.Remote?
     private let drainTimeout: Duration
-    private let start: @Sendable () throws -> (Listener, Promise<Void>)
+    private let start: @Sendable () throws -> (Listener, Promise<DrainResult>)
 
     /// - Parameters:
     ///   - name: the name of the loop's thread, and of the service in the group's log.
@@ -29,7 +29,7 @@ public struct ServerService: Service, CustomStringConvertible {
     ///   - start: is called on the loop's thread: binds the listener and returns it with the promise of its `serve`.
     public init(
         name: String = "server", on loop: EventLoop.Remote? = nil, drainTimeout: Duration = .seconds(10),
-        _ start: @escaping @Sendable () throws -> (Listener, Promise<Void>)
+        _ start: @escaping @Sendable () throws -> (Listener, Promise<DrainResult>)
     ) {
         self.name = name
         self.loop = loop
@@ -69,7 +69,7 @@ private final class RunningServer: @unchecked Sendable {
 
     init(_ loop: EventLoop.Remote) { self.loop = loop }
 
-    func serve(_ start: @escaping @Sendable () throws -> (Listener, Promise<Void>)) async throws {
+    func serve(_ start: @escaping @Sendable () throws -> (Listener, Promise<DrainResult>)) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             // Resumes once: the guard of a job that the loop releases without running it.
             let waiter = Waiter(continuation)
@@ -77,7 +77,7 @@ private final class RunningServer: @unchecked Sendable {
                 do {
                     let (listener, served) = try start()
                     self.listener = listener
-                    served.pipe { result in waiter.resume(result) }
+                    served.pipe { result in waiter.resume(result.map { _ in }) }
                     if let deadline = self.deadline { self.end(listener, deadline) }
                 } catch {
                     waiter.resume(.failure(error))

@@ -88,7 +88,7 @@ public final class MetricsReport: LoopHandle {
             let labels = ["listener": name]
             recorder.gauge("active_connections", labels, Double(listener.activeConnections))
             recorder.gauge("lingering_connections", labels, Double(listener.lingeringConnections))
-            recorder.counter("refused_connections_total", labels, listener.refusedConnections)
+            recorder.counter("evicted_connections_total", labels, listener.evictedConnections)
         }
     }
 

@@ -8,7 +8,7 @@ import Synchronization
 /// ```swift
 /// let server = try TLSServer(
 ///     TLSConfiguration(identity: TLSIdentity(certificateChainFile: "server.pem", privateKeyFile: "server.key")))
-/// listener.serve(tls: server) { connection in
+/// listener.serve(.tls(server)) { connection in
 ///     connection.forEachLine { line in connection.write(line + "\n") }
 /// }
 /// ```
@@ -93,7 +93,7 @@ extension Connection {
     /// Begins TLS on this connection, as the server. The promise is fulfilled with this connection when the handshake has
     /// ended; from then on it reads and writes plain bytes, which are encrypted on their way.
     ///
-    /// For protocols that begin in plain text (STARTTLS), and for forms of `serve` without `tls:`. Rejected as
+    /// For protocols that begin in plain text (STARTTLS), and for handlers that begin TLS themselves. Rejected as
     /// `startTLS(as:serverName:)`; then close the connection.
     public func startTLS(
         as server: TLSServer, file: StaticString = #fileID, line: UInt = #line
@@ -105,11 +105,5 @@ extension Connection {
         } catch {
             return Promise(error: error, file, line)
         }
-    }
-
-    /// TLS if `server` is not `nil`.
-    func begin(_ server: TLSServer?, _ file: StaticString, _ line: UInt) -> Promise<Connection> {
-        guard let server else { return .value(self) }
-        return startTLS(as: server, file: file, line: line)
     }
 }

@@ -39,7 +39,7 @@ enum HTTPSHello {
                 logger.notice("\(error.map { "the old certificate stays: \($0)" } ?? "the certificate is read again")")
             }
             logger.notice("listening on \(listener.localAddress)")
-            let served = listener.serve(on: loops, tls: tls, onError: logger.connectionErrors()) { connection in
+            let served = listener.serve(on: loops, .tls(tls), onError: logger.connectionErrors()) { connection in
                 answerRequests(of: connection)
             }
             return (listener, served.ensure { report.cancel() })

@@ -28,7 +28,7 @@ import Testing
         _ = Self.files
         try withNetwork(turns: .max) { net in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(tls: try TLSServer(serverConfiguration(change))) { connection in
+            let served = listener.serve(.tls(try TLSServer(serverConfiguration(change)))) { connection in
                 connection.forEachLine { line -> Promise<Void> in
                     if !line.hasPrefix("GET ") { return connection.write(String(line.reversed()) + "\n") }
                     let resumed = connection.hasResumedTLSSession ? "resumed" : "full"

@@ -17,18 +17,18 @@ import Testing
         for form in 0..<4 {
             try withNetwork { net in
                 let listener = try Listener.bind("127.0.0.1:0")
-                let served: Promise<Void>
+                let served: Promise<DrainResult>
                 switch form {
-                case 0: served = listener.serve(tls: server) { echoLines($0) }
-                case 1: served = listener.serve(on: group, tls: server) { echoLines($0) }
+                case 0: served = listener.serve(.tls(server)) { echoLines($0) }
+                case 1: served = listener.serve(on: group, .tls(server)) { echoLines($0) }
                 case 2:
-                    served = listener.serve(tls: server, untilStoppedBy: [SIGWINCH], drainTimeout: patience) {
+                    served = listener.serve(ServeOptions(stopSignals: [SIGWINCH], drainTimeout: patience).tls(server)) {
                         echoLines($0)
-                    }.asVoid()
+                    }
                 default:
                     served = listener.serve(
-                        on: group, tls: server, untilStoppedBy: [SIGWINCH], drainTimeout: patience
-                    ) { echoLines($0) }.asVoid()
+                        on: group, ServeOptions(stopSignals: [SIGWINCH], drainTimeout: patience).tls(server)
+                    ) { echoLines($0) }
                 }
                 let address = "localhost:\(listener.localAddress.port)"
                 try converse(with: address, isSecure ? try TLSClient(clientConfiguration()) : nil)
@@ -50,10 +50,10 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let served =
                 onGroup
-                ? listener.serve(on: group, tls: server) { connection async throws in
+                ? listener.serve(on: group, .tls(server)) { connection async throws in
                     for try await line in connection.lines { try await connection.write(line + "\n").value }
                 }
-                : listener.serve(tls: server) { connection async throws in
+                : listener.serve(.tls(server)) { connection async throws in
                     for try await line in connection.lines { try await connection.write(line + "\n").value }
                 }
             let client = isSecure ? try TLSClient(clientConfiguration()) : nil
@@ -68,7 +68,7 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             var errors: [any Error] = []
             let served = listener.serve(
-                tls: try TLSServer(serverConfiguration()), onError: { error, _ in errors.append(error) }
+                .tls(try TLSServer(serverConfiguration())), onError: { error, _ in errors.append(error) }
             ) { echoLines($0) }
             let plain = try hang(connect(to: listener.localAddress), timeout: patience)
             try hang(plain.write("GET / HTTP/1.0\r\n\r\n"), timeout: patience)
@@ -91,7 +91,7 @@ import Testing
         try withNetwork { net in
             let listener = try Listener.bind("127.0.0.1:0")
             var names: [String?] = []
-            let served = listener.serve(tls: try TLSServer(serverConfiguration())) { connection in
+            let served = listener.serve(.tls(try TLSServer(serverConfiguration()))) { connection in
                 names.append(connection.requestedServerName)
                 return echoLines(connection)
             }
@@ -128,7 +128,7 @@ import Testing
     @Test func aDrainLetsIdleConnectionsEndWithTheirEndRecord() throws {
         try withNetwork { net in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(tls: try TLSServer(serverConfiguration())) { echoLines($0) }
+            let served = listener.serve(.tls(try TLSServer(serverConfiguration()))) { echoLines($0) }
             let client = try hang(
                 connect(to: listener.localAddress, tls: try TLSClient(clientConfiguration())), timeout: patience)
             try hang(client.write("one\n"), timeout: patience)

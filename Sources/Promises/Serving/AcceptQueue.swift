@@ -6,25 +6,39 @@ import Reactor
 /// rejected then may cancel another.
 final class AcceptQueue: IOProducer {
     var waiting: [PromiseCore] = []
-    var service: Service?
+    var service: ServeCall?
     weak var listener: Listener?
 
-    struct Service {
+    /// A call of `serve`, until its promise settles.
+    struct ServeCall {
         let limit: Int
+        let promise: PromiseCore
+        /// The watch of the signals that stop it.
+        let signals: StopSignals?
         /// Begins to serve an accepted socket, on this loop or on another.
         let start: (Accepted) -> Void
-        let promise: PromiseCore
     }
+
+    /// Whether an `accept` waits, or `serve` is running.
+    var isInUse: Bool { service != nil || !waiting.isEmpty }
 
     func refuseAll(_ error: SystemError) {
         while !waiting.isEmpty { waiting.removeFirst().reject(error) }
-        service.take()?.promise.reject(error)
+        endService()?.reject(error)
+    }
+
+    /// Ends the call of `serve`, and the watch of its signals.
+    /// - Returns: its promise, which the caller settles.
+    func endService() -> PromiseCore? {
+        guard let call = service.take() else { return nil }
+        call.signals?.end()
+        return call.promise
     }
 
     /// An `accept` or `serve` was cancelled.
     func stop(_ promise: PromiseCore) -> Bool {
         if let service, service.promise === promise {
-            self.service = nil
+            _ = endService()
             if let listener, !listener.isClosed { listener.release() }
             return true
         }

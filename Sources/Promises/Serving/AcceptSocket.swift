@@ -16,6 +16,8 @@ final class AcceptSocket: ReadinessHandler {
     /// The text in `keepAliveReasons`: of several sockets, the address of the waiting one.
     package var label: String { "Listener(\(address))" }
 
+    func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }
+
     func close(on loop: EventLoop) {
         retainedListener = nil
         if loop.isOwnedByThisThread { loop.forget(socket.fd) }

@@ -21,8 +21,13 @@ final class ConnectionTracker {
     private(set) var running = RunningConnections()
     /// The open connections whose handlers have finished.
     private(set) var lingering = LingeringConnections()
-    /// How many connections may linger here. One more evicts the one that has lingered longest.
-    var lingeringLimit = Int.max
+    var options = TrackerOptions() {
+        didSet {
+            budget = options.memoryLimit.map {
+                MemoryBudget($0, on: loop, counters) { [weak self] in self?.running.all.map(\.connection) ?? [] }
+            }
+        }
+    }
     /// The connections that draining has ended. By identity: `running` retains them for as long as they are looked up
     /// here.
     private var ended: Set<ObjectIdentifier> = []
@@ -47,13 +52,6 @@ final class ConnectionTracker {
         self.counters = counters
     }
 
-    /// Limits what the connections served from now on may hold together.
-    func limitMemory(to limit: Int?) {
-        budget = limit.map {
-            MemoryBudget($0, on: loop, counters) { [weak self] in self?.running.all.map(\.connection) ?? [] }
-        }
-    }
-
     private func begin(_ connection: Connection, _ onError: ((any Error, Connection) -> Void)?) -> Int {
         if self.onError == nil { self.onError = onError }
         if let budget { ServedConnection.of(connection).begin(budget) }
@@ -69,10 +67,15 @@ final class ConnectionTracker {
     @inline(__always)
     func serve<Done: Thenable, Keeper: ConnectionKeeper>(
         _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
-        _ handler: (Connection) throws -> Done
+        _ handler: @escaping (Connection) throws -> Done
     ) {
         let place = begin(connection, onError)
-        let work = firstly { try handler(connection) }.core
+        let work: PromiseCore
+        if let prepare = options.prepare {
+            work = prepare(connection).then(handler).core
+        } else {
+            work = firstly { try handler(connection) }.core
+        }
         let served = Served(tracker: self, place: place, keeper: keeper)
         running[place]?.work = work.derive(served, role: .runsWhenCancelled)
     }
@@ -80,13 +83,13 @@ final class ConnectionTracker {
     /// Serves `connection` with an async handler, as `serve`.
     func serve<Keeper: ConnectionKeeper>(
         _ connection: Connection, _ keeper: Keeper, _ onError: ((any Error, Connection) -> Void)?,
-        awaiting handler: @escaping (Connection) async throws -> Void, _ site: CallSite
+        awaiting handler: AsyncHandler, _ callSite: CallSite
     ) {
         let place = begin(connection, onError)
-        let work = HandlerTask(site, on: loop)
+        let work = HandlerTask(callSite, on: loop)
         // Not what waits for the task: that runs when the task has ended.
         running[place]?.work = work
-        work.start(connection, executor, handler)
+        work.start(connection, executor, handler.prepared(by: options.prepare))
         _ = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
     }
 
@@ -111,7 +114,7 @@ final class ConnectionTracker {
         keeper.connectionDidBeginLingering()
         // No eviction while the listener is drained: then it accepts no client that would need the descriptors, and it
         // has a deadline.
-        while sweeping == nil, lingering.unevictedCount > lingeringLimit, let oldest = lingering.evictOldest() {
+        while sweeping == nil, lingering.unevictedCount > options.lingeringLimit, let oldest = lingering.evictOldest() {
             running[oldest]?.connection.close(linger: .zero)
         }
     }

@@ -4,7 +4,7 @@ import Synchronization
 /// A listener that serves on a group of loops. Called on the listener's thread.
 protocol GroupListener: ConnectionKeeper {
     /// All loops of the group have ended.
-    func groupDidEnd()
+    func allLoopsDidEnd()
     /// The listener's own loop has ended, and connections on other loops continue.
     func listenerLoopDidEnd()
 }
@@ -20,8 +20,7 @@ final class GroupServer: @unchecked Sendable {
     private let group: LoopGroup
     private let balancing: LoopGroup.Balancing
     private let limit: Int
-    private let lingeringLimitOfLoop: Int
-    private let memoryLimitOfLoop: Int?
+    private let optionsOfLoop: TrackerOptions
     let counters: DrainCounters
     private let home: EventLoop.Remote
     private let start: Start
@@ -44,16 +43,13 @@ final class GroupServer: @unchecked Sendable {
     }
 
     init(
-        _ group: LoopGroup, _ balancing: LoopGroup.Balancing, _ limit: Int, _ lingeringLimit: Int,
-        _ memoryLimit: Int?, _ counters: DrainCounters, _ home: EventLoop.Remote, _ start: @escaping Start
+        _ group: LoopGroup, _ options: ServeOptions, _ counters: DrainCounters, _ home: EventLoop.Remote,
+        _ start: @escaping Start
     ) {
         self.group = group
-        self.balancing = balancing
-        self.limit = limit
-        let loops = group.count
-        // Rounded up, without a sum that could overflow.
-        lingeringLimitOfLoop = lingeringLimit / loops + (lingeringLimit % loops == 0 ? 0 : 1)
-        memoryLimitOfLoop = memoryLimit.map { $0 / loops }
+        balancing = options.balancing
+        limit = options.maxConnections
+        optionsOfLoop = options.share(of: group.count)
         self.counters = counters
         self.home = home
         self.start = start
@@ -63,7 +59,7 @@ final class GroupServer: @unchecked Sendable {
 
     /// The fields of `word`: one bit for a closed listener, then the active connections, then the lingering ones. Fewer
     /// of either than there are descriptor numbers, so no field overflows.
-    private enum Counts {
+    private enum WordOfCounts {
         static let closed = 1
         static let oneActive = 2
         static let oneLingering = 1 << 32
@@ -72,11 +68,11 @@ final class GroupServer: @unchecked Sendable {
         static func lingering(_ word: Int) -> Int { word / oneLingering }
     }
 
-    var activeCount: Int { Counts.active(word.load(ordering: .acquiring)) }
-    var lingeringCount: Int { Counts.lingering(word.load(ordering: .acquiring)) }
+    var activeCount: Int { WordOfCounts.active(word.load(ordering: .acquiring)) }
+    var lingeringCount: Int { WordOfCounts.lingering(word.load(ordering: .acquiring)) }
     var openCount: Int {
         let word = word.load(ordering: .acquiring)
-        return Counts.active(word) + Counts.lingering(word)
+        return WordOfCounts.active(word) + WordOfCounts.lingering(word)
     }
 
     // MARK: On the listener's thread
@@ -93,12 +89,12 @@ final class GroupServer: @unchecked Sendable {
     /// Called on the thread of a loop of the group, or on the listener's thread.
     private func memberDidEnd() {
         guard living.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
-        home.submit { self.listener?.groupDidEnd() }
+        home.submit { self.listener?.allLoopsDidEnd() }
     }
 
     /// - Returns: false if all loops of the group have ended; the socket is then closed.
     func handOver(_ accepted: Accepted) -> Bool {
-        word.add(Counts.oneActive, ordering: .relaxed)
+        word.add(WordOfCounts.oneActive, ordering: .relaxed)
         let transfer = ConnectionTransfer(accepted, self)
         while let member = group.pick(balancing) {
             transfer.destination = member
@@ -109,7 +105,7 @@ final class GroupServer: @unchecked Sendable {
     }
 
     /// The listener has stopped accepting.
-    func close() { word.bitwiseOr(Counts.closed, ordering: .acquiringAndReleasing) }
+    func close() { word.bitwiseOr(WordOfCounts.closed, ordering: .acquiringAndReleasing) }
 
     /// The listener is closed and the last connection has ended.
     func end() {
@@ -148,23 +144,25 @@ final class GroupServer: @unchecked Sendable {
         let loop = EventLoop.ofCurrentThread
         let box = trackers[member.index]
         let tracker = box.tracker ?? ConnectionTracker(on: loop, counters)
-        if box.tracker == nil, let memoryLimitOfLoop { tracker.limitMemory(to: memoryLimitOfLoop) }
-        tracker.lingeringLimit = lingeringLimitOfLoop
-        box.tracker = tracker
+        if box.tracker == nil {
+            tracker.options = optionsOfLoop
+            box.tracker = tracker
+        }
         start(tracker, accepted.connection(on: loop), transfer)
     }
 
     /// The listener gets a message only where a change makes a difference to it: it was at its limit, or this was the
     /// last connection. A message for each change would cost more than the rest.
     func connectionDidEnd(wasLingering: Bool) {
-        let change = wasLingering ? Counts.oneLingering : Counts.oneActive
+        let change = wasLingering ? WordOfCounts.oneLingering : WordOfCounts.oneActive
         let left = word.subtract(change, ordering: .acquiringAndReleasing).newValue
-        guard !wasLingering && Counts.active(left) == limit - 1 || left == Counts.closed else { return }
+        guard !wasLingering && WordOfCounts.active(left) == limit - 1 || left == WordOfCounts.closed else { return }
         home.submit { self.listener?.connectionDidEnd() }
     }
 
     func connectionDidBeginLingering() {
-        let left = word.add(Counts.oneLingering - Counts.oneActive, ordering: .acquiringAndReleasing).newValue
-        if Counts.active(left) == limit - 1 { home.submit { self.listener?.connectionDidBeginLingering() } }
+        let left = word.add(WordOfCounts.oneLingering - WordOfCounts.oneActive, ordering: .acquiringAndReleasing)
+            .newValue
+        if WordOfCounts.active(left) == limit - 1 { home.submit { self.listener?.connectionDidBeginLingering() } }
     }
 }

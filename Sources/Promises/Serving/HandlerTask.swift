@@ -8,7 +8,7 @@ import Reactor
 // @unchecked: as PromiseCore. The other properties are accessed on the loop's thread, or, once the loop has ended, by the
 // task.
 final class HandlerTask: PromiseCore, @unchecked Sendable {
-    private let site: CallSite
+    private let callSite: CallSite
     private let home: EventLoop
     // A retain cycle until the task ends and releases what it captured.
     private var task: Task<Void, Never>?
@@ -21,22 +21,22 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     private var hold: EventLoop.Hold?
     private var ending: Int?
 
-    init(_ site: CallSite, on loop: EventLoop) {
-        self.site = site
+    init(_ callSite: CallSite, on loop: EventLoop) {
+        self.callSite = callSite
         home = loop
         super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<Void>.self, $0, $1)
         }
     }
 
-    override var creationSite: CallSite? { site }
+    override var creationSite: CallSite? { callSite }
 
     /// Calls `handler` in a task that runs on the loop: at once, up to the first suspension.
     func start(
         _ connection: Connection, _ executor: ThreadBoundExecutor,
         _ handler: @escaping (Connection) async throws -> Void
     ) {
-        hold = home.hold(at: site)
+        hold = home.hold(at: callSite)
         ending = home.whenEnding { [self] in
             connection.loopWillEnd()
             // The connection may have ended before.

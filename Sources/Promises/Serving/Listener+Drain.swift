@@ -37,16 +37,14 @@ extension Listener {
         close(drain: !leavesBacklog)
         // A handler of one of those clients may have called this.
         if let drain { return drain.guarantee }
-        let drain = ListenerDrain(openConnections, counters)
+        let drain = ListenerDrain(of: openConnections, counters)
         self.drain = drain
         if !isClosed { end(nil) }
         tracker.drain(within: deadline)
         group?.drain(within: deadline)
-        if openConnections == 0 {
-            drain.finish(active: 0)
-        } else {
-            drain.start(loop.schedule(after: deadline) { [self] in abortAll(drain) })
-        }
+        if openConnections == 0 { finishDrain() }
+        // An inline handler of a closed connection may have ended the last one.
+        if self.drain?.result == nil { self.drain?.deadline = loop.schedule(after: deadline) { [self] in abortAll() } }
         return drain.guarantee
     }
 
@@ -54,15 +52,23 @@ extension Listener {
     /// handlers wait for. Without effect if no drain has begun.
     public func abortDrain() {
         loop.assertOwner()
-        if let drain { abortAll(drain) }
+        if drain != nil { abortAll() }
     }
 
-    private func abortAll(_ drain: ListenerDrain) {
+    private func abortAll() {
         tracker.noteDelivered()
         // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
         // the result.
-        drain.finish(active: openConnections)
+        finishDrain()
         tracker.abortAll()
         group?.abortAll()
+    }
+
+    /// Settles the promise of `drain`, and of a `serve` that signals stop: no connection is open any more, or the rest is
+    /// about to be aborted.
+    func finishDrain() {
+        guard let settle = drain?.finish(counters, active: openConnections) else { return }
+        settle()
+        if let result = drain?.result, takers.service?.signals != nil { takers.endService()?.fulfill(result) }
     }
 }

@@ -1,101 +1,164 @@
 import Glibc
 import Reactor
 
-// Taking connections.
-
 extension Listener {
-    /// Waits for the next connection. Several calls are served in their order; a cancelled call is skipped.
-    ///
-    /// Rejected with a `SystemError` of `accept4`:
-    /// - `EBADF` after `close`;
-    /// - `ECANCELED` if `close` was called while it waited;
-    /// - `EBUSY` while `serve` is running;
-    /// - the error that ended the listener.
-    ///
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    /// - Returns: a promise of the connection.
-    @inlinable @inline(__always)
-    public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
-        Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))
-    }
-
-    @usableFromInline
-    func startAccept() -> Promise<Connection> {
-        if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
-        if acceptQueue.service != nil {
-            return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running"))
-        }
-        let core = IOPromise(Connection.self, acceptQueue)
-        acceptQueue.waiting.append(core)
-        updateInterest()
-        return Promise(core)
-    }
-
-    /// Accepts connections until the listener is closed, and calls `handler` with each. A connection is closed when the
-    /// promise of its handler has settled, with a value or an error.
+    /// Accepts connections, and calls `handler` with each, until the listener is closed or one of the signals of
+    /// `options` arrives. A connection is closed when the promise of its handler has settled, with a value or an error.
     ///
     /// ```swift
-    /// listener.serve(maxConnections: 10_000) { connection in
+    /// listener.serve(ServeOptions(maxConnections: 10_000)) { connection in
     ///     connection.forEachChunk { connection.write($0) }
-    /// }.catch { error in log(error) }
+    /// }
     /// ```
     ///
-    /// A rejection ends that connection only.
+    /// A rejection ends that connection only. A program that serves until SIGTERM or SIGINT waits for the result:
+    ///
+    /// ```swift
+    /// let served = listener.serve(.untilStopped) { connection in
+    ///     connection.forEachChunk { connection.write($0) }
+    /// }
+    /// let result = try hang(served)
+    /// ```
     /// - Parameters:
-    ///   - maxConnections: how many connections may be active at once; further clients wait in the backlog. A
-    ///     connection is active until its handler has finished. Closing it may take a while longer, see
-    ///     `Connection.close`; during that time it counts as lingering.
-    ///   - maxLingering: how many connections may linger at once, in addition to the active ones. One more ends the
-    ///     connection that has lingered longest as by `close(linger: .zero)`, except while the listener is drained. The
-    ///     default is `maxConnections`, but at least 64 and at most 1,024.
+    ///   - options: the limits, and what stops the server.
     ///   - onError: is called with the error of a handler and its connection; not for a cancellation, nor for a
     ///     connection that `drain` has ended. Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
     ///   - file: the file that reports name; the caller's by default.
     ///   - line: the line that reports name.
-    /// - Returns: a promise that is fulfilled when the listener has been closed and the last connection has ended, and
-    ///   rejected with the `SystemError` that ended the listener: `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`.
-    ///   Rejected at once with
+    /// - Returns: a promise of what became of the connections that were open when a drain began; zeros without a drain.
+    ///   It is fulfilled when the listener has been closed and the last connection has ended; with `stopSignals` at the
+    ///   latest when the drain ends, at its deadline or at the second signal. Rejected with the `SystemError` that ended the listener:
+    ///   `EBADF`, `EINVAL` or `ENOTSOCK` of `accept4`. Rejected at once with
     ///   - `EBADF` after `close`;
     ///   - `EBUSY` if `accept` or `serve` is running;
-    ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero.
+    ///   - `EINVAL` if `maxConnections` is below one or `maxLingering` below zero;
+    ///   - the error of `sigaction` if a signal cannot be watched, as `EventLoop.onSignal`.
     ///
-    ///   Cancelling it closes the listener; active connections continue.
+    ///   Cancelling it closes the listener and ends the watches of the signals; active connections continue, and a drain
+    ///   that has begun does.
+    @discardableResult
     public func serve<Done: Thenable>(
-        maxConnections: Int = .max, maxLingering: Int? = nil, onError: ((any Error, Connection) -> Void)? = nil,
-        _ handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<Void> {
+        _ options: ServeOptions = ServeOptions(), onError: ((any Error, Connection) -> Void)? = nil,
+        handler: @escaping (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        serve(options, file, line) { tracker, connection, listener in
+            tracker.serve(connection, listener, onError, handler)
+        }
+    }
+
+    /// As `serve`, but on the loops of `group`: this loop accepts the connections and transfers each to one of them,
+    /// which calls the handler with it. The connection and the handler's promises belong to that loop, and are used on
+    /// its thread only.
+    ///
+    /// ```swift
+    /// let group = try LoopGroup(name: "server")
+    /// let counters = LoopLocal { Counters() }
+    /// listener.serve(on: group, ServeOptions(maxConnections: 10_000)) { connection in
+    ///     counters.value(for: connection).connections += 1
+    ///     return connection.forEachChunk { connection.write($0) }
+    /// }
+    /// ```
+    ///
+    /// `maxConnections`, `close`, `drain` and `activeConnections` apply to all loops together. The group is retained
+    /// until the last connection has ended; it is not stopped. When a loop of the group ends, it gets no more connections;
+    /// those that it has end with it, and those being transferred to it are closed. At the deadline of a drain the
+    /// promise does not wait for the other loops, which abort their connections as soon as they respond.
+    /// - Parameters:
+    ///   - group: the loops that run the handlers.
+    ///   - options: the limits, and what stops the server.
+    ///   - onError: as for `serve`; called on the connection's loop.
+    ///   - handler: called on the connection's loop.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
+    @discardableResult
+    public func serve<Done: Thenable & SendableMetatype>(
+        on group: LoopGroup, _ options: ServeOptions = ServeOptions(),
+        onError: (@Sendable (any Error, Connection) -> Void)? = nil,
+        handler: @escaping @Sendable (Connection) throws -> Done, file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        serve(options, on: group, file, line) { tracker, connection, transfer in
+            tracker.serve(connection, transfer, onError, handler)
+        }
+    }
+
+    /// Cannot be called: a connection ends with its handler, so a handler returns a promise, or awaits. Without this form
+    /// a handler that forgets its `return` would be taken for an async one, and compile.
+    @available(*, deprecated, message: "this handler returns nothing: write `return` before its promise, or await")
+    @HandlersReturnAPromiseOrAwait
+    @_disfavoredOverload
+    @discardableResult
+    public func serve(
+        on group: LoopGroup? = nil, _ options: ServeOptions = ServeOptions(),
+        onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Connection) throws -> Void,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        // Not `unavailable`, since the compiler then prefers the async forms.
+        preconditionFailure("a handler of serve returns a promise, or awaits")
+    }
+}
+
+/// What the compiler names where a handler of `serve` returns nothing. Nothing belongs to it.
+@globalActor
+public actor HandlersReturnAPromiseOrAwait {
+    /// The actor, which has nothing to do.
+    public static let shared = HandlersReturnAPromiseOrAwait()
+}
+
+// MARK: All forms
+
+extension Listener {
+    /// Begins to serve on this loop.
+    /// - Parameter start: begins to serve a connection.
+    func serve(
+        _ options: ServeOptions, _ file: StaticString, _ line: UInt,
+        _ start: @escaping (ConnectionTracker, Connection, Listener) -> Void
+    ) -> Promise<DrainResult> {
         // Unowned: only the listener calls it.
-        let service = startService(maxConnections, maxLingering) { [unowned self] accepted in
-            tracker.serve(accepted.connection(on: loop), self, onError, handler)
+        let served = serve(options, group: nil, file, line) { [unowned self] accepted in
+            start(tracker, accepted.connection(on: loop), self)
         }
-        if service.isPending { tracker.lingeringLimit = Self.lingeringLimit(maxLingering, maxConnections) }
-        return Promise(service.core.traced(root: "serve", Promise<Void>.self, file, line))
+        if served.isPending { tracker.options = options.share(of: 1) }
+        return served
     }
 
-    /// - Parameter start: begins to serve an accepted socket.
-    func startService(_ maxConnections: Int, _ maxLingering: Int?, _ start: @escaping (Accepted) -> Void) -> Promise<
-        Void
-    > {
-        if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
-        if acceptQueue.service != nil || !acceptQueue.waiting.isEmpty {
-            return Promise(refused: SystemError(.accept, EBUSY, detail: "the listener is in use"))
+    /// Begins to serve on the loops of `group`.
+    /// - Parameter start: begins to serve a connection, on the connection's loop.
+    func serve(
+        _ options: ServeOptions, on group: LoopGroup, _ file: StaticString, _ line: UInt,
+        _ start: @escaping GroupServer.Start
+    ) -> Promise<DrainResult> {
+        let server = GroupServer(group, options, counters, loop.remote, start)
+        // Unowned, as above.
+        return serve(options, group: server, file, line) { [unowned self] accepted in
+            if !server.handOver(accepted) { allLoopsDidEnd() }
         }
-        guard maxConnections > 0 else {
-            return Promise(refused: SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)"))
-        }
-        if let maxLingering, maxLingering < 0 {
-            return Promise(refused: SystemError(.accept, EINVAL, detail: "maxLingering: \(maxLingering)"))
-        }
-        let core = IOPromise(Void.self, acceptQueue)
-        acceptQueue.service = AcceptQueue.Service(limit: maxConnections, start: start, promise: core)
-        updateInterest()
-        return Promise(core)
     }
 
-    static func lingeringLimit(_ maxLingering: Int?, _ maxConnections: Int) -> Int {
-        maxLingering ?? min(max(maxConnections, 64), 1024)
+    private func serve(
+        _ options: ServeOptions, group: GroupServer?, _ file: StaticString, _ line: UInt,
+        _ start: @escaping (Accepted) -> Void
+    ) -> Promise<DrainResult> {
+        do throws(SystemError) {
+            if isClosed { throw SystemError(.accept, EBADF, detail: "the listener is closed") }
+            if takers.isInUse { throw SystemError(.accept, EBUSY, detail: "the listener is in use") }
+            if let refusal = options.refusal { throw refusal }
+            var signals: StopSignals?
+            if !options.stopSignals.isEmpty {
+                signals = try StopSignals(
+                    [self], options.drainTimeout, options.onSignal, options.stopSignals, file, line)
+            }
+            let core = IOPromise(DrainResult.self, takers)
+            takers.service = AcceptQueue.ServeCall(
+                limit: options.maxConnections, promise: core, signals: signals, start: start)
+            self.group = group
+            group?.begin(self)
+            updateInterest()
+            return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))
+        } catch {
+            let core = Promise<DrainResult>(refused: error).core
+            return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))
+        }
     }
 }

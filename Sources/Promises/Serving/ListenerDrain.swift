@@ -9,36 +9,42 @@ public struct DrainResult: Hashable, Sendable {
     public internal(set) var finished = 0
     /// Connections that were aborted at the deadline, or that ended with their loop before it.
     public internal(set) var aborted = 0
+
+    static func + (one: DrainResult, other: DrainResult) -> DrainResult {
+        var sum = one
+        sum.idle += other.idle
+        sum.finished += other.finished
+        sum.aborted += other.aborted
+        return sum
+    }
 }
 
 /// A listener's drain, and afterwards its result.
-final class ListenerDrain {
+struct ListenerDrain {
     let guarantee: Guarantee<DrainResult>
     private let resolve: (DrainResult) -> Void
     /// How many connections were open at the beginning.
     private let all: Int
-    private let counters: DrainCounters
-    private var deadline: EventLoop.Timer?
-    private var isFinished = false
+    var deadline: EventLoop.Timer?
+    /// Present when the drain has ended.
+    private(set) var result: DrainResult?
 
-    init(_ all: Int, _ counters: DrainCounters) {
+    init(of all: Int, _ counters: DrainCounters) {
         self.all = all
-        self.counters = counters
         counters.begin()
         (guarantee, resolve) = Guarantee<DrainResult>.pending()
     }
 
-    func start(_ deadline: EventLoop.Timer) {
-        // An inline handler of a closed connection may have ended the last one.
-        if isFinished { deadline.cancel() } else { self.deadline = deadline }
-    }
-
     /// - Parameter active: how many connections are left, for which the drain does not wait.
-    func finish(active: Int) {
-        if isFinished { return }
-        isFinished = true
-        deadline.take()?.cancel()
-        resolve(counters.result(all, active: active))
+    /// - Returns: what settles `guarantee`; `nil` if the drain has ended before.
+    mutating func finish(_ counters: DrainCounters, active: Int) -> (() -> Void)? {
+        if self.result != nil { return nil }
+        let result = counters.result(all, active: active)
+        self.result = result
+        return { [resolve, deadline = deadline.take()] in
+            deadline?.cancel()
+            resolve(result)
+        }
     }
 }
 
@@ -50,7 +56,7 @@ final class DrainCounters: Sendable {
     private let leaving = Atomic(0)
     /// How many connections have ended with their loop.
     private let lost = Atomic(0)
-    /// How many connections were ended because of `Listener.memoryLimit`.
+    /// How many connections were ended because of `ServeOptions.memoryLimit`.
     private let evictedCount = Atomic(0)
     var evicted: Int { evictedCount.load(ordering: .relaxed) }
 

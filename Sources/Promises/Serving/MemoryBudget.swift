@@ -1,7 +1,7 @@
 import Glibc
 import Reactor
 
-/// What the connections of a listener hold on one loop, and the limit of it; see `Listener.memoryLimit`. Accessed only on
+/// What the connections of a listener hold on one loop, and the limit of it; see `ServeOptions.memoryLimit`. Accessed only on
 /// the loop's thread.
 ///
 /// The sum is noted where a connection begins to hold more, and where it goes on waiting. It is exact when it matters: a

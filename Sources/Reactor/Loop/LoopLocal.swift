@@ -7,8 +7,9 @@ import Synchronization
 /// final class Counters { var requests = 0 }
 ///
 /// let counters = LoopLocal { Counters() }
-/// let served = listener.serve(on: group, state: counters) { connection, counters in
-///     connection.forEachLine { line in
+/// let served = listener.serve(on: group) { connection in
+///     let counters = counters.value(for: connection)
+///     return connection.forEachLine { line in
 ///         counters.requests += 1
 ///         return connection.write(line + "\n")
 ///     }
@@ -18,8 +19,8 @@ import Synchronization
 ///
 /// The loop releases the value on its own thread: when it ends, or after the last reference to this object is released,
 /// whichever is first. A `deinit` there may therefore pass on what must outlive the loop. An async handler that has not
-/// finished when its loop ends keeps the value that it was given, and releases it where it continues; see
-/// `Listener.serve(on:state:)`. On a loop that is ending, the value can still be asked for; one that is made only then is
+/// finished when its loop ends keeps the value that it has asked for, and releases it where it continues. On a loop that is
+/// ending, the value can still be asked for; one that is made only then is
 /// not kept.
 public final class LoopLocal<Value>: Sendable {
     private let number = LoopLocalNumbers.next()
@@ -41,12 +42,12 @@ public final class LoopLocal<Value>: Sendable {
     /// ```
     ///
     /// The value belongs to the loop's thread, so `body` can neither return it nor put anything into it that another
-    /// thread may use: what it captures and returns is `Sendable`, or newly made. A handler gets the value as a
-    /// parameter instead, by `Listener.serve(on:state:)`.
+    /// thread may use: what it captures and returns is `Sendable`, or newly made. A handler of `serve` asks by
+    /// `value(for: connection)` instead.
     /// - Parameter body: is called at once, on this thread.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`.
-    @available(*, noasync, message: "an async function has no loop of its own; use serve(on:state:) or collect")
+    @available(*, noasync, message: "an async function has no loop of its own; use value(for: connection) or collect")
     public func withValue<Result, Failure: Error>(
         _ body: @Sendable (Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

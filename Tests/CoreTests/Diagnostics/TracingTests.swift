@@ -154,7 +154,7 @@ private enum Bodies {
             for (text, (name, offset)) in zip(texts, names) {
                 #expect(text.hasSuffix("(\(name) at \(at(line + UInt(offset))))"))
             }
-            for promise in [received.asVoid(), written, ended, served] { promise.ignoringErrors() }
+            for promise in [received.asVoid(), written, ended, served.asVoid()] { promise.ignoringErrors() }
             listener.close()
             client.abort()
             server.abort()

@@ -53,7 +53,7 @@ extension Snippets {
 // docs/guides/filters.md: Filters
 extension Snippets {
     static func filters2() throws {
-        func serve(_ listener: Listener) -> Promise<Void> {
+        func serve(_ listener: Listener) -> Promise<DrainResult> {
             listener.serve(onError: { error, connection in logger.warning("\(connection): \(error)") }) { connection in
                 connection.filter(Rot13(), timeout: .seconds(5)).then { connection in
                     connection.forEachLine { line in connection.write("\(line)\n") }

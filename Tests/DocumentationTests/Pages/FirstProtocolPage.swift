@@ -53,9 +53,10 @@ extension Snippets {
             let store = RecordStore()
             let listener = try Listener.bind("127.0.0.1:7000")
             print("listening on \(listener.localAddress)")
-            let result = try listener.serveUntilStopped(drainTimeout: .seconds(10), maxConnections: 1000) { connection in
+            let served = listener.serve(ServeOptions(maxConnections: 1000, stopSignals: [SIGTERM, SIGINT])) { connection in
                 store.serve(connection)
             }
+            let result = try hang(served)
             print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
         }
 

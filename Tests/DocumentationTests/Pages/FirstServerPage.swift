@@ -20,11 +20,11 @@ extension Snippets {
         func main() throws {
             let listener = try Listener.bind("127.0.0.1:7000")
             print("listening on \(listener.localAddress)")
-            let result = try listener.serveUntilStopped(
-                drainTimeout: .seconds(10), maxConnections: 1000, onError: { error, connection in print("\(connection): \(error)") }
-            ) { connection in
+            let options = ServeOptions(maxConnections: 1000, stopSignals: [SIGTERM, SIGINT])
+            let served = listener.serve(options, onError: { error, connection in print("\(connection): \(error)") }) { connection in
                 answerLines(connection)
             }
+            let result = try hang(served)
             print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
         }
 

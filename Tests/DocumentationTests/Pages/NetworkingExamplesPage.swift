@@ -25,7 +25,7 @@ extension Snippets {
 
         let store = Store()
         let listener = try Listener.bind("127.0.0.1:0")        // 0: any port that is free
-        let served = listener.serve(maxConnections: 10_000) { connection in
+        let served = listener.serve(ServeOptions(maxConnections: 10_000)) { connection in
             connection.idleTimeout = .seconds(60)
             return connection.forEachLine(limit: 1024) { line in
                 connection.write(store.answer(line) + "\n")

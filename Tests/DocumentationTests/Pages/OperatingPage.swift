@@ -21,15 +21,18 @@ extension Snippets {
     static func operating2() throws {
         let listener = try Listener.bind("127.0.0.1:7000")
         var isDraining = false
-        try listener.serveUntilStopped(
-            drainTimeout: .seconds(30),
+        let options = ServeOptions(
+            stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(30),
             onSignal: { signal in
                 if isDraining { exit(128 + signal) }           // the second means now; exit(3) runs what atexit(3) was given
                 isDraining = true
-            }
-        ) { connection in connection.forEachChunk { connection.write($0) } }
+            })
+        let served = listener.serve(options) { connection in connection.forEachChunk { connection.write($0) } }
+        try hang(served)
         _ = listener
         _ = isDraining
+        _ = options
+        _ = served
     }
 }
 

@@ -34,7 +34,7 @@ extension Snippets {
 
         func main() throws {
             let listener = try Listener.bind("127.0.0.1:7000")
-            let served = listener.serve(maxConnections: 1000) { connection in
+            let served = listener.serve(ServeOptions(maxConnections: 1000)) { connection in
                 echo(connection)                                  // closed when this has settled
             }
             try hang(served)
@@ -51,13 +51,15 @@ extension Snippets {
 extension Snippets {
     static func readme3() throws {
         let listener = try Listener.bind(["0.0.0.0:7000", "[::]:7000"])
-        let drained = try listener.serveUntilStopped(drainTimeout: .seconds(10), maxConnections: 10_000) { connection in
+        let options = ServeOptions(maxConnections: 10_000, stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(10))
+        let served = listener.serve(options) { connection in
             connection.idleTimeout = .seconds(60)
             return connection.forEachChunk { connection.write($0) }
         }
-        print(drained)                                            // counts of idle, finished and aborted connections
+        print(try hang(served))                                   // counts of idle, finished and aborted connections
         _ = listener
-        _ = drained
+        _ = options
+        _ = served
     }
 }
 

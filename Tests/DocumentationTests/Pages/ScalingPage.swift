@@ -9,7 +9,7 @@ extension Snippets {
     static func scaling1() throws {
         let group = try LoopGroup(loops: 2, name: "server")
         let listener = try Listener.bind("127.0.0.1:0")
-        let served = listener.serve(on: group, maxConnections: 10_000) { connection in
+        let served = listener.serve(on: group, ServeOptions(maxConnections: 10_000)) { connection in
             connection.forEachChunk { connection.write($0) }
         }
         let echo = connect(to: listener.localAddress).then { connection in
@@ -50,8 +50,9 @@ extension Snippets {
         let caches = LoopLocal { Cache() }
         let group = try LoopGroup(loops: 2, name: "server")
         let listener = try Listener.bind("127.0.0.1:0")
-        let served = listener.serve(on: group, state: caches, balancing: .roundRobin) { connection, cache in
-            connection.forEachLine { path in connection.write(cache.page(path) + "\n") }
+        let served = listener.serve(on: group, ServeOptions(balancing: .roundRobin)) { connection in
+            let cache = caches.value(for: connection)
+            return connection.forEachLine { path in connection.write(cache.page(path) + "\n") }
         }
 
         func ask(_ path: String) -> Promise<String?> {
@@ -88,7 +89,7 @@ extension Snippets {
         let shared: [SocketSetting] = [.set(.reusePort, to: true)]
         let first = try Listener.bind("127.0.0.1:0", options: shared)
         let address = first.localAddress
-        @Sendable func serve(_ listener: Listener) -> Promise<Void> {
+        @Sendable func serve(_ listener: Listener) -> Promise<DrainResult> {
             listener.serve { connection in connection.forEachChunk { connection.write($0) } }
         }
         let others = group.map { remote in

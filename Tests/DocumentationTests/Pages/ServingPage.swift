@@ -8,13 +8,14 @@ import Reactor
 extension Snippets {
     static func serving1() throws {
         let listener = try Listener.bind("127.0.0.1:0", backlog: 1024)
-        let served = listener.serve(maxConnections: 10_000, onError: { error, connection in logger.warning("\(connection): \(error)") }) {
-            connection in
+        let options = ServeOptions(maxConnections: 10_000)
+        let served = listener.serve(options, onError: { error, connection in logger.warning("\(connection): \(error)") }) { connection in
             connection.forEachChunk { connection.write($0) }
         }
         listener.close()
         try hang(served)                                       // the last connection is done
         _ = listener
+        _ = options
         _ = served
     }
 }
@@ -54,11 +55,13 @@ extension Snippets {
 extension Snippets {
     static func serving4() throws {
         let listener = try Listener.bind("127.0.0.1:7000")
-        let result = try listener.serveUntilStopped(drainTimeout: .seconds(10)) { connection in
-            connection.forEachChunk { connection.write($0) }
-        }
+        let options = ServeOptions(stopSignals: [SIGTERM, SIGINT], drainTimeout: .seconds(10))
+        let served = listener.serve(options) { connection in connection.forEachChunk { connection.write($0) } }
+        let result = try hang(served)
         print("idle: \(result.idle), finished: \(result.finished), aborted: \(result.aborted)")
         _ = listener
+        _ = options
+        _ = served
         _ = result
     }
 }

@@ -58,7 +58,7 @@ import Testing
             #expect(code(other.serve { echo($0) }) == EBUSY)
             other.close()
             #expect(code(waiting) == ECANCELED)
-            #expect(code(other.serve(maxConnections: 0) { echo($0) }) == EBADF)
+            #expect(code(other.serve(ServeOptions(maxConnections: 0)) { echo($0) }) == EBADF)
             listener.close()
             try hang(served, timeout: patience)
         }
@@ -67,7 +67,7 @@ import Testing
     @Test(arguments: [0, -1, .min]) func aLimitBelowOneIsRefused(limit: Int) throws {
         try withNetwork { net in
             let listener = try net.listen()
-            #expect(code(listener.serve(maxConnections: limit) { echo($0) }) == EINVAL)
+            #expect(code(listener.serve(ServeOptions(maxConnections: limit)) { echo($0) }) == EINVAL)
         }
     }
 
@@ -162,7 +162,7 @@ import Testing
         try withNetwork { net in
             let listener = try net.listen()
             let clients = try (0..<5).map { _ in try Peer(to: listener.localAddress) }
-            let served = listener.serve(maxConnections: 3) { echo($0) }
+            let served = listener.serve(ServeOptions(maxConnections: 3)) { echo($0) }
             listener.close(drain: true)
             #expect(listener.activeConnections == 3)
             for client in clients[3...] { #expect(client.failureOfReading() == ECONNRESET) }

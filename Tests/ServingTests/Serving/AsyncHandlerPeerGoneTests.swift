@@ -16,7 +16,7 @@ import Testing
         var errors: [String] = []
     }
 
-    private func serve(_ listener: Listener, _ session: Session) -> Promise<Void> {
+    private func serve(_ listener: Listener, _ session: Session) -> Promise<DrainResult> {
         listener.serve(onError: { error, _ in session.errors.append("\((error as? SystemError)?.code ?? 0)") }) {
             connection in
             let question = try await connection.readLine().value ?? ""

@@ -26,7 +26,7 @@ private actor Resident {
     }
 
     /// Serves one client with a handler that is the actor's own.
-    func serve() throws -> (SocketAddress, Promise<Void>) {
+    func serve() throws -> (SocketAddress, Promise<DrainResult>) {
         let listener = try Listener.bind("127.0.0.1:0")
         self.listener = listener
         let served = listener.serve { connection in
@@ -180,7 +180,7 @@ private final class Store {
             let listener = try network.listen()
             let (gate, open) = Promise<Void>.pending()
             var begun = 0
-            let served = listener.serve(maxConnections: 1) { connection in
+            let served = listener.serve(ServeOptions(maxConnections: 1)) { connection in
                 begun += 1
                 connection.close()
                 try await gate.value
@@ -255,7 +255,7 @@ private final class Store {
         try withGroup(1) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let handler: @MainActor (Connection) async throws -> Void = { _ in }
-            let alone = listener.serve(handler)
+            let alone = listener.serve(handler: handler)
             #expect(alone.error is DispatchError)
             let served = listener.serve(on: group) { @MainActor (_: Connection) async throws -> Void in }
             guard case .badInput(let text) = served.error as? DispatchError else {

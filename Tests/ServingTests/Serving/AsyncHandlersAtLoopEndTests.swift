@@ -63,7 +63,7 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let (gate, open) = Guarantee<Void>.pending()
             let ends = Shared<[String]>([])
-            let served = listener.serve(on: group, balancing: .roundRobin) { connection in
+            let served = listener.serve(on: group, ServeOptions(balancing: .roundRobin)) { connection in
                 do {
                     try await connection.write("x").value
                     for try await _ in connection.chunks {}

@@ -27,7 +27,7 @@ import Testing
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let room = Room()
-            let served = listener.serve(on: group, balancing: .roundRobin) { connection in
+            let served = listener.serve(on: group, ServeOptions(balancing: .roundRobin)) { connection in
                 let store = Store()
                 for try await line in connection.lines {
                     store.places.insert(nameOfLoop())
@@ -53,14 +53,15 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let stores = LoopLocal { Store(tally) }
             let errors = Shared<[String]>([])
-            let onError = { @Sendable (error: any Error, _: Connection, store: Store) in
-                let lines = store.lines
+            let onError = { @Sendable (error: any Error, connection: Connection) in
+                let lines = stores.value(for: connection).lines
                 errors.change { $0.append("\(error) \(lines)") }
             }
             let served =
                 isAsync
-                ? listener.serve(on: group, state: stores, balancing: .roundRobin, onError: onError) {
-                    connection, store in
+                ? listener.serve(on: group, ServeOptions(balancing: .roundRobin), onError: onError) {
+                    connection in
+                    let store = stores.value(for: connection)
                     for try await line in connection.lines {
                         store.lines += 1
                         store.places.insert(nameOfLoop())
@@ -68,9 +69,10 @@ import Testing
                         try await connection.write(line).value
                     }
                 }
-                : listener.serve(on: group, state: stores, balancing: .roundRobin, onError: onError) {
-                    connection, store in
-                    connection.forEachLine { line in
+                : listener.serve(on: group, ServeOptions(balancing: .roundRobin), onError: onError) {
+                    connection in
+                    let store = stores.value(for: connection)
+                    return connection.forEachLine { line in
                         store.lines += 1
                         store.places.insert(nameOfLoop())
                         if line == "throw" { throw Flaw(store.places.count) }

@@ -10,7 +10,7 @@ import Testing
         try withNetwork { net in
             let listener = try net.listen()
             var peak = 0
-            let served = listener.serve(maxConnections: 3) { connection -> Promise<Void> in
+            let served = listener.serve(ServeOptions(maxConnections: 3)) { connection -> Promise<Void> in
                 peak = max(peak, listener.activeConnections)
                 return echo(connection)
             }
@@ -41,7 +41,7 @@ import Testing
         try withNetwork { net in
             let listener = try net.listen()
             var running = 0
-            let served = listener.serve(maxConnections: 1) { connection -> Promise<Void> in
+            let served = listener.serve(ServeOptions(maxConnections: 1)) { connection -> Promise<Void> in
                 running += 1
                 #expect(running == 1)
                 return echo(connection).ensure { running -= 1 }

@@ -11,7 +11,7 @@ import Testing
     enum Loop: CaseIterable { case frames, lines, asyncLines }
 
     /// Answers each line with itself and a `!`, and says `bye` when the loop is over.
-    private func serve(_ listener: Listener, _ loop: Loop) -> Promise<Void> {
+    private func serve(_ listener: Listener, _ loop: Loop) -> Promise<DrainResult> {
         switch loop {
         case .frames:
             listener.serve { connection in

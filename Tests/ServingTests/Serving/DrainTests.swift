@@ -12,7 +12,7 @@ import Testing
         try withNetwork(clock: clock) { net in
             let port = try ReservedPort()
             let listener = try net.listen("\(port.address)")
-            let served = listener.serve(serveByFirstByte)
+            let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("iiibbs", to: listener)
             let begin = clock.now
             let drained = listener.drain(deadline: .milliseconds(300))
@@ -81,7 +81,7 @@ import Testing
             #expect(try client.receive(upTo: 4) == Array("done".utf8))
             client.close()
             _ = hang(drained)
-            try? hang(served)
+            _ = try? hang(served)
             withExtendedLifetime(others) {}
         }
     }
@@ -116,7 +116,7 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
-            let served = listener.serve(serveByFirstByte)
+            let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("b", to: listener)
             clients[0].end()
             let result = hang(listener.drain(deadline: .seconds(60)))
@@ -207,7 +207,7 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
-            let served = listener.serve(serveByFirstByte)
+            let served = listener.serve(handler: serveByFirstByte)
             let clients = try net.connectClients("s", to: listener)
             listener.close()
             let result = hang(listener.drain(deadline: .milliseconds(50)))
@@ -222,7 +222,7 @@ import Testing
         _ = try logged {
             try withNetwork(clock: VirtualClock()) { net in
                 let listener = try net.listen()
-                listener.serve(serveByFirstByte).ignoringErrors()
+                listener.serve(handler: serveByFirstByte).ignoringErrors()
                 let clients = try net.connectClients("b", to: listener)
                 drained = listener.drain(deadline: .seconds(60))
                 clients[0].close()

@@ -12,10 +12,10 @@ import Testing
     /// never; each says first that it has begun.
     private func serve(
         _ listener: Listener, on group: LoopGroup, _ gate: Promise<Void>, errors: Shared<[String]> = Shared([])
-    ) -> Promise<Void> {
+    ) -> Promise<DrainResult> {
         listener.serve(
             on: group, onError: { error, _ in errors.change { $0.append("\(error)") } },
-            { connection -> Promise<Void> in
+            handler: { connection -> Promise<Void> in
                 connection.receive().then { bytes -> Promise<Void> in
                     let begun = connection.write(bytes)
                     switch bytes.first {
@@ -149,7 +149,7 @@ import Testing
 
     @Test func theListenersLoopEndsMeanwhile() throws {
         var drained: Guarantee<DrainResult>?
-        var served: Promise<Void>?
+        var served: Promise<DrainResult>?
         var client: Peer?
         let group = try LoopGroup(loops: 1)
         try EventLoop.withLoop { loop throws in

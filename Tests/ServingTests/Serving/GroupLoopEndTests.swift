@@ -31,7 +31,7 @@ import Testing
     @Test func theirPlacesAreFree() throws {
         try withGroup(2) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, maxConnections: 2) { echo($0) }
+            let served = listener.serve(on: group, ServeOptions(maxConnections: 2)) { echo($0) }
             let clients = try (0..<2).map { _ in try welcome(to: listener) }
             let late = try Peer(to: listener.localAddress)
             group[0].stop()
@@ -74,7 +74,7 @@ import Testing
         defer { recorder.stop() }
         try withGroup(2, syscalls: failing) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, balancing: .roundRobin, maxConnections: 1) { echo($0) }
+            let served = listener.serve(on: group, ServeOptions(maxConnections: 1, balancing: .roundRobin)) { echo($0) }
             isArmed.change { $0 = true }
             group[0].submit {}
             entered.wait()
@@ -111,13 +111,13 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func theListenersOwnLoopEnds(isClosed: Bool) throws {
-        var served: Promise<Void>?
+        var served: Promise<DrainResult>?
         let group = try LoopGroup(loops: 1)
         var client: Peer?
         try EventLoop.withLoop { loop throws in
             let listener = try Listener.bind("127.0.0.1:0")
             // At its limit it does not wait for clients.
-            let service = listener.serve(on: group, maxConnections: 1) { echo($0) }
+            let service = listener.serve(on: group, ServeOptions(maxConnections: 1)) { echo($0) }
             service.ignoringErrors()
             served = service
             client = try welcome(to: listener)

@@ -14,7 +14,7 @@ import Testing
         var numbers: [Int] = []
     }
 
-    private func serve(_ listener: Listener, _ reports: Reports, _ token: Tally.Token) -> Promise<Void> {
+    private func serve(_ listener: Listener, _ reports: Reports, _ token: Tally.Token) -> Promise<DrainResult> {
         var count = 0
         return listener.serve(onError: { [token] error, _ in
             withExtendedLifetime(token) { if let error = error as? Failure { reports.numbers.append(error.number) } }

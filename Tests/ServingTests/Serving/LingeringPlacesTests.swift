@@ -24,7 +24,7 @@ import Testing
     @Test func aConnectionThatLingersGivesUpItsPlace() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            let served = listener.serve(maxConnections: 1) { Self.end($0) }
+            let served = listener.serve(ServeOptions(maxConnections: 1)) { Self.end($0) }
             let clients = try (0..<3).map { _ in try lingerer(listener) }
             #expect(listener.activeConnections == 0 && listener.lingeringConnections == 3)
             listener.close()
@@ -38,7 +38,7 @@ import Testing
     @Test func alsoOnAGroup() throws {
         try withGroup(2) { loop, group in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, maxConnections: 1) { Self.end($0) }
+            let served = listener.serve(on: group, ServeOptions(maxConnections: 1)) { Self.end($0) }
             let clients = try (0..<5).map { _ in try lingerer(listener) }
             spin { listener.lingeringConnections == 5 && listener.activeConnections == 0 }
             listener.close()
@@ -52,7 +52,7 @@ import Testing
     @Test func beyondTheBoundTheOneThatHasLingeredLongestIsClosed() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            let served = listener.serve(maxConnections: 1, maxLingering: 2) { Self.end($0) }
+            let served = listener.serve(ServeOptions(maxConnections: 1, maxLingering: 2)) { Self.end($0) }
             let clients = try (0..<2).map { _ in try lingerer(listener) }
             #expect(net.ledger.acceptedAreOpen == [true, true])
             let third = try lingerer(listener)
@@ -72,7 +72,9 @@ import Testing
     @Test func onAGroupEachLoopHasItsShareOfTheBound() throws {
         try withGroup(2) { loop, group in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, balancing: .roundRobin, maxConnections: 1, maxLingering: 4) {
+            let served = listener.serve(
+                on: group, ServeOptions(maxConnections: 1, maxLingering: 4, balancing: .roundRobin)
+            ) {
                 Self.end($0)
             }
             let clients = try (0..<10).map { _ in try lingerer(listener) }
@@ -86,7 +88,7 @@ import Testing
     @Test func aBoundOfNoneLeavesNothingBehind() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            let served = listener.serve(maxLingering: 0) { connection in connection.write("answer") }
+            let served = listener.serve(ServeOptions(maxLingering: 0)) { connection in connection.write("answer") }
             let client = try Peer(to: listener.localAddress)
             let reply = elsewhere { try client.readToEnd() }
             #expect(try hang(reply, timeout: patience) == Array("answer".utf8))
@@ -99,7 +101,7 @@ import Testing
     @Test func aBoundBelowNoneIsRefused() throws {
         try withNetwork { net in
             let listener = try net.listen()
-            #expect(code(listener.serve(maxLingering: -1) { _ in Promise.value }) == EINVAL)
+            #expect(code(listener.serve(ServeOptions(maxLingering: -1)) { _ in Promise.value }) == EINVAL)
             listener.close()
         }
     }
@@ -108,7 +110,7 @@ import Testing
     @Test func whileItIsDrainedTheBoundDoesNotCount() throws {
         try withNetwork(clock: VirtualClock()) { net in
             let listener = try net.listen()
-            let served = listener.serve(maxLingering: 1) { echo($0) }
+            let served = listener.serve(ServeOptions(maxLingering: 1)) { echo($0) }
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.activeConnections == 3 })
             let drained = listener.drain(deadline: .seconds(2))
@@ -125,7 +127,7 @@ import Testing
         let clock = VirtualClock()
         try withNetwork(clock: clock, turns: 1000) { net in
             let listener = try net.listen()
-            let served = listener.serve(maxConnections: 16) { $0.readLine().asVoid() }
+            let served = listener.serve(ServeOptions(maxConnections: 16)) { $0.readLine().asVoid() }
             let dripping = try (0..<16).map { _ in try Peer(to: listener.localAddress) }
             for client in dripping { try client.send("line\n") }
             try net.loop.run(until: { listener.lingeringConnections == 16 })

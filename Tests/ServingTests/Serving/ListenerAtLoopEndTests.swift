@@ -9,11 +9,11 @@ import Testing
 @Suite struct ListenerAtLoopEndTests {
     @Test(arguments: [false, true])
     func aConnectionIsRunning(isClosed: Bool) throws {
-        var served: Promise<Void>?
+        var served: Promise<DrainResult>?
         try EventLoop.withLoop { loop throws in
             let listener = try Listener.bind("127.0.0.1:0")
             var hasStarted = false
-            let service = listener.serve(maxConnections: 1) { connection in
+            let service = listener.serve(ServeOptions(maxConnections: 1)) { connection in
                 hasStarted = true
                 return connection.read().asVoid()
             }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PromisesTestSupport
 
-/// `Listener.memoryLimit`.
+/// `ServeOptions.memoryLimit`.
 @Suite struct MemoryLimitTests {
     /// Clients that send these numbers of bytes of a frame that never ends, in this order.
     private func begin(
@@ -14,10 +14,12 @@ import Testing
     ) throws {
         try withNetwork(turns: 4000) { net in
             let listener = try net.listen()
-            listener.memoryLimit = limit
             var errors: [CInt] = []
             var sessions: [Connection] = []
-            let served = listener.serve(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
+            let served = listener.serve(
+                ServeOptions(memoryLimit: limit),
+                onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
+            ) {
                 connection in
                 sessions.append(connection)
                 return connection.read(exactly: 1 << 30).asVoid()
@@ -68,8 +70,7 @@ import Testing
     @Test func whatIsReadAndSentNoLongerCounts() throws {
         try withNetwork(turns: 40_000) { net in
             let listener = try net.listen()
-            listener.memoryLimit = 200_000
-            let served = listener.serve { connection in
+            let served = listener.serve(ServeOptions(memoryLimit: 200_000)) { connection in
                 connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }
             }
             let clients = try (0..<3).map { _ in try Peer(to: listener.localAddress) }
@@ -94,9 +95,11 @@ import Testing
     @Test func unsentOutputCountsAndAnAsyncHandlerIsToldToo() throws {
         try withNetwork(turns: 4000) { net in
             let listener = try net.listen()
-            listener.memoryLimit = 4 << 20
             var errors: [CInt] = []
-            let served = listener.serve(onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }) {
+            let served = listener.serve(
+                ServeOptions(memoryLimit: 4 << 20),
+                onError: { error, _ in errors.append((error as? SystemError)?.code ?? 0) }
+            ) {
                 connection in
                 connection.writeQueueLimit = 64 << 20
                 let block = [UInt8](repeating: 0, count: 1 << 20)
@@ -119,8 +122,7 @@ import Testing
         #expect(descriptorLimit >= 7000)
         try withNetwork(turns: 10 * (count + 3 * frames)) { net in
             let listener = try net.listen()
-            listener.memoryLimit = 100 * count + 10_000
-            let served = listener.serve { connection in
+            let served = listener.serve(ServeOptions(memoryLimit: 100 * count + 10_000)) { connection in
                 connection.forEachFrame(LengthPrefixDecoder<UInt32>(limit: 1 << 20)) { connection.write($0) }
             }
             func frame(_ count: Int) -> [UInt8] {
@@ -156,8 +158,9 @@ import Testing
         try EventLoop.withLoop { _ in
             let group = try LoopGroup(loops: 2, name: "memory")
             let listener = try Listener.bind("127.0.0.1:0")
-            listener.memoryLimit = 2_000_000
-            let served = listener.serve(on: group) { connection in connection.read(exactly: 1 << 30).asVoid() }
+            let served = listener.serve(on: group, ServeOptions(memoryLimit: 2_000_000)) { connection in
+                connection.read(exactly: 1 << 30).asVoid()
+            }
             let clients = try (0..<4).map { _ in try Peer(to: listener.localAddress) }
             let sent = clients.map { client in
                 elsewhere { try client.send([UInt8](repeating: 0, count: 900_000)) }

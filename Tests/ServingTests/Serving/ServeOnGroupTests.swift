@@ -15,7 +15,7 @@ import Testing
         try withGroup(3) { _, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let places = Shared<[String]>([])
-            let served = listener.serve(on: group, balancing: balancing) { connection in
+            let served = listener.serve(on: group, ServeOptions(balancing: balancing)) { connection in
                 note(places)
                 return echo(connection)
             }
@@ -38,7 +38,7 @@ import Testing
     func whereThereIsMostRoom(balancing: LoopGroup.Balancing, expected: [Int]) throws {
         try withGroup(2) { loop, group in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, balancing: balancing) { echo($0) }
+            let served = listener.serve(on: group, ServeOptions(balancing: balancing)) { echo($0) }
             var clients = try (0..<4).map { _ in try welcome(to: listener) }
             // Those of the first loop go.
             for index in [2, 0] { clients.remove(at: index).close() }
@@ -84,7 +84,7 @@ import Testing
         try withGroup(2) { loop, group in
             let listener = try Listener.bind("127.0.0.1:0")
             let tally = Tally()
-            let served = listener.serve(on: group, maxConnections: 3) { connection in
+            let served = listener.serve(on: group, ServeOptions(maxConnections: 3)) { connection in
                 let token = tally.token()
                 return echo(connection).ensure { token.use() }
             }
@@ -109,7 +109,7 @@ import Testing
     @Test(arguments: [0, -1]) func aLimitMustBeOne(limit: Int) throws {
         try withGroup(1) { loop, group in
             let listener = try Listener.bind("127.0.0.1:0")
-            let served = listener.serve(on: group, maxConnections: limit) { echo($0) }
+            let served = listener.serve(on: group, ServeOptions(maxConnections: limit)) { echo($0) }
             #expect(code(served) == EINVAL)
             listener.close()
             let late = listener.serve(on: group) { echo($0) }
@@ -213,7 +213,7 @@ import Testing
                     let entry = "\((error as? Flaw)?.number ?? -1) \(place) \(connection.isClosed)"
                     errors.change { $0.append(entry) }
                 },
-                { connection -> Promise<Void> in
+                handler: { connection -> Promise<Void> in
                     connection.readLine().then { line -> Promise<Void> in
                         switch line {
                         case "cancel": throw PromiseError.cancelled
@@ -260,7 +260,7 @@ import Testing
             let listener = try Listener.bind("127.0.0.1:0")
             let address = listener.localAddress
             let tally = Tally()
-            let served = listener.serve(on: group, maxConnections: 4) { connection in
+            let served = listener.serve(on: group, ServeOptions(maxConnections: 4)) { connection in
                 let token = tally.token()
                 return echo(connection).ensure { token.use() }
             }

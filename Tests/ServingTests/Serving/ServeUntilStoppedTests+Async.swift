@@ -11,7 +11,8 @@ extension ServeUntilStoppedTests {
         try withSignals { net in
             let listener = try net.listen()
             var ends: [String] = []
-            let served = listener.serve(untilStoppedBy: Self.signals, drainTimeout: .seconds(3600)) { connection in
+            let served = listener.serve(ServeOptions(stopSignals: Self.signals, drainTimeout: .seconds(3600))) {
+                connection in
                 let kind = try await connection.receive(upTo: 1).value
                 do {
                     switch kind.first {
@@ -45,7 +46,8 @@ extension ServeUntilStoppedTests {
         try withSignals { net in
             let listener = try net.listen()
             var isCancelled = false
-            let served = listener.serve(untilStoppedBy: Self.signals, drainTimeout: .milliseconds(300)) { connection in
+            let served = listener.serve(ServeOptions(stopSignals: Self.signals, drainTimeout: .milliseconds(300))) {
+                connection in
                 _ = try await connection.receive(upTo: 1).value
                 _ = try? await firstly { endless() }.value
                 isCancelled = Task.isCancelled

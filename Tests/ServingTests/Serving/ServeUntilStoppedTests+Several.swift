@@ -11,7 +11,7 @@ extension ServeUntilStoppedTests {
         let clock = VirtualClock()
         try withSignals(clock: clock) { net in
             let listeners = [try net.listen(), try net.listen(), try net.listen()]
-            let served = listeners[..<2].map { listener in listener.serve(serveByFirstByte) }
+            let served = listeners[..<2].map { listener in listener.serve(handler: serveByFirstByte) }
             let accepted = listeners[2].accept()
             let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(2))
             let clients = try net.connectClients("ib", to: listeners[0]) + net.connectClients("sb", to: listeners[1])
@@ -30,7 +30,7 @@ extension ServeUntilStoppedTests {
     @Test func oneListenerThatFailsRejectsAndTheOthersContinue() throws {
         try withSignals { net in
             let listeners = [try net.listen(), try net.listen()]
-            let served = listeners.map { listener in listener.serve(serveByFirstByte) }
+            let served = listeners.map { listener in listener.serve(handler: serveByFirstByte) }
             let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(10))
             let real = net.kernel.accept
             net.kernel.accept = { _, _ in -Int(EINVAL) }
@@ -48,7 +48,7 @@ extension ServeUntilStoppedTests {
     @Test func cancelledTheDrainOfSeveralLeavesThemServing() throws {
         try withSignals { net in
             let listener = try net.listen()
-            let served = listener.serve(serveByFirstByte)
+            let served = listener.serve(handler: serveByFirstByte)
             let drained = Listener.drain([listener], atFirstOf: Self.signals, deadline: .seconds(10))
             drained.cancel()
             #expect(net.loop.metrics.signalWatches == 0)
@@ -65,7 +65,7 @@ extension ServeUntilStoppedTests {
         try withSignals { net in
             let listeners = [try net.listen(), try net.listen()]
             let lines = try logged {
-                for listener in listeners { _ = listener.serve(serveByFirstByte) }
+                for listener in listeners { _ = listener.serve(handler: serveByFirstByte) }
                 let drained = Listener.drain(listeners, atFirstOf: Self.signals, deadline: .seconds(10))
                 net.kernel.accept = { _, _ in -Int(EINVAL) }
                 let first = try Peer(to: listeners[0].localAddress)
@@ -86,8 +86,9 @@ extension ServeUntilStoppedTests {
                 let listener = try Listener.bind("127.0.0.1:0")
                 var arrived = 0
                 let served = listener.serve(
-                    on: group, untilStoppedBy: Self.signals, drainTimeout: .seconds(3600),
-                    onSignal: { _ in arrived += 1 }
+                    on: group,
+                    ServeOptions(
+                        stopSignals: Self.signals, drainTimeout: .seconds(3600), onSignal: { _ in arrived += 1 })
                 ) { connection -> Promise<Void> in
                     connection.receive().then { connection.write($0) }.then { endless() }.asVoid()
                 }

@@ -56,7 +56,8 @@ import Testing
         try withSignals { net in
             let listener = try net.listen(address)
             let served = listener.serve(
-                untilStoppedBy: Self.signals, drainTimeout: drainTimeout, onSignal: onSignal, serveByFirstByte)
+                ServeOptions(stopSignals: Self.signals, drainTimeout: drainTimeout, onSignal: onSignal),
+                handler: serveByFirstByte)
             let clients = try net.connectClients(kinds, to: listener)
             try body(Server(net: net, listener: listener, served: served, clients: clients, begin: net.loop.now))
         }
@@ -137,8 +138,9 @@ import Testing
         try withSignals { net in
             let listener = try net.listen()
             after(.milliseconds(1)).done { raise(SIGCONT) }
-            let result = try listener.serveUntilStopped(
-                by: Self.signals, drainTimeout: .seconds(3600), serveByFirstByte)
+            let result = try hang(
+                listener.serve(
+                    ServeOptions(stopSignals: Self.signals, drainTimeout: .seconds(3600)), handler: serveByFirstByte))
             #expect(counts(result) == [0, 0, 0])
             #expect(code(listener.accept()) == EBADF)
             #expect(!net.loop.isAlive)
@@ -222,13 +224,13 @@ import Testing
             let listener = try net.listen()
             let sessions = { (signals: [CInt], limit: Int) in
                 listener.serve(
-                    untilStoppedBy: signals, drainTimeout: .seconds(60), maxConnections: limit, serveByFirstByte)
+                    ServeOptions(maxConnections: limit, stopSignals: signals, drainTimeout: .seconds(60)),
+                    handler: serveByFirstByte)
             }
-            #expect(code(sessions([], 1)) == EINVAL)
             #expect(code(sessions([SIGCONT, SIGKILL], 1)) == EINVAL)
             #expect(code(sessions([SIGCONT], 0)) == EINVAL)
             #expect(net.loop.metrics.signalWatches == 0)
-            let served = listener.serve(serveByFirstByte)
+            let served = listener.serve(handler: serveByFirstByte)
             #expect(served.isPending)
             #expect(code(sessions([SIGCONT], 1)) == EBUSY)
             #expect(served.isPending)

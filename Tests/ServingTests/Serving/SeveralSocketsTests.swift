@@ -15,7 +15,7 @@ import Testing
             let listener = try Listener.bind(["127.0.0.1:0", "[::1]:0", "unix:\(folder / "a")"])
             #expect(listener.localAddresses.count == 3)
             #expect(listener.localAddress == listener.localAddresses[0])
-            let served = listener.serve(maxConnections: 2) { echo($0) }
+            let served = listener.serve(ServeOptions(maxConnections: 2)) { echo($0) }
             let clients = try listener.localAddresses.map { try Peer(to: $0) }
             try net.loop.run(until: { listener.activeConnections == 2 })
             #expect(net.turns { net.settle() } <= 6, "a listener that is full spins")

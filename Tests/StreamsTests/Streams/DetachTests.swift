@@ -60,7 +60,7 @@ import Testing
         try withNetwork { net in
             let listener = try net.listen()
             var descriptors: [CInt] = []
-            let served = listener.serve(maxConnections: 1) { connection in
+            let served = listener.serve(ServeOptions(maxConnections: 1)) { connection in
                 descriptors.append(try connection.detach())
                 return Promise<Void>.value
             }

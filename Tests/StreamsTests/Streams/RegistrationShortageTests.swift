@@ -15,7 +15,7 @@ import Testing
         try withNetwork(clock: clock) { net in
             let listener = try net.listen()
             let door = try #require(net.ledger.open.max())
-            let served = listener.serve(maxConnections: 1) { echo($0) }
+            let served = listener.serve(ServeOptions(maxConnections: 1)) { echo($0) }
             let clients = try (0..<2).map { _ in try Peer(to: listener.localAddress) }
             try net.loop.run(until: { listener.activeConnections == 1 })
             awaitArrival(of: POLLIN, at: door)

@@ -12,7 +12,7 @@ extension SoakRound {
     func serve(_ listener: Listener) -> Promise<Void> {
         if dice.once(in: 3) { return accept(from: listener) }
         let limit = dice.once(in: 3) ? 1 + dice.below(6) : .max
-        let served = listener.serve(maxConnections: limit) { [self] in handle($0) }
+        let served = listener.serve(ServeOptions(maxConnections: limit)) { [self] in handle($0) }.asVoid()
         return watch(served, "serve").recover(policy: .allErrors) { [self] error in
             let isCancelled = error.isCancelled
             if !isCancelled { complain("serve: \(error)") }

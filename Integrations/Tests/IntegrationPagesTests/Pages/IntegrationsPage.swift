@@ -19,7 +19,7 @@ extension Snippets {
         let server = try TLSServer(
             TLSConfiguration(
                 identity: TLSIdentity(certificateChainFile: "server.pem", privateKeyFile: "server.key")))
-        let served = try Listener.bind("0.0.0.0:7443").serve(tls: server, onError: { error, _ in log(error) }) { connection in
+        let served = try Listener.bind("0.0.0.0:7443").serve(.tls(server), onError: { error, _ in log(error) }) { connection in
             connection.forEachLine { line in connection.write(line + "\n") }
         }
 
@@ -77,7 +77,7 @@ extension Snippets {
         let loops = try LoopGroup(name: "worker")
         let server = ServerService(name: "https", on: loops[0], drainTimeout: .seconds(10)) {
             let listener = try Listener.bind("0.0.0.0:8443")
-            return (listener, listener.serve(on: loops, tls: tls) { connection in converse(connection) })
+            return (listener, listener.serve(on: loops, .tls(tls)) { connection in converse(connection) })
         }
         let group = ServiceGroup(
             services: [LoopGroupService(loops), server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)

@@ -7,7 +7,7 @@ actor Registry {
 }
 
 /// An actor that does not live on the loop; whether one does, the compiler does not know.
-func connectionToActor(_ listener: Listener, _ registry: Registry) -> Promise<Void> {
+func connectionToActor(_ listener: Listener, _ registry: Registry) -> Promise<DrainResult> {
     listener.serve { connection in
         await registry.add(connection)  // error: sending 'connection' risks causing data races
     }

@@ -2,7 +2,7 @@ import Promises
 import Reactor
 
 /// A connection belongs to the loop of its handler, and so does what the handler shares with others of the loop.
-func connectionOfHandlerInTask(_ listener: Listener) -> Promise<Void> {
+func connectionOfHandlerInTask(_ listener: Listener) -> Promise<DrainResult> {
     listener.serve { connection in
         Task {  // error: risks causing data races
             try await connection.write("there").value
@@ -11,8 +11,9 @@ func connectionOfHandlerInTask(_ listener: Listener) -> Promise<Void> {
     }
 }
 
-func valueOfLoopInTask(_ listener: Listener, _ group: LoopGroup, _ ledgers: LoopLocal<Ledger>) -> Promise<Void> {
-    listener.serve(on: group, state: ledgers) { connection, ledger in
+func valueOfLoopInTask(_ listener: Listener, _ group: LoopGroup, _ ledgers: LoopLocal<Ledger>) -> Promise<DrainResult> {
+    listener.serve(on: group) { connection in
+        let ledger = ledgers.value(for: connection)
         Task.detached {  // error: risks causing data races
             ledger.entries.append("there")
         }
@@ -21,7 +22,8 @@ func valueOfLoopInTask(_ listener: Listener, _ group: LoopGroup, _ ledgers: Loop
 }
 
 func valueOfLoopInTaskOfPromiseHandler(_ listener: Listener, _ group: LoopGroup, _ ledgers: LoopLocal<Ledger>) {
-    listener.serve(on: group, state: ledgers) { connection, ledger in
+    listener.serve(on: group) { connection in
+        let ledger = ledgers.value(for: connection)
         Task {  // error: risks causing data races
             ledger.entries.append("there")
         }
@@ -30,7 +32,7 @@ func valueOfLoopInTaskOfPromiseHandler(_ listener: Listener, _ group: LoopGroup,
 }
 
 /// Two child tasks.
-func objectInChildTask(_ listener: Listener) -> Promise<Void> {
+func objectInChildTask(_ listener: Listener) -> Promise<DrainResult> {
     listener.serve { connection in
         let ledger = Ledger()
         async let entry: Void = { ledger.entries.append("there") }()  // error: data races

@@ -32,7 +32,7 @@ final class OneLoopServer {
     private let guestbook = Guestbook()
     private let hall = Hall()
 
-    func serve(_ listener: Listener) -> Promise<Void> {
+    func serve(_ listener: Listener) -> Promise<DrainResult> {
         var begun = 0
         return listener.serve(onError: { error, connection in print("\(connection): \(error)") }) { connection in
             begun += 1
@@ -46,16 +46,19 @@ final class OneLoopServer {
 }
 
 /// Handlers on several loops: each loop has a guestbook of its own.
-func serve(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<Void> {
+func serve(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<DrainResult> {
     let hall = Hall()
-    return listener.serve(on: group, state: guestbooks) { connection, guestbook in
-        try await guestbook.serve(connection, hall)
+    return listener.serve(on: group) { connection in
+        try await guestbooks.value(for: connection).serve(connection, hall)
     }
 }
 
 /// And a promise handler with the same value.
-func servePromises(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<Void> {
-    listener.serve(on: group, state: guestbooks) { connection, guestbook in
+func servePromises(_ listener: Listener, on group: LoopGroup, _ guestbooks: LoopLocal<Guestbook>) -> Promise<
+    DrainResult
+> {
+    listener.serve(on: group) { connection in
+        let guestbook = guestbooks.value(for: connection)
         guestbook.guests += 1
         return connection.forEachLine { line in
             guestbook.lines.append(line)

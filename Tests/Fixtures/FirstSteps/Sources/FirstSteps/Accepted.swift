@@ -162,3 +162,21 @@ func namedType() {
         return page()
     }.done { print($0.title) }.cauterize()
 }
+
+// MARK: Handlers of serve
+
+func handlersOfServe(_ listener: Listener, _ isBusy: Bool) {
+    listener.serve { connection in
+        if isBusy { connection.write("busy\n") } else { connection.forEachChunk { connection.write($0) } }
+    }
+    listener.serve { connection in
+        switch connection.peerAddress {
+        case nil: connection.write("hello\n")
+        case let address?: connection.write("hello, \(address)\n")
+        }
+    }
+    listener.serve { connection in
+        if isBusy { return connection.write("busy\n") }
+        return connection.forEachChunk { connection.write($0) }
+    }
+}

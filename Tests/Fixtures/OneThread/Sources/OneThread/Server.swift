@@ -13,8 +13,8 @@ final class Chat {
 
     var address: SocketAddress { listener.localAddress }
 
-    func serve() -> Promise<Void> {
-        listener.serve(maxConnections: 100) { connection in
+    func serve() -> Promise<DrainResult> {
+        listener.serve(ServeOptions(maxConnections: 100)) { connection in
             self.members[ObjectIdentifier(connection)] = connection
             connection.idleTimeout = .seconds(60)
             return self.talk(with: connection).ensure {
@@ -54,7 +54,7 @@ final class Register {
 
     var address: SocketAddress { listener.localAddress }
 
-    func serve(_ account: Account) -> Promise<Void> {
+    func serve(_ account: Account) -> Promise<DrainResult> {
         var sales = 0
         return listener.serve(onError: { error, _ in account.history.append("\(error)") }) { connection in
             for try await line in connection.lines {

@@ -61,7 +61,7 @@ actor Till {
 
 /// A handler of a listener of the function's own, which it does not use again: listener, handler and object go into the
 /// task together.
-func objectOfAsyncHandlerInTask() throws -> Promise<Void> {
+func objectOfAsyncHandlerInTask() throws -> Promise<DrainResult> {
     let listener = try Listener.bind("127.0.0.1:0")
     let cart = Cart()
     let served = listener.serve { connection in
@@ -72,7 +72,7 @@ func objectOfAsyncHandlerInTask() throws -> Promise<Void> {
 }
 
 /// A handler that leaves the loop by a preference for another executor.
-func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: EventLoop.Remote) -> Promise<Void> {
+func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: EventLoop.Remote) -> Promise<DrainResult> {
     listener.serve { connection in
         await withTaskExecutorPreference(other) { connection.abort() }
     }
@@ -83,12 +83,12 @@ func connectionOfHandlerOnOtherExecutor(_ listener: Listener, _ other: EventLoop
 actor Shop {
     private var visits = 0
 
-    func serve(_ listener: sending Listener) -> Promise<Void> {
+    func serve(_ listener: sending Listener) -> Promise<DrainResult> {
         let handler: (Connection) async throws -> Void = { connection in
             self.visits += 1
             connection.close()
             await Task.yield()
         }
-        return listener.serve(handler)
+        return listener.serve(handler: handler)
     }
 }

@@ -1,0 +1,28 @@
+import Promises
+import Reactor
+
+extension ServeOptions {
+    /// These options with TLS: the handler is called with each connection whose handshake has succeeded. Connections count as
+    /// active from their handshake on. A handshake that fails is an error of the handler, which any peer can bring about.
+    ///
+    /// ```swift
+    /// let options = ServeOptions(maxConnections: 10_000).tls(server)
+    /// listener.serve(options, onError: { error, connection in log("\(connection): \(error)") }) { connection in
+    ///     connection.forEachLine { line in connection.write(line + "\n") }
+    /// }
+    /// ```
+    /// - Parameter server: the settings, which may be reloaded meanwhile; `nil` to serve in plain text.
+    public func tls(_ server: TLSServer?) -> ServeOptions {
+        guard let server else { return self }
+        var options = self
+        options.prepare = { [prepare] connection in
+            guard let prepare else { return connection.startTLS(as: server) }
+            return prepare(connection).then { connection in connection.startTLS(as: server) }
+        }
+        return options
+    }
+
+    /// The default options with TLS: `listener.serve(.tls(server)) { … }`.
+    /// - Parameter server: the settings, which may be reloaded meanwhile; `nil` to serve in plain text.
+    public static func tls(_ server: TLSServer?) -> ServeOptions { ServeOptions().tls(server) }
+}

@@ -1,0 +1,33 @@
+import Glibc
+import Reactor
+
+extension Listener {
+    /// Waits for the next connection. Several calls are served in their order; a cancelled call is skipped.
+    ///
+    /// Rejected with a `SystemError` of `accept4`:
+    /// - `EBADF` after `close`;
+    /// - `ECANCELED` if `close` was called while it waited;
+    /// - `EBUSY` while `serve` is running;
+    /// - the error that ended the listener.
+    ///
+    /// - Parameters:
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the connection.
+    @inlinable @inline(__always)
+    public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {
+        Promise(startAccept().core.traced(root: "accept", Promise<Connection>.self, file, line))
+    }
+
+    @usableFromInline
+    func startAccept() -> Promise<Connection> {
+        if isClosed { return Promise(refused: SystemError(.accept, EBADF, detail: "the listener is closed")) }
+        if takers.service != nil {
+            return Promise(refused: SystemError(.accept, EBUSY, detail: "serve is running"))
+        }
+        let core = IOPromise(Connection.self, takers)
+        takers.waiting.append(core)
+        updateInterest()
+        return Promise(core)
+    }
+}

@@ -1,0 +1,25 @@
+import Reactor
+
+extension LoopLocal {
+    /// The value of the loop that `connection` belongs to, which is this thread's: what the connections of a loop share,
+    /// `Sendable` or not. It is made when it is first asked for.
+    ///
+    /// ```swift
+    /// let counters = LoopLocal { Counters() }
+    /// listener.serve(on: group) { connection in
+    ///     let counters = counters.value(for: connection)
+    ///     return connection.forEachLine { line in
+    ///         counters.lines += 1
+    ///         return connection.write(line + "\n")
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Like the connection, the value stays on its loop: the compiler lets neither be sent to another thread.
+    /// - Parameter connection: a connection of this thread's loop.
+    /// - Returns: the value.
+    public func value(for connection: Connection) -> Value {
+        connection.loop.assertOwner()
+        return value(on: connection.loop)
+    }
+}

@@ -1,0 +1,98 @@
+import Glibc
+import Reactor
+
+/// How a listener serves: its limits, and what stops it.
+///
+/// ```swift
+/// listener.serve(ServeOptions(maxConnections: 10_000, stopSignals: [SIGTERM, SIGINT])) { connection in
+///     connection.forEachChunk { connection.write($0) }
+/// }
+/// ```
+public struct ServeOptions {
+    /// How many connections may be active at once; further clients wait in the backlog. A connection is active until its
+    /// handler has finished. Closing it may take a while longer, see `Connection.close`; during that time it lingers.
+    public var maxConnections: Int
+    /// How many connections may linger at once, in addition to the active ones. One more ends the connection that has
+    /// lingered longest as by `close(linger: .zero)`, except while the listener is drained. `nil` means
+    /// `maxConnections`, but at least 64 and at most 1,024. With a group, each loop has an equal share.
+    public var maxLingering: Int?
+    /// How many bytes the connections may hold together: input that no read has consumed, and writes that the kernel has
+    /// not taken, as `writeQueueLimit` counts them. `nil` means no limit. With a group, each loop has an equal share.
+    ///
+    /// When they hold more, at the end of a turn, those that hold the most are reset until seven eighths are held: what
+    /// waits for such a connection is rejected with `ENOBUFS`, which `onError` gets, and `closed` reports it.
+    /// `Listener.evictedConnections` counts them. The others are served on as before: to read or to accept no more would
+    /// stop every client for the sake of those that hold the memory, and often what frees it is the rest of a request.
+    public var memoryLimit: Int?
+    /// How the loop of the next connection is chosen, with a group.
+    public var balancing: LoopGroup.Balancing
+    /// The signals that stop the server: the first one drains the listener within `drainTimeout`, and the second, which
+    /// may be another of them, aborts the remaining connections at once. None by default.
+    ///
+    /// They are watched from the call of `serve` on, as by `EventLoop.onSignal`. When the promise of `serve` settles, the
+    /// process's own actions are restored, so that a further SIGTERM ends the process. Several listeners stop together
+    /// by `Listener.drain(_:atFirstOf:deadline:)`.
+    public var stopSignals: [CInt]
+    /// How long the drain at the first of `stopSignals` may take; see `Listener.drain(deadline:)`.
+    public var drainTimeout: Duration
+    /// Is called on the listener's loop with each of `stopSignals`, before the connections are drained, or aborted. A
+    /// server that is to end otherwise at the second signal, such as with an exit code, does so here.
+    public var onSignal: ((CInt) -> Void)?
+    /// Begins each connection, on its loop, before its handler is called with the connection of this promise: a
+    /// handshake, for instance. The connection counts as active meanwhile, and an error is one of the handler.
+    public var prepare: (@Sendable (Connection) -> Promise<Connection>)?
+
+    /// - Parameters:
+    ///   - maxConnections: how many connections may be active at once.
+    ///   - maxLingering: how many connections may linger at once.
+    ///   - memoryLimit: how many bytes the connections may hold together.
+    ///   - balancing: how the loop of the next connection is chosen, with a group.
+    ///   - stopSignals: the signals that stop the server.
+    ///   - drainTimeout: how long the drain at the first signal may take.
+    ///   - onSignal: is called with each signal.
+    ///   - prepare: begins each connection before its handler is called.
+    public init(
+        maxConnections: Int = .max, maxLingering: Int? = nil, memoryLimit: Int? = nil,
+        balancing: LoopGroup.Balancing = .leastConnections, stopSignals: [CInt] = [],
+        drainTimeout: Duration = .seconds(10), onSignal: ((CInt) -> Void)? = nil,
+        prepare: (@Sendable (Connection) -> Promise<Connection>)? = nil
+    ) {
+        self.maxConnections = maxConnections
+        self.maxLingering = maxLingering
+        self.memoryLimit = memoryLimit
+        self.balancing = balancing
+        self.stopSignals = stopSignals
+        self.drainTimeout = drainTimeout
+        self.onSignal = onSignal
+        self.prepare = prepare
+    }
+
+    /// Until SIGTERM or SIGINT; the drain may take ten seconds.
+    public static var untilStopped: ServeOptions { ServeOptions(stopSignals: [SIGTERM, SIGINT]) }
+
+    /// The reason why no listener can serve so.
+    var refusal: SystemError? {
+        if maxConnections < 1 { return SystemError(.accept, EINVAL, detail: "maxConnections: \(maxConnections)") }
+        if let maxLingering, maxLingering < 0 {
+            return SystemError(.accept, EINVAL, detail: "maxLingering: \(maxLingering)")
+        }
+        return nil
+    }
+
+    /// What applies to the connections of one of `loops` loops.
+    func share(of loops: Int) -> TrackerOptions {
+        let lingering = maxLingering ?? min(max(maxConnections, 64), 1024)
+        return TrackerOptions(
+            // Rounded up, without a sum that could overflow.
+            lingeringLimit: lingering / loops + (lingering % loops == 0 ? 0 : 1),
+            memoryLimit: memoryLimit.map { $0 / loops }, prepare: prepare)
+    }
+}
+
+/// The part of the options of `serve` that applies to the connections of one loop.
+struct TrackerOptions: Sendable {
+    /// How many connections may linger. One more evicts the one that has lingered longest.
+    var lingeringLimit = Int.max
+    var memoryLimit: Int?
+    var prepare: (@Sendable (Connection) -> Promise<Connection>)?
+}

@@ -1,0 +1,178 @@
+import Glibc
+import Reactor
+
+/// Watches the signals that stop listeners: the first one drains them, and the second aborts what remains.
+///
+/// Accessed only on the loop's thread. Retained by its watches until `end()`, which restores the process's own actions, or
+/// until the loop ends.
+final class StopSignals: IOProducer {
+    private let listeners: [Listener]
+    private let timeout: Duration
+    private let onSignal: ((CInt) -> Void)?
+    private let loop = EventLoop.ofCurrentThread
+    private var watches: [EventLoop.SignalWatch] = []
+    /// How many signals have arrived.
+    private var signalCount = 0
+    private var hasEnded = false
+    /// The promise of `Listener.drain(_:atFirstOf:)`, while it is pending.
+    private var promise: PromiseCore?
+    /// The indices of the listeners that it waits for.
+    private var missing: Set<Int> = []
+
+    init(
+        _ listeners: [Listener], _ timeout: Duration, _ onSignal: ((CInt) -> Void)?, _ signals: [CInt],
+        _ file: StaticString, _ line: UInt
+    ) throws(SystemError) {
+        self.listeners = listeners
+        self.timeout = timeout
+        self.onSignal = onSignal
+        if signals.isEmpty { throw SystemError(.sigaction, EINVAL, detail: "no signals") }
+        let last = LastWatch(self)
+        do throws(SystemError) {
+            for signal in Set(signals) {
+                watches.append(
+                    try loop.onSignal(signal, { last.owner.signalDidArrive(signal) }, file: file, line: line))
+            }
+        } catch {
+            end()
+            throw error
+        }
+    }
+
+    private func signalDidArrive(_ signal: CInt) {
+        signalCount += 1
+        let isFirst = signalCount == 1
+        onSignal?(signal)
+        // The closure may have ended this, or turned the loop so that another signal has arrived.
+        for (index, listener) in listeners.enumerated() where !hasEnded {
+            if isFirst { listener.drain(deadline: timeout).core.watch(ListenerEnd(owner: self, index: index)) }
+            if signalCount > 1 { listener.abortDrain() }
+        }
+    }
+
+    func end() {
+        hasEnded = true
+        let watches = watches
+        self.watches = []
+        // Otherwise the loop has ended, and its watches with it.
+        if loop.isOwnedByThisThread { for watch in watches { watch.cancel() } }
+    }
+}
+
+// MARK: Several listeners
+
+extension StopSignals {
+    /// A promise of the account of all listeners together.
+    fileprivate func join() -> Promise<DrainResult> {
+        let core = IOPromise(DrainResult.self, self)
+        promise = core
+        for (index, listener) in listeners.enumerated() {
+            let served = listener.takers.service?.promise
+            if served == nil, listener.isClosed { continue }
+            missing.insert(index)
+            served?.watch(ListenerEnd(owner: self, index: index))
+        }
+        finishIfDone()
+        return Promise(core)
+    }
+
+    private func finishIfDone() {
+        guard missing.isEmpty, let core = promise.take() else { return }
+        end()
+        core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain?.guarantee.settledValue ?? DrainResult()) })
+    }
+
+    /// The drain of a listener has ended, or its `serve`, whichever comes first.
+    fileprivate func listenerDidEnd(_ index: Int) {
+        missing.remove(index)
+        finishIfDone()
+    }
+
+    /// - Returns: whether `error` has rejected the promise, which may have settled or been cancelled before.
+    fileprivate func listenerDidFail(_ error: any Error) -> Bool {
+        guard let core = promise.take() else { return false }
+        end()
+        core.reject(error)
+        return true
+    }
+
+    func stop(_ promise: PromiseCore) -> Bool {
+        guard self.promise.take() != nil else { return false }
+        end()
+        return true
+    }
+
+    /// The handlers of the watches were released: the loop has ended.
+    fileprivate func watchesWereReleased() { promise.take()?.producerDidEnd() }
+}
+
+/// Retained only by the handlers of the watches, so its `deinit` marks their end.
+private final class LastWatch {
+    let owner: StopSignals
+
+    init(_ owner: StopSignals) { self.owner = owner }
+
+    deinit { owner.watchesWereReleased() }
+}
+
+/// Waits for the promise of `serve`, or for that of `drain`.
+private struct ListenerEnd: Operation {
+    typealias Input = Never
+    typealias Output = Void
+    let owner: StopSignals
+    let index: Int
+
+    func run(_ source: AnySource, _ core: PromiseCore) {
+        if source.isFulfilled {
+            owner.listenerDidEnd(index)
+        } else if owner.listenerDidFail(source.error) {
+            source.core.markHandled()
+        }
+        core.finish(())
+    }
+}
+
+extension Listener {
+    /// Drains `listeners` when the process is told to stop: the first of `signals` drains all of them within
+    /// `deadline`, and the second, which may be another of them, aborts the remaining connections at once.
+    ///
+    /// ```swift
+    /// pages.serve { … }
+    /// figures.serve { … }
+    /// let result = try hang(Listener.drain([pages, figures], atFirstOf: [SIGTERM, SIGINT], deadline: .seconds(10)))
+    /// ```
+    ///
+    /// A single listener stops by `ServeOptions.stopSignals`.
+    ///
+    /// The signals are watched from this call on, as by `EventLoop.onSignal`, and keep the loop alive. When the promise
+    /// settles, the process's own actions are restored.
+    /// - Parameters:
+    ///   - listeners: listeners of this thread's loop. If one of them does not serve yet, the promise waits for the
+    ///     first signal, which drains that listener, even if it is closed before.
+    ///   - signals: at least one.
+    ///   - deadline: how long the drain may take; see `drain(deadline:)`.
+    ///   - onSignal: is called with each signal, before the listeners are drained, or aborted.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: a promise of the account of all listeners together. It is fulfilled when each listener either has
+    ///   been drained or is closed and its last connection has ended. A listener that is closed without a drain adds
+    ///   nothing to the account. Rejected with
+    ///   - `SystemError` of `sigaction`, at once, as `onSignal`, and with `EINVAL` if there is no signal;
+    ///   - the error with which `serve` of a listener is rejected, which then counts as handled there; the other
+    ///     listeners continue.
+    ///
+    ///   Cancelling it ends the watches only.
+    @available(*, noasync, message: "an async function has no loop of its own")
+    public static func drain(
+        _ listeners: [Listener], atFirstOf signals: [CInt], deadline: Duration, onSignal: ((CInt) -> Void)? = nil,
+        file: StaticString = #fileID, line: UInt = #line
+    ) -> Promise<DrainResult> {
+        var promise: Promise<DrainResult>
+        do throws(SystemError) {
+            promise = try StopSignals(listeners, deadline, onSignal, signals, file, line).join()
+        } catch {
+            promise = Promise(refused: error)
+        }
+        return Promise(promise.core.traced(root: "drain", Promise<DrainResult>.self, file, line))
+    }
+}

@@ -1,0 +1,32 @@
+import Promises
+import Reactor
+
+// Handlers of `serve` that return nothing.
+
+func twoStatements(_ listener: Listener) {
+    listener.serve { connection in  // error: call to global actor 'HandlersReturnAPromise
+        connection.idleTimeout = .seconds(60)
+        connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
+    }
+}
+
+func twoStatements(_ listener: Listener, on group: LoopGroup) -> Promise<DrainResult> {
+    listener.serve(on: group, .untilStopped) { connection in  // error: call to global actor 'HandlersReturnAPromise
+        connection.idleTimeout = .seconds(60)
+        connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
+    }
+}
+
+func withoutElse(_ listener: Listener, _ isBusy: Bool) {
+    listener.serve { connection in  // error: call to global actor 'HandlersReturnAPromise
+        if !isBusy {
+            connection.write("hello\n")  // warning: result of call to 'write(_:file:line:)' is unused
+        }
+    }
+}
+
+func cauterized(_ listener: Listener) {
+    listener.serve { connection in  // error: call to global actor 'HandlersReturnAPromise
+        connection.forEachChunk { connection.write($0) }.cauterize()
+    }
+}
