@@ -56,16 +56,17 @@ private final class LineSource: LoopSource<String> {
     }
 
     // On another thread the loop has ended, and the connection with it.
-    deinit { if connection.loop.isUsableHere { connection.endMessages() } }
+    deinit { if connection.loop.isUsableHere { FrameReader.existing(of: connection)?.endMessages() } }
 
     override func next(isolation _: isolated (any Actor)?) async throws -> String? {
         if limit < 1 { throw SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)") }
         var decoder = LineDecoder(limit: limit)
+        let frames = FrameReader.of(connection)
         while true {
-            if let refusal = connection.refusalToBeginFrame { throw refusal }
+            if let refusal = frames.refusalToBeginFrame { throw refusal }
             var missing = 1
-            if let line = try connection.nextBuffered(&decoder, &missing) { return line }
-            guard let input = try connection.moreInput(missing: missing, decoder.expectation) else { return nil }
+            if let line = try decoder.next(in: connection, &missing) { return line }
+            guard let input = try frames.moreInput(missing: missing, decoder.expectation) else { return nil }
             try await Promise<Void>(input).value
         }
     }

@@ -91,11 +91,11 @@ extension DatagramSocket {
     func receiveNow() {
         guard let reception else { return }
         let count = batch.receive(socket.fd, upTo: reception.limit, loop.kernel)
-        if count == -Int(EAGAIN) { return noteFutileReadiness(.receiveMessages, count) }
+        if count == -Int(EAGAIN) { return noteSpuriousReadiness(.receiveMessages, count) }
         if count < 0 {
             let error = SystemError(.receiveMessages, CInt(-count), detail: peerAddress?.description)
             if reception.body != nil && !Self.isPersistent(error) {
-                return noteFutileReadiness(.receiveMessages, count)
+                return noteSpuriousReadiness(.receiveMessages, count)
             }
             self.reception = nil
             return reception.promise.reject(error)

@@ -114,7 +114,7 @@ extension DatagramSocket {
             let rest = send.packets[send.sent...].lazy.map { (bytes: $0.bytes, address: $0.address) }
             let result = DatagramBatch.send(rest, socket.fd, loop.kernel)
             if result == -Int(EAGAIN) {
-                if isReady { noteFutileReadiness(.sendMessages, result) }
+                if isReady { noteSpuriousReadiness(.sendMessages, result) }
                 return false
             }
             guard result > 0 else {

@@ -216,7 +216,7 @@ extension DatagramSocket: ReadinessHandler {
     }
 
     /// Notes that the socket was ready, and a call found nothing, or failed for a reason other than a datagram.
-    func noteFutileReadiness(_ call: SystemCall, _ result: Int) {
+    func noteSpuriousReadiness(_ call: SystemCall, _ result: Int) {
         loop.noteSpuriousReadiness(
             of: socket.fd, progress: successes,
             SystemError(call, CInt(-result), detail: (peerAddress ?? localAddress)?.description))

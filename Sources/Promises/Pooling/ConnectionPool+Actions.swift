@@ -9,7 +9,7 @@ extension ConnectionPool {
     /// A closure of the user's may be called in between, the health check or an inline handler of a connection, and may
     /// call the pool or turn the loop. So each action is taken out of the queue before it is executed, and an inner
     /// call executes the rest of the queue first.
-    func perform(_ following: [PoolState.Action]) {
+    func perform(_ following: [PoolState.PoolAction]) {
         for action in following { actions.append(action) }
         while !actions.isEmpty { execute(actions.removeFirst()) }
         updateTimer()
@@ -17,22 +17,22 @@ extension ConnectionPool {
     }
 
     /// Executes these after the present action.
-    private func enqueue(_ following: [PoolState.Action]) {
+    private func enqueue(_ following: [PoolState.PoolAction]) {
         for action in following { actions.append(action) }
     }
 
-    private func execute(_ action: PoolState.Action) {
+    private func execute(_ action: PoolState.PoolAction) {
         switch action {
         case .connect(let member, let target): startConnect(member, target)
         case .cancelConnect(let member):
             let removed = members.removeValue(forKey: member)
-            removed?.connection?.closeForPool()
+            removed?.connection.map { Parking.close($0) }
             removed?.work.core?.cancel()
         case .lend(let member, let request): lend(member, request)
         case .check(let member, _): check(member)
         case .park(let member):
-            members[member]?.connection?.park(Parking(member, of: self))
-        case .close(let member): members.removeValue(forKey: member)?.connection?.closeForPool()
+            if let connection = members[member]?.connection { Parking(member, of: self).begin(on: connection) }
+        case .close(let member): members.removeValue(forKey: member)?.connection.map { Parking.close($0) }
         case .abort(let member):
             let removed = members.removeValue(forKey: member)
             removed?.connection?.abort()
@@ -70,7 +70,7 @@ extension ConnectionPool {
 
     private func didConnect(_ member: PoolState.Member, _ connection: Connection) {
         // Cancelled when the connection was on its way here.
-        guard members[member] != nil else { return connection.closeForPool() }
+        guard members[member] != nil else { return Parking.close(connection) }
         members[member]?.connection = connection
         noteSettings(of: member)
         perform(state.didConnect(member, at: loop.now))
@@ -80,7 +80,7 @@ extension ConnectionPool {
 
     private func lend(_ member: PoolState.Member, _ request: PoolState.Request) {
         guard let connection = members[member]?.connection else { return }
-        connection.unpark()
+        Parking.end(on: connection)
         let lease = ConnectionLease(connection, member, of: self, isReused: members[member]?.isFresh == false)
         members[member]?.isFresh = false
         // If the request has been cancelled meanwhile, the lease is released here.
@@ -89,8 +89,8 @@ extension ConnectionPool {
 
     private func check(_ member: PoolState.Member) {
         guard let connection = members[member]?.connection else { return }
-        connection.unpark()
-        if !connection.isReusable || connection.hasUnexpectedEvent {
+        Parking.end(on: connection)
+        if !connection.isReusable || Parking.hasUnexpectedEvent(connection) {
             return enqueue(state.didCheck(member, isUsable: false))
         }
         guard let healthCheck = configuration.healthCheck else {
@@ -102,7 +102,7 @@ extension ConnectionPool {
             members[member]?.work = WeakCore(nil)
             var isUsable = connection.isReusable
             if case .failure = outcome { isUsable = false }
-            if isUsable { connection.resetSettings() }
+            if isUsable { Parking.resetSettings(of: connection) }
             perform(state.didCheck(member, isUsable: isUsable))
         }
         members[member]?.work = WeakCore(checking.core)
@@ -161,15 +161,5 @@ extension ConnectionPool {
         members = [:]
         perform(state.abort())
         for member in rest.values { member.connection?.loopWillEnd() }
-    }
-}
-
-extension Connection {
-    /// Closes a connection that no request uses any more. There is no answer to wait for, also if its request has begun
-    /// the close. What is queued has `time` to leave, or the time that the request has given.
-    func closeForPool(linger time: Duration = .zero) {
-        unpark()
-        guard lifecycle.hasDescriptor else { return }
-        if queuedBytes == 0 || time == .zero { close(linger: .zero) } else if !isClosed { close(linger: time) }
     }
 }

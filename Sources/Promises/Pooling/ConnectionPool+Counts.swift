@@ -32,7 +32,7 @@ extension ConnectionPool {
 }
 
 extension ConnectionPool.Counts {
-    fileprivate init(_ counts: PoolState.Counts) {
+    fileprivate init(_ counts: PoolState.TargetCounts) {
         self.init(
             connecting: counts.connecting, open: counts.members - counts.connecting, idle: counts.idle,
             waiting: counts.waiting + counts.checked)

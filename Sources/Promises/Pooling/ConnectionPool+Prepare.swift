@@ -8,7 +8,7 @@ extension ConnectionPool {
         _ connection: Connection, _ member: PoolState.Member, _ prepare: () throws -> Promise<Void>
     ) -> Promise<Connection> {
         guard members[member] != nil else {
-            connection.closeForPool()
+            Parking.close(connection)
             return Promise(refused: PromiseError.cancelled)
         }
         // A cancellation closes the connection by its member.
@@ -16,21 +16,21 @@ extension ConnectionPool {
         let preparing = firstly { try prepare() }
         let limited = configuration.prepareTimeout.map { preparing.timeout($0) } ?? preparing
         return limited.map {
-            connection.resetSettings()
+            Parking.resetSettings(of: connection)
             return connection
-        }.tapError(policy: .allErrors) { _ in connection.closeForPool() }
+        }.tapError(policy: .allErrors) { _ in Parking.close(connection) }
     }
 
     /// Notes which filter and options the pool itself has given to a connection.
     func noteSettings(of member: PoolState.Member) {
         guard let connection = members[member]?.connection else { return }
-        members[member]?.filter = connection.cold?.filter
+        members[member]?.filter = connection.layer as? InstalledFilter
         connection.ensuredColdState.hasChangedOptions = false
     }
 
     /// Whether a request has left the socket options and the filter of a connection as they were.
     func hasOriginalSettings(_ member: PoolState.Member) -> Bool {
         guard let member = members[member], let cold = member.connection?.cold else { return false }
-        return !cold.hasChangedOptions && cold.filter === member.filter
+        return !cold.hasChangedOptions && cold.layer === member.filter
     }
 }

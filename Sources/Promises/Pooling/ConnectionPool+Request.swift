@@ -125,7 +125,7 @@ extension ConnectionPool {
         members[lease.member]?.work = WeakCore(nil)
         if case .failure = outcome { connection.abort() } else if isStale { connection.abort() }
         let isReusable = connection.isReusable && hasOriginalSettings(lease.member)
-        if isReusable { connection.resetSettings() } else { connection.closeForPool(linger: .seconds(5)) }
+        if isReusable { Parking.resetSettings(of: connection) } else { Parking.close(connection, linger: .seconds(5)) }
         if isReusable || !connection.lifecycle.hasDescriptor {
             return perform(state.didReturn(lease.member, isReusable: isReusable, at: loop.now))
         }
@@ -159,7 +159,7 @@ final class ConnectionLease {
         self.member = member
         self.pool = pool
         self.isReused = isReused
-        filter = connection.cold?.filter
+        filter = connection.layer as? InstalledFilter
         bytesBefore = filter?.deliveredCount ?? connection.bytesReceived
     }
 
@@ -181,7 +181,7 @@ final class ConnectionLease {
         // The body may have aborted the connection behind the end.
         case nil, ECANCELED: connection.reader.hasEnded
         // A time-out of the connection is not the peer's doing: a server that is slow would be asked again and again.
-        default: connection.cold?.filterError as? ConnectionFilterError == .truncated
+        default: connection.reportedFailure as? ConnectionFilterError == .truncated
         }
     }
 }

@@ -31,7 +31,7 @@ public final class ConnectionPool {
     /// The requests that have no connection yet.
     var resolvers: [PoolState.Request: Resolver<ConnectionLease>] = [:]
     /// Actions of `state` that have not been executed.
-    var actions = IndexedQueue<PoolState.Action>()
+    var actions = IndexedQueue<PoolState.PoolAction>()
     /// Why connects have failed, until the actions that follow are executed.
     var connectErrors: [PoolState.Member: any Error] = [:]
     var timer = PoolTimer()
@@ -114,7 +114,7 @@ public final class ConnectionPool {
             if loop.hasEnded { return }
             timer.cancel()
             loop.changeBackgroundSources(by: -backgroundSources)
-            for member in members.values { member.connection?.closeForPool() }
+            for member in members.values { member.connection.map { Parking.close($0) } }
         }
     }
 }

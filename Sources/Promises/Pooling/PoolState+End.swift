@@ -22,8 +22,8 @@ extension PoolState {
     var hasWaitDeadline: Bool { limits.waitTime != nil && !waiting.isEmpty }
 
     /// Closes what has been idle too long, or is too old and not in use, and rejects requests that have waited too long.
-    mutating func expire(at now: LoopInstant) -> [Action] {
-        var actions: [Action] = []
+    mutating func expire(at now: LoopInstant) -> [PoolAction] {
+        var actions: [PoolAction] = []
         if let limit = limits.idleTime {
             while let first = idle.first, case .idle(let since)? = members[first]?.use, since.advanced(by: limit) <= now
             {
@@ -53,13 +53,13 @@ extension PoolState {
     }
 
     /// Takes no further requests. Those that wait are still served.
-    mutating func drain() -> [Action] {
+    mutating func drain() -> [PoolAction] {
         if phase == .open { phase = .draining }
         return closeIdle()
     }
 
     /// Takes no further requests, and rejects those that wait. Connections that are lent are closed when they return.
-    mutating func close() -> [Action] {
+    mutating func close() -> [PoolAction] {
         phase = .closed
         var actions = closeIdle()
         while let request = waiting.first, let target = requests[request]?.target {
@@ -74,7 +74,7 @@ extension PoolState {
     }
 
     /// As `close`, and ends the connections that are lent, too.
-    mutating func abort() -> [Action] {
+    mutating func abort() -> [PoolAction] {
         var actions = close()
         for member in members.keys.sorted() {
             drop(member)
@@ -83,8 +83,8 @@ extension PoolState {
         return actions
     }
 
-    private mutating func closeIdle() -> [Action] {
-        var actions: [Action] = []
+    private mutating func closeIdle() -> [PoolAction] {
+        var actions: [PoolAction] = []
         while let member = idle.first {
             drop(member)
             actions.append(.close(member))

@@ -24,8 +24,8 @@ extension PoolState {
     }
 
     /// Opens connections for blocked targets while there are places, or idle connections that give theirs up.
-    mutating func openBlocked() -> [Action] {
-        var actions: [Action] = []
+    mutating func openBlocked() -> [PoolAction] {
+        var actions: [PoolAction] = []
         while let request = blocked.first, let target = requests[request]?.target, let line = lines[target] {
             if members.count >= limits.total {
                 guard let member = idle.first else { break }
@@ -40,7 +40,7 @@ extension PoolState {
 
     // MARK: Counts
 
-    struct Counts: Equatable {
+    struct TargetCounts: Equatable {
         var members = 0
         var connecting = 0
         var idle = 0
@@ -50,10 +50,10 @@ extension PoolState {
         var checked = 0
     }
 
-    func counts(of target: PoolTarget) -> Counts {
-        guard let line = lines[target] else { return Counts() }
+    func counts(of target: PoolTarget) -> TargetCounts {
+        guard let line = lines[target] else { return TargetCounts() }
         let (connecting, idle) = (line.connecting.count, line.idle.count)
-        return Counts(
+        return TargetCounts(
             members: line.count, connecting: connecting, idle: idle, waiting: line.waiting.count,
             checked: line.count - connecting - idle - line.leased)
     }

@@ -14,7 +14,7 @@ extension PoolState {
         var lifetime: Duration?
     }
 
-    enum Action: Equatable {
+    enum PoolAction: Equatable {
         case connect(Member, PoolTarget)
         case cancelConnect(Member)
         /// Give the connection to the request.
@@ -36,7 +36,7 @@ extension PoolState {
         case connectFailed(Member)
     }
 
-    enum Phase { case open, draining, closed }
+    enum PoolPhase { case open, draining, closed }
 
     enum Use {
         case connecting
@@ -45,7 +45,7 @@ extension PoolState {
         case leased
     }
 
-    struct Connection {
+    struct PooledConnection {
         let target: PoolTarget
         var use: Use
         /// When its connect succeeded.

@@ -27,9 +27,9 @@ struct PoolState {
     typealias Request = Int
 
     let limits: Limits
-    var phase = Phase.open
+    var phase = PoolPhase.open
     var lines: [PoolTarget: Line] = [:]
-    var members: [Member: Connection] = [:]
+    var members: [Member: PooledConnection] = [:]
     var requests: [Request: Waiter] = [:]
     /// The idle connections of all targets, the one that has been idle longest first. All have the same time limit, so
     /// the first is due first; so is the first of `waiting`.
@@ -68,7 +68,7 @@ struct PoolState {
     // MARK: Requests
 
     /// A request for a connection. It is answered by one `lend` or `reject`, unless it is cancelled before.
-    mutating func request(_ target: PoolTarget, at now: LoopInstant) -> (Request, [Action]) {
+    mutating func request(_ target: PoolTarget, at now: LoopInstant) -> (Request, [PoolAction]) {
         let request = nextRequest
         nextRequest += 1
         if phase != .open { return (request, [.reject(request, .closed(target))]) }
@@ -84,14 +84,14 @@ struct PoolState {
     }
 
     /// The request is not interested any more.
-    mutating func cancel(_ request: Request) -> [Action] {
+    mutating func cancel(_ request: Request) -> [PoolAction] {
         guard let target = requests[request]?.target else { return [] }
         return withdraw(request) + cancelSurplus(target) + advance(target)
     }
 
     /// Takes a request that has no connection out, and closes the connection that is being checked for it: what the
     /// check has sent may still be answered.
-    mutating func withdraw(_ request: Request) -> [Action] {
+    mutating func withdraw(_ request: Request) -> [PoolAction] {
         guard let removed = requests.removeValue(forKey: request) else { return [] }
         waiting.remove(request)
         if let line = lines[removed.target] {
@@ -105,8 +105,8 @@ struct PoolState {
     }
 
     /// Ends connects that no request waits for any more.
-    mutating func cancelSurplus(_ target: PoolTarget) -> [Action] {
-        var actions: [Action] = []
+    mutating func cancelSurplus(_ target: PoolTarget) -> [PoolAction] {
+        var actions: [PoolAction] = []
         while let line = lines[target], line.connecting.count > line.waiting.count, let member = line.connecting.last {
             drop(member)
             actions.append(.cancelConnect(member))
@@ -115,8 +115,8 @@ struct PoolState {
     }
 
     /// Goes on with the requests in line: gives them idle connections, and opens connections while there is room.
-    mutating func advance(_ target: PoolTarget) -> [Action] {
-        var actions: [Action] = []
+    mutating func advance(_ target: PoolTarget) -> [PoolAction] {
+        var actions: [PoolAction] = []
         if let line = lines[target] {
             while let request = line.waiting.first, let member = line.idle.popLast() {
                 line.waiting.remove(request)
@@ -138,20 +138,20 @@ struct PoolState {
         line.connecting.count < line.waiting.count && line.count < limits.connections
     }
 
-    mutating func open(_ target: PoolTarget, _ line: Line) -> Action {
+    mutating func open(_ target: PoolTarget, _ line: Line) -> PoolAction {
         let member = nextMember
         nextMember += 1
         line.count += 1
         line.connecting.append(member)
         connectingCount += 1
-        members[member] = Connection(target: target, use: .connecting)
+        members[member] = PooledConnection(target: target, use: .connecting)
         return .connect(member, target)
     }
 
     // MARK: Connections
 
     /// A connect has succeeded.
-    mutating func didConnect(_ member: Member, at now: LoopInstant) -> [Action] {
+    mutating func didConnect(_ member: Member, at now: LoopInstant) -> [PoolAction] {
         guard let target = members[member]?.target else { return [] }
         members[member]?.opened = now
         if limits.lifetime != nil { aging.append(member) }
@@ -161,10 +161,10 @@ struct PoolState {
 
     /// A connect has failed. The request that has waited longest is given its error; the next one has a connect of its
     /// own.
-    mutating func connectDidFail(_ member: Member) -> [Action] {
+    mutating func connectDidFail(_ member: Member) -> [PoolAction] {
         guard let target = members[member]?.target else { return [] }
         drop(member)
-        var actions: [Action] = []
+        var actions: [PoolAction] = []
         if let request = lines[target]?.waiting.first {
             actions = withdraw(request) + [.reject(request, .connectFailed(member))]
         }
@@ -172,7 +172,7 @@ struct PoolState {
     }
 
     /// The answer to `check`. If the connection cannot serve, the request takes the next one, at its old place in line.
-    mutating func didCheck(_ member: Member, isUsable: Bool) -> [Action] {
+    mutating func didCheck(_ member: Member, isUsable: Bool) -> [PoolAction] {
         guard let connection = members[member], case .checked(let request) = connection.use else { return [] }
         if isUsable { return lend(member, to: request) }
         drop(member)
@@ -181,7 +181,7 @@ struct PoolState {
         return [.close(member)] + advance(connection.target)
     }
 
-    private mutating func lend(_ member: Member, to request: Request) -> [Action] {
+    private mutating func lend(_ member: Member, to request: Request) -> [PoolAction] {
         requests[request]?.checks = nil
         _ = withdraw(request)
         stopUsing(member)
@@ -192,7 +192,7 @@ struct PoolState {
     }
 
     /// The lease of a connection is over.
-    mutating func didReturn(_ member: Member, isReusable: Bool, at now: LoopInstant) -> [Action] {
+    mutating func didReturn(_ member: Member, isReusable: Bool, at now: LoopInstant) -> [PoolAction] {
         guard let connection = members[member], case .leased = connection.use else { return [] }
         if isReusable && !connection.isOld && phase != .closed { return park(member, connection.target, at: now) }
         drop(member)
@@ -201,7 +201,7 @@ struct PoolState {
 
     /// Makes the connection idle; at once busy again if a request waits. If a request for another target has waited longer,
     /// and only the total limit keeps it from a connection, then this one gives up its place.
-    private mutating func park(_ member: Member, _ target: PoolTarget, at now: LoopInstant) -> [Action] {
+    private mutating func park(_ member: Member, _ target: PoolTarget, at now: LoopInstant) -> [PoolAction] {
         let next = lines[target]?.waiting.first
         let isWanted = next != nil
         if phase != .open && !isWanted || blocked.first ?? .max < next ?? .max {
@@ -216,7 +216,7 @@ struct PoolState {
     }
 
     /// The peer of an idle connection has gone, or the connection has failed.
-    mutating func didLose(_ member: Member) -> [Action] {
+    mutating func didLose(_ member: Member) -> [PoolAction] {
         guard let connection = members[member], case .idle = connection.use else { return [] }
         drop(member)
         return [.close(member)] + advance(connection.target)

@@ -29,36 +29,43 @@ extension Connection {
     @usableFromInline
     func startShutdown() -> Promise<Void> {
         if lifecycle == .shutDown { return .value }
-        if kind.contains(.socket) && loop.kernel.isForked {
-            return refuseShutdown(EPERM, "the connection belongs to the parent process")
-        }
-        if !lifecycle.isOpen { return refuseShutdown(EBADF, "the connection is closed") }
-        if !kind.contains(.writes) { return refuseShutdown(EBADF, "this end of the pipe only reads") }
-        if !kind.contains(.socket) && kind.contains(.reads) {
-            return refuseShutdown(ENOTSOCK, "only a socket can end one direction alone")
-        }
+        if let refusal = refusalToShutDown { return Promise(refused: refusal) }
         sendGathered()
-        if let refusal = refusalOfFilteredShutdown { return Promise(refused: refusal) }
-        if let ending = cold?.ending { return Promise(ending) }
-        if !queueEndRecord() { return waitForEnd() }
-        if let failure { return Promise(refused: reported(failure)) }
-        switch writer.end() {
-        case .nothing: return .value
-        case .sendEnd:
-            sendEnd()
-            return .value
-        case .waitForQueue: return waitForEnd()
+        if let reportedFailure { return Promise(refused: reportedFailure) }
+        if layer?.isInHandshake == true {
+            return Promise(
+                refused: SystemError(.shutdown, EBUSY, detail: "the handshake of the filter has not finished"))
         }
-    }
-
-    private func waitForEnd() -> Promise<Void> {
+        if let shutdown = cold?.ending.shutdown { return Promise(shutdown) }
+        if queueEndRecord() {
+            if let reportedFailure { return Promise(refused: reportedFailure) }
+            if !endWriter() { return .value }
+        }
         let core = PromiseCore(root: Void.self)
-        ensuredColdState.ending = core
+        ensuredColdState.ending.shutdown = core
         return Promise(core)
     }
 
-    private func refuseShutdown(_ code: CInt, _ detail: String) -> Promise<Void> {
-        Promise(refused: SystemError(.shutdown, code, detail: detail))
+    private var refusalToShutDown: SystemError? {
+        if kind.contains(.socket) && loop.kernel.isForked {
+            return SystemError(.shutdown, EPERM, detail: "the connection belongs to the parent process")
+        }
+        if let refusal = descriptor.refusal(of: .shutdown, .writes, isClosed: !lifecycle.isOpen) { return refusal }
+        if kind.contains(.socket) || !kind.contains(.reads) { return nil }
+        return SystemError(.shutdown, ENOTSOCK, detail: "only a socket can end one direction alone")
+    }
+
+    /// Queues the end record of a filter, unless there is none.
+    /// - Returns: false if it must wait. Then the filter ends this side when it can.
+    private func queueEndRecord() -> Bool { path != .filtered || layer?.queueEnd() != false }
+
+    /// Ends this side behind the queue.
+    /// - Returns: whether the end waits for the queue.
+    @discardableResult
+    func endWriter() -> Bool {
+        let action = writer.end()
+        if action == .sendEnd { sendEnd() }
+        return action == .waitForQueue
     }
 
     /// The writer has ended.
@@ -69,9 +76,7 @@ extension Connection {
         } else if lifecycle.isOpen {
             release(as: .shutDown)
         }
-        guard let promise = cold?.ending else { return }
-        cold?.ending = nil
-        promise.fulfill(())
+        cold?.ending.shutdown.take()?.fulfill(())
     }
 
     // MARK: Orderly close
@@ -134,14 +139,14 @@ extension Connection {
         let action = lifecycle.close()
         if action == .nothing { return .value }
         let cold = ensuredColdState
-        if let closing = cold.closing {
-            if lingerTime != nil { limitClose(to: lingerTime) }
-            return Guarantee(closing)
+        if let close = cold.ending.close {
+            if lingerTime != nil { close.limit(to: lingerTime) }
+            return Guarantee(close.promise)
         }
-        let core = PromiseCore(root: Void.self)
-        cold.closing = core
+        let close = ConnectionClose(self)
+        cold.ending.close = close
         cold.attachment?.connectionWillClose()
-        cancelTimers()
+        cold.cancelTimers()
         cancelRead()
         // An inline handler of that read may have aborted the connection.
         if lifecycle == .flushing {
@@ -154,8 +159,8 @@ extension Connection {
             }
         }
         // An inline handler of that read may have set another time.
-        if lifecycle.hasDescriptor && cold.closingTimer == nil { limitClose(to: lingerTime) }
-        return Guarantee(core)
+        if lifecycle.hasDescriptor && !close.isLimited { close.limit(to: lingerTime) }
+        return Guarantee(close.promise)
     }
 
     /// Notes that the queue is empty: a close that waited for that sends the end.
@@ -164,28 +169,10 @@ extension Connection {
         // The kernel may not take the end record of a filter, or the filter may need input before it. Sending it may
         // also have got here again, and have gone on.
         guard queueEndRecord(), !writer.isQueued, lifecycle.deliver() else { return updateInterest() }
-        if writer.end() == .sendEnd { sendEnd() }
-        traits = kind.diverted
-        let hasEnded = cold?.filter?.sourceHasEnded ?? reader.hasEnded
-        if hasEnded || !kind.contains(.socket) { release() } else { discardInput() }
-    }
-
-    /// Reads and discards input; closes the connection when the peer has ended.
-    /// - Returns: whether there may be more.
-    @discardableResult
-    func discardInput() -> Bool {
-        guard lifecycle == .lingering, let cold else { return false }
-        let buffer = loop.scratch
-        let count = loop.kernel.receive(fd, buffer.baseAddress!, buffer.count)
-        if count == -Int(EAGAIN) {
-            noteFutileReadiness(readCall)
-        } else {
-            cold.discarded += max(count, 0)
-            if count < 0 { recordEnd(.failed(SystemError(readCall, CInt(-count)))) }
-            if count <= 0 { release() }
-        }
-        updateInterest()
-        return count > 0
+        endWriter()
+        path = .lingering
+        let hasEnded = layer?.sourceHasEnded ?? reader.hasEnded
+        if hasEnded || !kind.contains(.socket) { release() } else { cold?.ending.close?.discardInput() }
     }
 
     // MARK: Abort
@@ -207,18 +194,9 @@ extension Connection {
             return
         }
         recordEnd(.aborted)
-        if failure == nil { noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted")) }
+        noteFailure(SystemError(writeCall, ECANCELED, detail: "the connection was aborted"))
         // In a forked child the parent shares the socket, and a reset is refused.
         failWrites(losesOutput: losesOutput)
         release()
-    }
-
-    func cancelRead() {
-        if reader.isWaiting {
-            failRead(SystemError(readCall, ECANCELED, detail: "the connection was closed"))
-        }
-        if watchedEnds != 0 {
-            settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was closed")))
-        }
     }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 extension Connection {
@@ -18,32 +17,17 @@ extension Connection {
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     public var closed: Guarantee<ConnectionEnd> {
         loop.assertOwner()
-        guard lifecycle.hasDescriptor else { return .value(end) }
+        guard lifecycle.hasDescriptor else { return .value(cold?.ending.end ?? .closed) }
         let cold = ensuredColdState
-        let core = cold.closed ?? .closed()
-        cold.closed = core
+        let core = cold.ending.closed ?? .closed()
+        cold.ending.closed = core
         return Guarantee(core)
     }
 
     /// Records how the connection ends, unless a failure or an earlier call has decided that.
     func recordEnd(_ end: ConnectionEnd) {
         let cold = ensuredColdState
-        if cold.end == nil { cold.end = failure.map(ConnectionEnd.failed) ?? end }
-    }
-
-    private var end: ConnectionEnd { cold?.end ?? .closed }
-}
-
-extension Connection.ColdState {
-    /// Fulfills `closed` after the descriptor has been released.
-    /// - Parameter usual: the end that is reported if nothing else was recorded.
-    func settleClosed(otherwise usual: ConnectionEnd) {
-        let end = end ?? failure.map(ConnectionEnd.failed) ?? usual
-        self.end = end
-        attachment?.connectionDidEnd(end)
-        guard let core = closed else { return }
-        closed = nil
-        core.fulfill(end)
+        if cold.ending.end == nil { cold.ending.end = failure.map(ConnectionEnd.failed) ?? end }
     }
 }
 

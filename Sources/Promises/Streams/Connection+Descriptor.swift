@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Reactor
 
@@ -14,7 +13,7 @@ extension Connection {
         let ends = try loop.kernel.socketPair()
         let make = { (fd: CInt) in
             loop.forget(fd)
-            return Connection(fd, [.socket, .reads, .writes], peer: nil, on: loop)
+            return Connection(fd, .localSocket, peer: nil, on: loop)
         }
         return (make(ends.0), make(ends.1))
     }
@@ -49,13 +48,13 @@ extension Connection {
     public convenience init(adopting fd: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
         let kernel = loop.kernel
-        let traits = try Self.traits(of: fd, loop)
+        let kind = try DescriptorKind.of(fd, on: loop)
         let flags = try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)")
         _ = try kernel.fileControl(fd, F_SETFL, CInt(flags) | O_NONBLOCK).orThrow(.fileControl, "descriptor \(fd)")
         _ = try kernel.fileControl(fd, F_SETFD, FD_CLOEXEC).orThrow(.fileControl, "descriptor \(fd)")
         loop.forget(fd)
-        let peer = traits.contains(.tcp) ? Socket(fd, kernel).peerAddress : nil
-        self.init(fd, traits, peer: peer, on: loop)
+        let peer = kind.contains(.tcp) ? Socket(fd, kernel).peerAddress : nil
+        self.init(fd, kind, peer: peer, on: loop)
     }
 
     /// Gives up the descriptor: the caller owns it from now on, open and non-blocking, and this connection is closed.
@@ -81,71 +80,14 @@ extension Connection {
         guard lifecycle.isOpen else {
             throw SystemError(.fileControl, EBADF, detail: "detach: the connection is closed")
         }
-        if cold?.filter != nil { throw SystemError(.fileControl, EBUSY, detail: "detach: the connection has a filter") }
-        if !reader.isFree || writer.isQueued || hasInput {
-            let reason = writer.isQueued ? "a write is pending" : hasInput ? "buffered input" : "a read is pending"
+        let reasons = [
+            (layer != nil, "the connection has a filter"), (writer.isQueued, "a write is pending"),
+            (hasInput, "buffered input"), (!reader.isFree, "a read is pending"),
+        ]
+        if let (_, reason) = reasons.first(where: \.0) {
             throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
         }
-        // As in `release`, but without closing. The number may belong to any code now, so it is never used again.
-        _ = lifecycle.release()
-        interest = []
-        cancelTimers()
-        loop.forget(fd)
-        recordEnd(.detached)
-        if watchedEnds != 0 {
-            settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was detached")))
-        }
-        cold?.settleClosed(otherwise: .detached)
+        giveAwayDescriptor()
         return fd
-    }
-
-    // MARK: Kinds of descriptors
-
-    /// What the descriptor is, with a filter or without.
-    var kind: ConnectionTraits { traits.direct }
-
-    var readCall: SystemCall { kind.contains(.socket) ? .receive : .read }
-    var writeCall: SystemCall { kind.contains(.socket) ? .send : .write }
-
-    private static func traits(of fd: CInt, _ loop: EventLoop) throws(SystemError) -> ConnectionTraits {
-        func refuse(_ reason: String) -> SystemError {
-            SystemError(.fileStatus, EINVAL, detail: "descriptor \(fd) is \(reason)")
-        }
-        let kernel = loop.kernel
-        var status = stat()
-        _ = try kernel.fileStatus(fd, &status).orThrow(.fileStatus, "descriptor \(fd)")
-        switch status.st_mode & S_IFMT {
-        case S_IFSOCK:
-            func option(_ name: CInt) throws(SystemError) -> CInt {
-                var value: CInt = 0
-                _ = try kernel.getSocketOption(fd, SOL_SOCKET, name, &value).orThrow(.getSocketOption)
-                return value
-            }
-            if try option(SO_TYPE) != CInt(clinux_SOCK_STREAM) { throw refuse("a socket that is not a stream") }
-            if try option(SO_ACCEPTCONN) != 0 { throw refuse("a listening socket") }
-            let isTCP = try option(SO_PROTOCOL) == CInt(IPPROTO_TCP)
-            return isTCP ? [.tcp, .socket, .reads, .writes] : [.socket, .reads, .writes]
-        case S_IFIFO: return try direction(of: fd, kernel)
-        case S_IFCHR:
-            // Only epoll knows whether it can watch a device.
-            do throws(SystemError) { try loop.register(.reading, of: fd, handler: nil) } catch {
-                throw error.code == EPERM ? refuse("a device that epoll cannot watch") : error
-            }
-            loop.forget(fd)
-            return try direction(of: fd, kernel)
-        case S_IFREG: throw refuse("a regular file")
-        case S_IFDIR: throw refuse("a directory")
-        case S_IFBLK: throw refuse("a block device")
-        default: throw refuse("not a stream of bytes")
-        }
-    }
-
-    private static func direction(of fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> ConnectionTraits {
-        let flags = CInt(try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)"))
-        switch flags & CInt(clinux_O_ACCMODE) {
-        case O_RDONLY: return .reads
-        case O_WRONLY: return .writes
-        default: return [.reads, .writes]
-        }
     }
 }

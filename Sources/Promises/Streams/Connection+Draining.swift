@@ -11,25 +11,38 @@ extension Connection {
     /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has arrived yet, nothing
     /// is queued, and no answer is pending.
     var isIdle: Bool {
-        let isWaiting = lifecycle.isOpen && reader.isWaiting && !hasInput && cold?.filter?.isBusy != true
-        return isWaiting && !writer.isQueued && !reader.readsAhead && pendingAnswers == 0
+        lifecycle.isOpen && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued
     }
 
-    /// Whether a loop over frames or lines waits for input, and not a single read.
-    private var isInFrameLoop: Bool { reader.isWaiting && cold?.pendingFrame.map { $0.decode == nil } == true }
+    /// Whether the next request can begin: nothing is under way, nothing is buffered and nothing has failed.
+    var isReusable: Bool {
+        lifecycle == .open && reader.isFree && !reader.hasEnded && !owesAnything && writer.isUnused
+            && cold?.peerWatches.isEmpty != false
+    }
+
+    private var owesAnything: Bool { hasInput || pendingAnswers != 0 || layer?.isBusy == true }
 
     /// Whether a loop over frames waits for the next one, and input has arrived before: a client that has only just
     /// connected is about to send its request.
-    var isBetweenFrames: Bool { isInFrameLoop && (cold?.filter?.deliveredCount ?? bytesReceived) > 0 }
+    var isBetweenFrames: Bool { reader.isWaiting && cold?.frames?.isLoopWaiting == true && deliveredByteCount > 0 }
 
     /// Ends the loop over frames that waits, so that its handler can finish.
     /// - Returns: false if there is none.
     func endIdleLoop() -> Bool {
-        guard isInFrameLoop, let cold, let promise = reader.take()?.promise else { return false }
+        guard reader.isWaiting, let cold, let frames = cold.frames, frames.isLoopWaiting,
+            let promise = reader.take()?.promise
+        else { return false }
         cold.attachment?.endsFrameLoop = true
-        cold.pendingFrame = nil
+        frames.waitDidEnd()
         updateInterest()
         promise.fulfill(())
+        return true
+    }
+
+    /// Whether a loop over frames that is about to wait ends instead, since `endIdleLoop` has been called.
+    func endsFrameLoop() -> Bool {
+        guard let attachment = cold?.attachment, attachment.endsFrameLoop, !hasInput else { return false }
+        attachment.endsFrameLoop = false
         return true
     }
 }

@@ -4,52 +4,24 @@ import Reactor
 // The way of written bytes to the kernel: they are sent at once if possible, and wait in the queue otherwise.
 
 extension Connection {
-    static var defaultWriteQueueLimit: Int { 4 << 20 }
-
-    /// The memory, in bytes, that writes may take while they wait for the kernel. Once they take as much, further
-    /// writes are rejected with `ENOBUFS`. The default is 4 MiB; a single write may be larger. Code that waits for each
-    /// write before the next one stays far below the limit.
-    ///
-    /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in
-    /// the queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
-    public var writeQueueLimit: Int {
-        get { cold?.writeQueueLimit ?? Self.defaultWriteQueueLimit }
-        set {
-            ensuredColdState.writeQueueLimit = newValue
-            updateCongestion()
-            signalWritableIfNeeded()
-        }
-    }
-
-    /// A write of at most this size that follows another of its turn waits for the end of the turn, and leaves with the
-    /// writes that have joined it. A thousand writes in one handler therefore take two calls, and so do the writes of a
-    /// hundred connections to one.
-    static var corkedSize: Int { 4096 }
-
     @usableFromInline
     func send(_ bytes: [UInt8]) -> Promise<Void> {
-        loop.assertOwner()
-        guard canWrite else { return sendDiverted(bytes) }
-        var sent = 0
-        if !writer.isQueued {
-            if bytes.isEmpty { return .value }
-            sent = bytes.withUnsafeBytes { sendAtOnce($0) }
-            if sent == bytes.count { return .value }
-            if sent < 0 { return Promise(refused: failure!) }
-        } else if isFull {
-            return refuseAsFull()
-        }
-        let core = WritePromise(Void.self, self)
-        let queue = writer.queue ?? WriteQueue()
-        queue.append(bytes, from: sent, core)
-        return queued(core, queue)
+        bytes.withUnsafeBytes { span in send(span) { $0.append(bytes, from: $1, $2) } }
     }
 
     /// Sends lent bytes; copies those that the kernel does not take.
     @usableFromInline
     func send(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
+        send(bytes) { $0.append(UnsafeRawBufferPointer(rebasing: bytes[$1...]), $1 > 0, $2) }
+    }
+
+    /// - Parameter append: appends the bytes behind those that were sent to the queue.
+    @inline(__always)
+    private func send(
+        _ bytes: UnsafeRawBufferPointer, _ append: (WriteQueue, _ sent: Int, WritePromise) -> Void
+    ) -> Promise<Void> {
         loop.assertOwner()
-        guard canWrite else { return sendDiverted(bytes) }
+        guard canWrite else { return sendFiltered(bytes) }
         var sent = 0
         if !writer.isQueued {
             if bytes.isEmpty { return .value }
@@ -60,57 +32,76 @@ extension Connection {
             return refuseAsFull()
         }
         let core = WritePromise(Void.self, self)
-        let queue = writer.queue ?? WriteQueue()
-        queue.append(UnsafeRawBufferPointer(rebasing: bytes[sent...]), sent > 0, core)
-        return queued(core, queue)
+        enqueue { append($0, sent, core) }
+        return Promise(core)
     }
 
     /// Sends several buffers as one write; small ones are joined.
     @usableFromInline
     func send(_ buffers: [[UInt8]]) -> Promise<Void> {
         let count = buffers.reduce(0) { $0 + $1.count }
-        if count <= WriteQueue.coalesceLimit { return send(joined(buffers)) }
+        if count <= WriteQueue.coalesceLimit { return send(Array(buffers.joined())) }
         loop.assertOwner()
         sendGathered()
-        guard canWrite else { return sendDiverted(joined(buffers)) }
+        guard canWrite else { return Array(buffers.joined()).withUnsafeBytes { sendFiltered($0) } }
         let isFirst = !writer.isQueued
         if !isFirst && isFull { return refuseAsFull() }
         let core = WritePromise(Void.self, self)
-        let queue = writer.queue ?? WriteQueue()
-        queue.append(buffers, core)
-        writer.enqueue(queue)
+        writer.enqueue { $0.append(buffers, core) }
         if isFirst {
-            writer.turnOfLastSend = UInt32(truncatingIfNeeded: loop.turnNumber)
+            writer.turnOfLastSend = turn
             flush()
-            if !writer.isQueued { return Promise(core) }
         }
-        return queued(core, queue)
+        if writer.isQueued { queueDidGrow() }
+        return Promise(core)
     }
 
-    private func joined(_ buffers: [[UInt8]]) -> [UInt8] {
-        var joined: [UInt8] = []
-        joined.reserveCapacity(buffers.reduce(0) { $0 + $1.count })
-        for buffer in buffers { joined += buffer }
-        return joined
+    /// Writes without a promise.
+    /// - Returns: whether `bytes` were sent or queued.
+    func post(_ bytes: [UInt8]) -> Bool {
+        guard canWrite else {
+            let written = bytes.withUnsafeBytes { sendFiltered($0) }
+            written.catch(policy: .allErrors) { _ in }
+            return !written.isRejected
+        }
+        let sent = writer.isQueued ? 0 : bytes.withUnsafeBytes { sendAtOnce($0) }
+        if sent >= 0 && sent < bytes.count { enqueue { $0.append(bytes, from: sent, nil) } }
+        return sent >= 0
     }
+
+    /// A write that cannot go straight to the kernel: through the filter, or refused.
+    @inline(never)
+    private func sendFiltered(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
+        guard lifecycle.isOpen, let layer else { return Promise(refused: refusalToWrite) }
+        return layer.write(bytes)
+    }
+
+    // MARK: At once
+
+    var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
 
     /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
     ///   below zero if the connection has failed.
     @inline(__always)
-    func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
+    private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
         if hasInput || writer.isGathering { return gatherOrSend(bytes) }
         return sendOrCork(bytes)
     }
 
     @inline(__always)
     func sendOrCork(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let turn = UInt32(truncatingIfNeeded: loop.turnNumber)
-        if turn == writer.turnOfLastSend && bytes.count <= Self.corkedSize {
-            writer.cork()
+        if writer.corks(bytes.count, in: turn) {
             enqueueFlushJob()
             return 0
         }
-        let result = transmit(bytes.baseAddress!, bytes.count)
+        return transmit(bytes)
+    }
+
+    /// Makes one system call.
+    /// - Returns: the number of bytes that the kernel has taken; below zero if the connection has failed.
+    @inline(__always)
+    func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let result = descriptor.send(bytes.baseAddress!, bytes.count)
         if result < 0 && result != -Int(EAGAIN) {
             fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
             return -1
@@ -122,69 +113,50 @@ extension Connection {
         return max(result, 0)
     }
 
-    /// Makes one system call: send(2), or write(2) if the descriptor is no socket.
-    @inline(__always)
-    func transmit(_ bytes: UnsafeRawPointer, _ count: Int) -> Int {
-        if traits.contains(.socket) { return loop.send(fd, bytes, count) }
-        return transmitDiverted(bytes, count)
-    }
-
-    private func transmit(_ pieces: UnsafeBufferPointer<iovec>) -> Int {
-        let first = pieces.baseAddress!
-        if pieces.count == 1 { return transmit(first.pointee.iov_base, first.pointee.iov_len) }
-        if kind.contains(.socket) { return loop.kernel.sendVector(fd, first, pieces.count) }
-        return loop.kernel.writeVector(fd, first, pieces.count)
-    }
-
     @inline(__always)
     func didSend(_ count: Int) {
         bytesSent += count
         noteActivity()
     }
 
+    /// Whether writes go straight to the kernel.
     @inline(__always)
-    var canWrite: Bool { lifecycle == .open && writer.takesWrites && traits.contains(.writes) }
-
-    /// The error for a write that cannot be accepted.
-    var refusal: any Error {
-        if lifecycle.isClosed {
-            return SystemError(writeCall, EBADF, detail: "the connection is closed")
-        }
-        if !kind.contains(.writes) { return SystemError(writeCall, EBADF, detail: "this end of the pipe only reads") }
-        if let failure { return reported(failure) }
-        return SystemError(writeCall, EPIPE, detail: "this side was shut down")
+    private var canWrite: Bool {
+        lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes)
     }
 
-    var isFull: Bool { writer.queue.map { $0.weight >= writeQueueLimit } ?? false }
+    /// Whether a write is accepted.
+    var takesWrites: Bool { canWrite || layer?.takesWrites == true }
+
+    /// The error for a write that cannot be accepted.
+    var refusalToWrite: any Error {
+        descriptor.refusal(of: writeCall, .writes, isClosed: isClosed) ?? reportedFailure
+            ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
+    }
 
     func refuseAsFull() -> Promise<Void> { Promise(refused: SystemError(writeCall, ENOBUFS, detail: fullQueue)) }
 
     /// What a queue that is full holds.
     var fullQueue: String {
-        var (bytes, writes, weight) = writer.queue.map { ($0.count, $0.writes, $0.weight) } ?? (0, 0, 0)
-        if let filter = cold?.filter {
-            bytes += filter.deferredBytes
-            writes += filter.deferredWriteCount
-            weight += filter.deferredWeight
-        }
+        let (queue, deferred) = (writer.queue, layer?.deferred)
+        let bytes = (queue?.count ?? 0) + (deferred?.byteCount ?? 0)
+        let writes = (queue?.writes ?? 0) + (deferred?.count ?? 0)
+        let weight = (queue?.weight ?? 0) + (deferred?.weight ?? 0)
         return
             "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
     }
 
-    /// Updates the state after a write was queued.
-    @inline(__always)
-    private func queued(_ core: WritePromise, _ queue: WriteQueue) -> Promise<Void> {
-        noteQueued(queue)
-        return Promise(core)
+    // MARK: The queue
+
+    func enqueue(_ append: (WriteQueue) -> Void) {
+        writer.enqueue(append)
+        queueDidGrow()
     }
 
-    func noteQueued(_ queue: WriteQueue) {
-        writer.enqueue(queue)
+    private func queueDidGrow() {
         updateCongestion()
         updateInterest()
     }
-
-    // MARK: The queue
 
     func enqueueFlushJob() {
         if writer.hasFlushJob { return }
@@ -192,21 +164,14 @@ extension Connection {
         loop.enqueueAtEndOfTurn(FlushJob(self))
     }
 
-    fileprivate func runFlushJob() {
-        writer.hasFlushJob = false
-        sendGathered()
-        if writer.uncork() { flush() }
-        updateInterest()
-    }
-
     /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that one connection with a fast
     /// reader does not delay the others.
     func flush() {
         guard let queue = writer.queue else { return }
         for call in 0..<16 {
-            let (result, offered) = queue.withIOVectors { transmit($0) }
+            let (result, offered) = queue.withIOVectors { descriptor.send($0) }
             if result == -Int(EAGAIN) {
-                if call == 0 { noteFutileReadiness(writeCall) }
+                if call == 0 { noteSpuriousReadiness(writeCall) }
                 break
             }
             if result < 0 {
@@ -230,12 +195,12 @@ extension Connection {
     private func writesDidFinish() {
         if writer.drained() { sendEnd() }
         lingerIfDelivered()
-        cold?.attachment?.connectionMayBeIdle(self)
+        mayBeIdle()
     }
 
     func withdrawWrite(_ promise: PromiseCore) -> Bool {
-        if cold?.writable === promise {
-            cold?.writable = nil
+        if cold?.writeLimits.writable === promise {
+            cold?.writeLimits.writable = nil
             return true
         }
         guard let queue = writer.queue, let write = promise as? WritePromise, queue.withdraw(write) else {
@@ -247,25 +212,41 @@ extension Connection {
         return true
     }
 
+    // MARK: Failing
+
     /// Whether written bytes wait for the kernel. The rest of a filter's output is its own, such as its end record.
     private var hasUnsentWrites: Bool {
-        guard let filter = cold?.filter else { return queuedBytes > 0 }
-        return filter.hasDeferredWrites || writer.queue?.promises.isEmpty == false
+        guard let layer else { return queuedBytes > 0 }
+        return !layer.deferred.isEmpty || writer.hasQueuedPromises
     }
 
     /// Rejects the writes that wait, and drops their bytes.
     /// - Parameter losesOutput: whether bytes that are no longer queued are lost as well.
     func failWrites(losesOutput: Bool = false) {
-        guard let failure else { return }
+        guard let failure = cold?.failure else { return }
         // The end is a reset then, so that the peer does not take a part of an answer for the whole.
         if losesOutput || hasUnsentWrites, kind.contains(.tcp), lifecycle.hasDescriptor { socket.setResetOnClose() }
-        cold?.gathered = []
-        let deferred = cold?.filter?.takeDeferredPromises() ?? []
-        let promises = (writer.fail()?.promises ?? []) + deferred + (cold?.ending.map { [$0] } ?? [])
-        cold?.ending = nil
-        for promise in promises { promise.reject(reported(failure)) }
-        if watchedEnds != 0 { settlePeerWatches(as: .failed(failure)) }
+        let queued = writer.fail()?.promises ?? []
+        for promise in queued + takeUnqueuedPromises() { promise.reject(failure.reported) }
+        settlePeerWatches(as: .failed(failure.error))
         signalWritableIfNeeded()
+    }
+
+    /// The promises of deferred writes, and of a `shutdownWrite`.
+    func takeUnqueuedPromises() -> [PromiseCore] {
+        let deferred = layer?.takeDeferredPromises() ?? []
+        return deferred + (cold?.ending.shutdown.take().map { [$0] } ?? [])
+    }
+
+    /// Fails the connection for a reason that is not the kernel's, and resets it: what waits, and `closed`, report `error`.
+    /// What the connection holds is released.
+    func abort(because error: SystemError) {
+        guard lifecycle.hasDescriptor else { return }
+        cold?.attachment?.connectionDidFail(error)
+        noteFailure(error)
+        endRead(error)
+        failWrites(losesOutput: true)
+        release()
     }
 }
 
@@ -278,7 +259,12 @@ private final class FlushJob: Job {
         super.init()
     }
 
-    override func run() { connection.runFlushJob() }
+    override func run() {
+        connection.writer.hasFlushJob = false
+        connection.sendGathered()
+        if connection.writer.uncork() { connection.flush() }
+        connection.updateInterest()
+    }
 
     // The promises of its writes report what happened to them.
     override var isReportedUndelivered: Bool { false }

@@ -6,12 +6,6 @@ import Reactor
 // last of the requests, when a read has to wait for the kernel, at the end of the turn, or when the block is full.
 
 extension Connection {
-    /// The size of a block, which one call sends. A larger block would only take more memory while the peer does not
-    /// read.
-    private static var gatherLimit: Int { 65_536 }
-    /// Larger writes are sent without a copy, after the gathered bytes. Copying 16 KiB takes half as long as a call.
-    private static var largestGathered: Int { 16_384 }
-
     /// Whether the answer to another request is likely to follow before this turn ends. Outside of a turn no flush job
     /// would send the gathered bytes.
     private var expectsAnswers: Bool { hasInput && !reader.isWaiting && loop.isBeingDriven }
@@ -21,24 +15,16 @@ extension Connection {
     ///   failed.
     @inline(never)
     func gatherOrSend(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let isLarge = bytes.count > Self.largestGathered
-        let gathered = writer.isGathering ? cold?.gathered.count ?? 0 : 0
-        if isLarge || gathered + bytes.count > Self.gatherLimit {
+        if !writer.canGather(bytes.count) {
             sendGathered()
             if failure != nil { return -1 }
             if writer.isQueued { return 0 }
         }
-        if !expectsAnswers || isLarge { return writer.isGathering ? sendGathered(with: bytes) : sendOrCork(bytes) }
-        let cold = ensuredColdState
-        if !writer.isGathering {
-            writer.gather()
-            // Answers to pipelined requests take a few hundred bytes, which would otherwise grow the array several
-            // times.
-            cold.gathered.reserveCapacity(1024)
-            enqueueFlushJob()
+        if expectsAnswers && writer.canGather(bytes.count) {
+            if writer.gather(bytes) { enqueueFlushJob() }
+            return bytes.count
         }
-        cold.gathered.append(contentsOf: bytes)
-        return bytes.count
+        return writer.isGathering ? sendGathered(with: bytes) : sendOrCork(bytes)
     }
 
     /// Sends the gathered bytes, if there are any. Bytes that the kernel does not take are queued without a promise.
@@ -51,29 +37,14 @@ extension Connection {
     /// - Returns: the number of bytes of `last` that the kernel has taken; below zero if the connection has failed.
     @inline(never)
     private func sendGathered(with last: UnsafeRawBufferPointer) -> Int {
-        writer.endGathering()
-        guard let cold else { return 0 }
-        var block: [UInt8] = []
-        swap(&block, &cold.gathered)
+        var block = writer.takeGathered()
         let before = block.count
         block.append(contentsOf: last)
-        let result = block.withUnsafeBytes { transmit($0.baseAddress!, $0.count) }
-        if result < 0 && result != -Int(EAGAIN) {
-            fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
-            return -1
-        }
-        let sent = max(result, 0)
-        if sent > 0 {
-            writer.turnOfLastSend = UInt32(truncatingIfNeeded: loop.turnNumber)
-            didSend(sent)
-        }
+        let sent = block.withUnsafeBytes { transmit($0) }
+        if sent < 0 { return -1 }
         if sent < before {
             block.removeLast(last.count)
-            let queue = WriteQueue()
-            queue.append(block, from: sent, nil)
-            writer.enqueue(queue)
-            updateCongestion()
-            updateInterest()
+            enqueue { $0.append(block, from: sent, nil) }
             // The kernel may have refused the registration, which ends the writer.
             if failure != nil { return -1 }
         }

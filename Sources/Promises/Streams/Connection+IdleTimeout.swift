@@ -1,4 +1,3 @@
-import Glibc
 import Reactor
 
 extension Connection {
@@ -17,18 +16,15 @@ extension Connection {
     /// Activity costs a reading of the clock, about 25 ns. The timer checks the last activity when it fires and is then
     /// set to the remaining time, so that it is moved once per period instead of once per message.
     public var idleTimeout: Duration? {
-        get { cold?.idleTimeout }
+        get { cold?.idle?.limit }
         set {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
-            let cold = ensuredColdState
-            cold.idleTimeout = newValue
-            cold.idleTimer?.cancel()
-            cold.idleTimer = nil
+            cold?.idle?.cancelTimer()
             lastActivity = Self.notWatched
-            guard lifecycle.isOpen, let newValue, newValue > .zero else { return }
-            lastActivity = loop.now
-            armIdleTimer(cold, newValue)
+            let clock = newValue.map { IdleClock($0, of: self) }
+            ensuredColdState.idle = clock
+            if lifecycle.isOpen { clock?.start() }
         }
     }
 
@@ -38,54 +34,5 @@ extension Connection {
     @inline(__always)
     func noteActivity() {
         if lastActivity != Self.notWatched { lastActivity = loop.now }
-    }
-
-    private func armIdleTimer(_ cold: ColdState, _ timeout: Duration) {
-        cold.seemsIdle = false
-        cold.idleTimer = loop.schedule(at: lastActivity.advanced(by: timeout)) { [weak self] in self?.idleTimerFired() }
-    }
-
-    private func idleTimerFired() {
-        // The queue of a filter that has failed still waits for the peer.
-        guard lifecycle == .open, failure == nil || writer.isQueued, let cold, let timeout = cold.idleTimeout else {
-            return
-        }
-        let now = loop.now
-        let deadline = lastActivity.advanced(by: timeout)
-        guard deadline <= now else { return armIdleTimer(cold, timeout) }
-        // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
-        // these may be the handlers of many connections: they get as much time as was lost.
-        guard cold.seemsIdle else {
-            cold.seemsIdle = true
-            let lost = min(deadline.duration(to: now), timeout)
-            cold.idleTimer = loop.schedule(after: lost) { [weak self] in self?.idleTimerFired() }
-            return
-        }
-        if isReadyInKernel {
-            lastActivity = now
-            return armIdleTimer(cold, timeout)
-        }
-        if failure == nil {
-            let error = SystemError(readCall, ETIMEDOUT, detail: "idle for \(timeout)")
-            tellHandler(of: error)
-            // What the cancellation has called may have ended the connection.
-            guard lifecycle == .open else { return }
-            noteFailure(error)
-            endRead(error)
-        }
-        lifecycle.fail()
-        failWrites()
-        updateInterest()
-    }
-
-    /// Whether the kernel has something for the operations that wait here: input or the end for a read, room for
-    /// writes, or an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a
-    /// signal has interrupted it. True also when the kernel cannot tell, which only a lack of memory can cause.
-    var isReadyInKernel: Bool {
-        var events: Int32 = 0
-        if traits.isDiverted ? readsDiverted : reader.isWaiting { events |= POLLIN }
-        if writer.isQueued { events |= POLLOUT }
-        if events == 0 { return false }
-        return loop.kernel.poll(fd, Int16(events)) != 0
     }
 }

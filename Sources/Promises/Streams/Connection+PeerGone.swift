@@ -81,23 +81,16 @@ extension Connection {
         return Guarantee(core)
     }
 
-    fileprivate func watchPeer(_ watch: PeerWatch) {
+    func watchPeer(_ watch: PeerWatch) {
         ensuredColdState.peerWatches.insert(watch)
         updateWatchedEnds()
         updateInterest()
     }
 
-    /// What is watched while nothing else is: the failure of a connection whose async handler works. A read or a write
-    /// that waits finds the failure by itself.
-    @inline(never)
-    var restingInterest: Interest {
-        lifecycle == .open ? cold?.attachment?.restingInterest ?? [] : []
-    }
-
     /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
     func tellHandler(of error: SystemError) {
         guard lifecycle == .open, let cold, let attachment = cold.attachment, !reader.isWaiting else { return }
-        guard writer.queue?.promises.isEmpty != false, cold.filter?.hasDeferredWrites != true else { return }
+        if writer.hasQueuedPromises || cold.layer?.deferred.isEmpty == false { return }
         attachment.connectionDidFail(error)
     }
 
@@ -142,57 +135,22 @@ extension Connection {
             cold?.attachment?.bothSidesDidEnd()
             settlePeerWatches(as: failure.map(PeerGone.failed) ?? .ended)
         } else if ready.contains(.readHangUp) {
-            settlePeerWatches(as: .ended) { !$0.ignoringHalfClose }
+            settlePeerWatches(as: .ended, halfCloseOnly: true)
         } else {
             // For example a message in the error queue of a socket that was adopted.
-            noteFutileReadiness(.getSocketOption)
+            noteSpuriousReadiness(.getSocketOption)
         }
     }
 
-    /// Removes and settles the watches of which `matches` is true.
-    @inline(never)
-    func settlePeerWatches(as gone: PeerGone, where matches: (PeerWatch) -> Bool = { _ in true }) {
-        guard let cold else { return }
-        let watches = cold.peerWatches.removeAll(where: matches)
+    /// Removes and settles the watches.
+    /// - Parameter halfCloseOnly: whether those stay that ignore a half-close.
+    func settlePeerWatches(as gone: PeerGone, halfCloseOnly: Bool = false) {
+        guard watchedEnds != 0, let cold else { return }
+        let watches = cold.peerWatches.removeAll(halfCloseOnly: halfCloseOnly)
         let attachment = cold.attachment?.endsWithPeer == true ? cold.attachment.take() : nil
         // The state is final before a handler is called.
         updateWatchedEnds()
-        for watch in watches {
-            if !watch.cancels {
-                watch.core.fulfill(gone)
-            } else if case .failed(let error) = gone, error.code == ECANCELED {
-                // This side has ended the connection, which does not cancel the work.
-                continue
-            } else if watch.core.isWaiting {
-                // Work that has settled is in time, though its notification may still be queued: it is no longer waited
-                // for.
-                watch.core.cancel(with: gone)
-            }
-        }
+        for watch in watches { watch.settle(as: gone) }
         attachment?.peerDidGo()
-    }
-}
-
-/// A watch of the peer that cancels a promise. It ends when the last reference to this object is released.
-@usableFromInline
-final class PeerWatchEnding {
-    private let connection: Connection
-    /// The core whose operation owns this object, which therefore outlives it.
-    private var core: ObjectIdentifier?
-
-    @usableFromInline
-    init(_ connection: Connection) { self.connection = connection }
-
-    /// The connection retains `core`, and the operation of `core` retains this object, until the peer goes or the core
-    /// settles.
-    @usableFromInline
-    func start(_ core: PromiseCore, _ ignoringHalfClose: Bool) {
-        self.core = ObjectIdentifier(core)
-        connection.watchPeer(.init(core: core, cancels: true, ignoringHalfClose: ignoringHalfClose))
-    }
-
-    deinit {
-        // Another thread gets here only while the loop ends, which ends the connection itself.
-        if let core, connection.loop.isUsableHere { _ = connection.withdrawPeerWatch(core) }
     }
 }

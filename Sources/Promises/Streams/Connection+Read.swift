@@ -35,9 +35,17 @@ extension Connection {
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> {
-        if !mayRead { return receiveDiverted(limit, file, line) }
-        return beginRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line)
+        if mayRead { return beginRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
+        return startRead(limit).map(
+            "receive",
+            { [self] outcome in
+                do throws(SystemError) { return try outcome.bytesOrEnd ?? [] } catch { throw reported(error) }
+            }, file, line)
     }
+
+    /// The number of bytes that were received and that no read has consumed: the beginning of an incomplete frame, or
+    /// complete frames that have not been read yet.
+    public var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
     // MARK: Starting
 
@@ -54,54 +62,68 @@ extension Connection {
     private func beginRead(_ limit: Int) -> Guarantee<ReadOutcome> {
         loop.assertOwner()
         if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
-        if hasInput { return Guarantee(PromiseCore.fulfilled(ReadOutcome.bytes(takeInput(min(limit, 65536))))) }
-        if reader.hasEnded { return .value(failure.map(ReadOutcome.failed) ?? .end) }
+        if hasInput || reader.hasEnded { return Guarantee(PromiseCore.fulfilled(bufferedOutcome(limit))) }
         let core = PromiseCore.pending { PromiseCore.perform(Follow<ReadOutcome>.self, $0, $1) }
         // A plain core, which the loop can use again. Until `take` the reader has it; `deinit` says why the connection is
         // there meanwhile.
         core.beginProduction(by: self)
-        reader.wait(core, for: .bytes(limit: UInt32(min(limit, 65536))))
-        sendGathered()
-        updateInterest()
+        wait(core, for: .bytes(limit: UInt32(min(limit, 65536))))
         return Guarantee(core)
     }
 
+    /// Makes `core` wait for input.
     @inline(__always)
-    private var mayRead: Bool { lifecycle.isOpen && reader.isFree && traits.contains(.reads) }
+    func wait(_ core: PromiseCore, for demand: ConnectionReader.Demand) {
+        wait(owned: .passRetained(core), for: demand)
+    }
+
+    /// As `wait`, and takes over the caller's reference.
+    @inline(__always)
+    func wait(owned core: Unmanaged<PromiseCore>, for demand: ConnectionReader.Demand) {
+        reader.wait(owned: core, for: demand)
+        sendGathered()
+        updateInterest()
+    }
+
+    /// What a read gets without the kernel: buffered bytes, or the end.
+    @inline(never)
+    func bufferedOutcome(_ limit: Int) -> ReadOutcome {
+        hasInput ? .bytes(takeInput(min(limit, 65536))) : failure.map(ReadOutcome.failed) ?? .end
+    }
+
+    @inline(__always)
+    private var mayRead: Bool {
+        lifecycle.isOpen && reader.isFree && path == .direct && kind.contains(.reads)
+    }
 
     /// The error for a read that cannot begin; `nil` if one can.
-    @usableFromInline
+    @usableFromInline @inline(__always)
     var refusalToRead: SystemError? { mayRead ? nil : refusalOfRead }
 
     @inline(never)
     private var refusalOfRead: SystemError? {
-        if lifecycle.isClosed {
-            return SystemError(readCall, EBADF, detail: "the connection is closed")
-        }
-        if !kind.contains(.reads) { return SystemError(readCall, EBADF, detail: "this end of the pipe only writes") }
-        // The traits of a connection with a filter are diverted.
+        if let refusal = descriptor.refusal(of: readCall, .reads, isClosed: isClosed) { return refusal }
         if lifecycle.isOpen && reader.isFree { return nil }
-        if cold?.filter?.handshake != nil {
-            return SystemError(readCall, EBUSY, detail: "the handshake of the filter has not finished")
+        let isEarly = layer?.isInHandshake == true
+        let reason = isEarly ? "the handshake of the filter has not finished" : "another read is waiting"
+        return SystemError(readCall, EBUSY, detail: reason)
+    }
+
+    /// The reads that follow do not wait for the answers of this side.
+    @usableFromInline
+    func beginRead(ahead: Bool) {
+        if ahead && refusalToRead == nil { reader.readsAhead = true }
+    }
+
+    // MARK: The descriptor is readable
+
+    func readNow() {
+        guard case .waiting(let demand) = reader.state else { return }
+        switch demand {
+        case .chunk: ChunkLoop.read(from: self)
+        case .frame: cold?.frames?.descriptorIsReadable()
+        case .bytes(let limit): readBytes(Int(limit))
         }
-        return SystemError(readCall, EBUSY, detail: "another read is waiting")
-    }
-
-    @inline(never)
-    private func receiveDiverted(_ limit: Int, _ file: StaticString, _ line: UInt) -> Promise<[UInt8]> {
-        startRead(limit).map(
-            "receive",
-            { [self] outcome in
-                do throws(SystemError) { return try outcome.bytesOrEnd ?? [] } catch { throw reported(error) }
-            }, file, line)
-    }
-
-    /// Makes one system call: recv(2), or read(2) if the descriptor is no socket.
-    @inline(__always)
-    func receive(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Int {
-        let count = min(limit, buffer.count)
-        if traits.contains(.socket) { return loop.receive(fd, buffer.baseAddress!, count) }
-        return loop.kernel.read(fd, buffer.baseAddress!, count)
     }
 
     @inline(__always)
@@ -115,55 +137,19 @@ extension Connection {
     @discardableResult
     func noteEnd(_ result: Int) -> PromiseCore? {
         let waiter = reader.end()
-        if result < 0 && failure == nil { noteFailure(SystemError(readCall, CInt(-result))) }
+        if result < 0 { noteFailure(SystemError(readCall, CInt(-result))) }
         return waiter?.promise
-    }
-
-    func readNow() {
-        guard case .waiting(let demand) = reader.state else { return }
-        switch demand {
-        case .chunk: readChunk()
-        case .frame: readForFrame()
-        case .bytes(let limit): readBytes(Int(limit))
-        }
     }
 
     @inline(__always)
     private func readBytes(_ limit: Int) {
-        if reader.sizeClassOfLastRead > Self.largestCopiedSizeClass { return readIntoArray(limit) }
-        let buffer = loop.scratch
-        let count = receive(into: buffer, atMost: limit)
-        if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
-        hand(count) { [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
-    }
-
-    /// The size class of 4 KiB. For larger reads a copy costs more than an array of which a part may remain unused:
-    /// with a copy, an echo of 16 KiB takes 1.17 of the CPU time of the same echo in C, and 1.11 without.
-    private static var largestCopiedSizeClass: UInt8 { 12 }
-
-    /// Reads into an array whose size is the power of two above the last read. Bytes that do not fit are read in the
-    /// next turn, with more room.
-    @inline(never)
-    private func readIntoArray(_ limit: Int) {
-        let room = min(limit, 1 << reader.sizeClassOfLastRead)
-        var count = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
-            count = receive(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
-            filled = max(count, 0)
-        }
-        if count == -Int(EAGAIN) { return noteFutileReadiness(readCall) }
-        hand(count) { bytes }
-    }
-
-    /// Settles the read that waits with the result of the system call.
-    @inline(__always)
-    private func hand(_ count: Int, _ bytes: () -> [UInt8]) {
+        let (count, bytes) = reader.receive(from: descriptor, atMost: limit)
+        if count == -Int(EAGAIN) { return noteSpuriousReadiness(readCall) }
         guard let (promise, _) = reader.takeReference() else { return }
         let outcome: ReadOutcome
         if count > 0 {
             noteReceived(count)
-            reader.sizeClassOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
-            outcome = .bytes(bytes())
+            outcome = .bytes(bytes)
         } else {
             noteEnd(count)
             outcome = failure.map(ReadOutcome.failed) ?? .end
@@ -172,9 +158,13 @@ extension Connection {
         if count < 0 { failWrites() }
     }
 
-    /// Ends the read that waits; later ones may begin.
-    func failRead(_ error: SystemError) {
-        if let waiter = reader.take() { reject(waiter, error) }
+    // MARK: Failing and cancelling
+
+    /// Ends the read that waits because of a close; later ones may begin.
+    func cancelRead() {
+        let error = SystemError(readCall, ECANCELED, detail: "the connection was closed")
+        if reader.isWaiting, let waiter = reader.take() { reject(waiter, error) }
+        settlePeerWatches(as: .failed(error))
     }
 
     /// Ends the read that waits, and reading.
@@ -185,14 +175,11 @@ extension Connection {
     private func reject(_ waiter: ConnectionReader.Waiter, _ error: SystemError) {
         let (promise, demand) = waiter
         switch demand {
-        case .bytes: promise.fulfill(ReadOutcome.failed(error))
-        case .frame:
-            cold?.pendingFrame = nil
-            promise.reject(reported(error))
-        case .chunk:
-            takeStep(promise).chunks.end()
-            promise.reject(reported(error))
+        case .bytes: return promise.fulfill(ReadOutcome.failed(error))
+        case .frame: cold?.frames?.waitDidEnd()
+        case .chunk: promise.takeChunkStep().chunks.end()
         }
+        promise.reject(reported(error))
     }
 
     /// Ends the read of `promise`, which was cancelled.
@@ -200,31 +187,11 @@ extension Connection {
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard case .waiting(let demand) = reader.state, reader.promise === promise else { return false }
         _ = reader.take()
-        if case .frame = demand {
-            cold?.pendingFrame = nil
-            endFrameWait()
-        }
+        if case .frame = demand { cold?.frames?.waitDidEnd() }
         updateInterest()
         // Last, since it releases the body, and whatever the body retains.
-        if case .chunk = demand { takeStep(promise).chunks.end() }
-        cancelHandshake(promise)
+        if case .chunk = demand { promise.takeChunkStep().chunks.end() }
+        layer?.readWasCancelled(promise)
         return true
     }
-
-    // MARK: Buffered input
-
-    /// Whether bytes were received that no read has consumed.
-    @inline(__always)
-    var hasInput: Bool {
-        guard let cold else { return false }
-        return !cold.input.isEmpty
-    }
-
-    /// Consumes at most `count` of the buffered bytes.
-    func takeInput(_ count: Int) -> [UInt8] {
-        guard let cold else { return [] }
-        return cold.input.take(min(count, cold.input.count))
-    }
-
-    func dropInput() { cold?.input = InputBuffer() }
 }

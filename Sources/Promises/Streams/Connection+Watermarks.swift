@@ -3,7 +3,16 @@ import Reactor
 // The queue of writes for producers that fill it without waiting for each write.
 
 extension Connection {
-    static var defaultWatermarks: (low: Int, high: Int) { (32 << 10, 64 << 10) }
+    /// The memory, in bytes, that writes may take while they wait for the kernel. Once they take as much, further
+    /// writes are rejected with `ENOBUFS`. The default is 4 MiB; a single write may be larger. Code that waits for each
+    /// write before the next one stays far below the limit.
+    ///
+    /// Each waiting write, even an empty one, counts with its bytes and with 192 more, for its promise and its entry in
+    /// the queue. The default therefore admits 4 MiB of large writes, or 21,700 writes of one byte.
+    public var writeQueueLimit: Int {
+        get { cold?.writeLimits.queueLimit ?? WriteLimits.defaultQueueLimit }
+        set { changeWriteLimits { $0.queueLimit = newValue } }
+    }
 
     /// The lengths of the queue, in bytes, at which `isWritable` changes: it becomes false when the queue reaches
     /// `high`, and true again when the queue has sunk to `low`. The default is 32 KiB and 64 KiB. A high mark below one
@@ -12,18 +21,20 @@ extension Connection {
     /// Only the bytes of the writes count. If the writes are so small that `writeQueueLimit`, which also counts the
     /// overhead of each write, is reached first, `isWritable` becomes false at that limit and true again at half of it.
     public var writeWatermarks: (low: Int, high: Int) {
-        get { cold?.watermarks ?? Self.defaultWatermarks }
-        set {
-            let high = max(newValue.high, 1)
-            ensuredColdState.watermarks = (low: min(max(newValue.low, 0), high - 1), high: high)
-            updateCongestion()
-            signalWritableIfNeeded()
-        }
+        get { cold?.writeLimits.watermarks ?? WriteLimits.defaultWatermarks }
+        set { changeWriteLimits { $0.watermarks = newValue } }
     }
+
+    /// Bytes of writes that the kernel has not taken yet. With a filter these are the bytes that the filter has made of
+    /// them.
+    public var queuedBytes: Int { writer.queuedBytes + (layer?.deferred.byteCount ?? 0) }
+
+    /// Bytes that were received and that no read has consumed, and the memory of writes that the kernel has not taken.
+    var heldMemory: Int { bufferedByteCount + writer.weight + (layer?.deferred.weight ?? 0) }
 
     /// Whether a producer should write more: the queue is short, and the connection can be written to. While it is
     /// false, further writes are still accepted, up to `writeQueueLimit`.
-    public var isWritable: Bool { !writer.isCongested && (canWrite || canWriteFiltered) }
+    public var isWritable: Bool { !writer.isCongested && takesWrites }
 
     /// Fulfilled when the queue has sunk to the low watermark, once for each time that it has reached the high one; at
     /// once while `isWritable` is true. Also fulfilled when the connection takes no more writes: the next write reports
@@ -51,13 +62,25 @@ extension Connection {
     func waitUntilWritable() -> Guarantee<Void> {
         guard writer.isCongested else { return .value }
         let cold = ensuredColdState
-        let core = cold.writable ?? IOPromise(Void.self, self)
-        cold.writable = core
+        let core = cold.writeLimits.writable ?? IOPromise(Void.self, self)
+        cold.writeLimits.writable = core
         return Guarantee(core)
     }
 
+    private func changeWriteLimits(_ change: (inout WriteLimits) -> Void) {
+        change(&ensuredColdState.writeLimits)
+        updateCongestion()
+        signalWritableIfNeeded()
+    }
+
+    /// Whether the writes that wait take as much as they may.
+    var isFull: Bool {
+        let (queue, deferred) = (writer.queue, layer?.deferred.weight ?? 0)
+        return (queue != nil || deferred > 0) && (queue?.weight ?? 0) + deferred >= writeQueueLimit
+    }
+
     func updateCongestion() {
-        if !writer.isCongested && (queueLength >= writeWatermarks.high || isFull) && failure == nil {
+        if !writer.isCongested && (queuedBytes >= writeWatermarks.high || isFull) && failure == nil {
             writer.isCongested = true
         }
         noteHeldMemory()
@@ -73,8 +96,6 @@ extension Connection {
     /// Fulfills `writable()`.
     func endCongestion() {
         writer.isCongested = false
-        guard let core = cold?.writable else { return }
-        cold?.writable = nil
-        core.fulfill(())
+        cold?.writeLimits.writable.take()?.fulfill(())
     }
 }

@@ -25,21 +25,18 @@ public final class Connection: IOProducer {
     //
     // `@exclusivity(unchecked)`: one thread, and no field is being changed while code is called that could call back.
     // With checks, these fields cost nine calls of the runtime per message.
-    let loop: EventLoop
-    @exclusivity(unchecked) var reader = ConnectionReader()
-    @exclusivity(unchecked) var writer = ConnectionWriter()
-    let fd: CInt
+    let descriptor: ConnectionDescriptor
+    @exclusivity(unchecked) var path = ConnectionPath.direct
+    @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
+    /// What is watched for the peer's end, as bits of epoll.
+    @exclusivity(unchecked) var watchedEnds: UInt16 = 0
     /// The directions in which the loop watches the descriptor. It follows from the states: call `updateInterest` after
     /// each change.
-    @exclusivity(unchecked) var interest: Interest = []
-    /// Diverted while there is a filter, and while the connection lingers; see `ConnectionTraits`.
-    @exclusivity(unchecked) var traits: ConnectionTraits
-    @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
-    /// What is watched for `peerGone`, as bits of epoll; see Connection+PeerGone.swift. It lies in what would be
-    /// padding.
-    @exclusivity(unchecked) var watchedEnds: UInt16 = 0
+    @exclusivity(unchecked) private(set) var interest: Interest = []
+    @exclusivity(unchecked) var reader = ConnectionReader()
     /// How many answers of `deferDrain` have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
+    @exclusivity(unchecked) var writer = ConnectionWriter()
     /// `notWatched` if there is no idle time-out.
     @exclusivity(unchecked) var lastActivity = Connection.notWatched
     /// Bytes that have been read from the kernel so far: before a filter.
@@ -51,17 +48,14 @@ public final class Connection: IOProducer {
     /// The peer's address; `nil` if the kernel no longer had it, and where peers have no addresses.
     public let peerAddress: SocketAddress?
 
-    init(_ fd: CInt, _ traits: ConnectionTraits, peer: SocketAddress?, on loop: EventLoop) {
-        self.fd = fd
-        self.loop = loop
-        self.traits = traits
+    init(_ fd: CInt, _ kind: DescriptorKind, peer: SocketAddress?, on loop: EventLoop) {
+        descriptor = ConnectionDescriptor(loop: loop, fd: fd, kind: kind)
         peerAddress = peer
-        if traits.contains(.tcp) { socket.setNoDelay() }
+        if kind.contains(.tcp) { socket.setNoDelay() }
     }
 
     convenience init(_ socket: Socket, peer: SocketAddress?, isUnix: Bool, on loop: EventLoop) {
-        let traits: ConnectionTraits = [.socket, .reads, .writes]
-        self.init(socket.fd, isUnix ? traits : traits.union(.tcp), peer: peer, on: loop)
+        self.init(socket.fd, isUnix ? .localSocket : [.localSocket, .tcp], peer: peer, on: loop)
     }
 
     // Without a pending operation nothing waits, and nothing retains this connection on its behalf. With one, the poller
@@ -71,16 +65,9 @@ public final class Connection: IOProducer {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
         loop.performCleanup { [loop, fd, cold] in
-            if !loop.hasEnded {
-                cold?.closingTimer?.cancel()
-                cold?.idleTimer?.cancel()
-                cold?.frameClock?.timer?.cancel()
-                cold?.filter?.timer?.cancel()
-            }
+            if !loop.hasEnded { cold?.cancelTimers() }
             loop.closeDescriptor(fd)
-            cold?.closing?.fulfill(())
-            cold?.settleClosed(otherwise: loop.hasEnded ? .loopEnded : .closed)
-            cold?.filter?.rejectDeferredWrites(cold?.failure)
+            cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
         }
     }
 
@@ -92,7 +79,12 @@ public final class Connection: IOProducer {
         return made
     }
 
-    var socket: Socket { Socket(fd, loop.kernel) }
+    var loop: EventLoop { descriptor.loop }
+    var fd: CInt { descriptor.fd }
+    var kind: DescriptorKind { descriptor.kind }
+    var socket: Socket { descriptor.socket }
+    var readCall: SystemCall { descriptor.readCall }
+    var writeCall: SystemCall { descriptor.writeCall }
 
     /// The address of this side; `nil` once the connection is closed, and where there are no addresses. Costs one
     /// system call.
@@ -103,21 +95,6 @@ public final class Connection: IOProducer {
     /// Whether `close` or `abort` has been called.
     public var isClosed: Bool { lifecycle.isClosed }
 
-    /// Bytes of writes that the kernel has not taken yet. With a filter these are the bytes that the filter has made of
-    /// them.
-    public var queuedBytes: Int { queueLength + (cold?.filter?.deferredBytes ?? 0) }
-
-    /// The bytes that wait for the kernel.
-    var queueLength: Int { writer.isGathering ? cold?.gathered.count ?? 0 : writer.queue?.count ?? 0 }
-
-    // The first error of the descriptor. The kernel reports it once and then pretends an orderly end.
-    var failure: SystemError? { cold?.failure }
-
-    func noteFailure(_ error: SystemError) {
-        ensuredColdState.failure = error
-        lifecycle.fail()
-    }
-
     /// Ends the read, write or watch of `promise`, which was cancelled. After a read, input is kept for the next one.
     /// - Returns: false if none belongs to `promise`, or if the kernel has taken a part of the write.
     func stop(_ promise: PromiseCore) -> Bool {
@@ -126,10 +103,26 @@ public final class Connection: IOProducer {
 
     // MARK: Failing
 
+    var failure: SystemError? { cold?.failure?.error }
+    /// The error with which promises are rejected, if the connection has failed.
+    var reportedFailure: (any Error)? { cold?.failure?.reported }
+
+    /// The error that rejects the promise of a read or write that has failed with `error`.
+    func reported(_ error: SystemError) -> any Error {
+        if let failure = cold?.failure, error == failure.error { failure.reported } else { error }
+    }
+
+    /// Records the first error of the descriptor.
+    func noteFailure(_ error: SystemError) {
+        if failure != nil { return }
+        ensuredColdState.failure = ConnectionFailure(error: error)
+        lifecycle.fail()
+    }
+
     /// The descriptor can no longer be written to. What the peer sent before may still be read.
     /// - Parameter losesOutput: whether bytes that the program has written, and that are no longer queued, are lost.
     func fail(_ error: SystemError, losesOutput: Bool = false) {
-        if failure == nil { noteFailure(error) }
+        noteFailure(error)
         failWrites(losesOutput: losesOutput)
         if lifecycle.isOpen { updateInterest() } else { release() }
     }
@@ -139,17 +132,22 @@ public final class Connection: IOProducer {
         // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
         guard lifecycle.release(as: end) else { return }
         interest = []
-        cold?.closingTimer?.cancel()
-        cancelTimers()
+        cold?.cancelTimers()
         cancelRead()
         loop.closeDescriptor(fd)
-        dropInput()
-        if let closing = cold?.closing {
-            cold?.closing = nil
-            closing.fulfill(())
-        }
-        cold?.settleClosed(otherwise: loop.hasEnded ? .loopEnded : .closed)
-        if let filter = cold?.filter { release(filter) }
+        cold?.input = InputBuffer()
+        cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
+    }
+
+    /// As `release`, but the number stays open, and belongs to the caller.
+    func giveAwayDescriptor() {
+        _ = lifecycle.release()
+        interest = []
+        cold?.cancelTimers()
+        loop.forget(fd)
+        recordEnd(.detached)
+        settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was detached")))
+        cold?.settleClosed(.detached)
     }
 }
 
@@ -163,7 +161,9 @@ extension Connection: ReadinessHandler {
     package func loopWillEnd() {
         guard lifecycle.hasDescriptor else { return }
         recordEnd(.loopEnded)
-        noteFailure(SystemError(writeCall, ECANCELED, detail: "the loop has ended"))
+        let error = SystemError(writeCall, ECANCELED, detail: "the loop has ended")
+        ensuredColdState.failure = ConnectionFailure(error: error, cause: cold?.failure?.cause)
+        lifecycle.fail()
         failWrites()
         release()
     }
@@ -172,26 +172,30 @@ extension Connection: ReadinessHandler {
         interest.subtract(ready)
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
-        if ready.contains(.reading) {
-            if traits.contains(.reads) { readNow() } else { readDiverted() }
-        }
+        if ready.contains(.reading) { if path == .direct { readNow() } else { readIndirectly() } }
         if !ready.isDisjoint(with: .peerGone) { peerEventArrived(ready) }
         updateInterest()
     }
 
+    @inline(never)
+    private func readIndirectly() {
+        if path == .lingering { _ = cold?.ending.close?.discardInput() } else { layer?.descriptorIsReadable() }
+    }
+
+    /// Whether the descriptor is to be read.
+    @inline(__always)
+    private var wantsInput: Bool { path == .direct ? reader.isWaiting : wantsInputIndirectly }
+
+    @inline(never)
+    private var wantsInputIndirectly: Bool { path == .lingering || cold?.layer?.wantsInput == true }
+
     // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
-        if traits.isDiverted { return updateDivertedInterest() }
         var wanted = Interest(rawValue: UInt32(watchedEnds))
-        if reader.isWaiting { wanted.insert(.reading) }
+        if wantsInput { wanted.insert(.reading) }
         if writer.wantsRoom { wanted.insert(.writing) }
         if wanted.isEmpty { wanted = restingInterest }
-        setInterest(wanted)
-    }
-
-    @inline(__always)
-    func setInterest(_ wanted: Interest) {
         guard wanted != interest, lifecycle.hasDescriptor else { return }
         interest = wanted
         do throws(SystemError) {
@@ -204,10 +208,25 @@ extension Connection: ReadinessHandler {
         }
     }
 
+    /// What is watched while nothing else is: the failure of a connection whose async handler works. A read or a write
+    /// that waits finds the failure by itself.
+    @inline(never)
+    private var restingInterest: Interest { lifecycle == .open ? cold?.attachment?.restingInterest ?? [] : [] }
+
+    /// Whether the kernel has something for the operations that wait here: input or the end for a read, room for
+    /// writes, or an error. The loop may not have seen it yet: it was delayed, it takes 256 events at a time, or a
+    /// signal has interrupted it. True also when the kernel cannot tell, which only a lack of memory can cause.
+    var isReadyInKernel: Bool {
+        var events: Int32 = 0
+        if wantsInput { events |= POLLIN }
+        if writer.isQueued { events |= POLLOUT }
+        return events != 0 && loop.kernel.poll(fd, Int16(events)) != 0
+    }
+
     /// The descriptor was ready, and there was neither anything to read nor room to write.
     @inline(never)
-    func noteFutileReadiness(_ call: SystemCall) {
-        let progress = bytesReceived &+ bytesSent &+ (cold?.discarded ?? 0)
+    func noteSpuriousReadiness(_ call: SystemCall) {
+        let progress = bytesReceived &+ bytesSent &+ (cold?.ending.close?.discarded ?? 0)
         loop.noteSpuriousReadiness(
             of: fd, progress: progress,
             SystemError(call, EAGAIN, detail: "\(self), which is reported as ready"))

@@ -29,13 +29,30 @@ protocol ConnectionAttachment: AnyObject {
     func connectionDidEnd(_ end: ConnectionEnd)
 }
 
+// What the rooms around a connection put into it, and what they ask of it.
+
 extension Connection {
-    /// Bytes that were received and that no read has consumed, and the memory of writes that the kernel has not taken.
-    var heldMemory: Int {
-        let queued = writer.isGathering ? queueLength : writer.queue?.weight ?? 0
-        return bufferedByteCount + queued + (cold?.filter?.deferredWeight ?? 0)
+    var attachment: (any ConnectionAttachment)? {
+        get { cold?.attachment }
+        set {
+            if newValue == nil && cold == nil { return }
+            ensuredColdState.attachment = newValue
+            updateWatchedEnds()
+            updateInterest()
+        }
     }
 
     @inline(never)
     func noteHeldMemory() { cold?.attachment?.heldMemoryMayHaveChanged(of: self) }
+
+    func mayBeIdle() { cold?.attachment?.connectionMayBeIdle(self) }
+
+    /// Set, it stands between the descriptor and the reads and writes.
+    var layer: (any ConnectionLayer)? {
+        get { cold?.layer }
+        set {
+            ensuredColdState.layer = newValue
+            if newValue != nil { path = .filtered } else if path == .filtered { path = .direct }
+        }
+    }
 }

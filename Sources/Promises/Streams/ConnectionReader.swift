@@ -1,3 +1,5 @@
+import Reactor
+
 /// The reading side of a connection: the read that is under way, and whether more can come.
 ///
 /// ```
@@ -15,20 +17,20 @@
 /// ```
 ///
 /// `take` is called when input has arrived, when the read is cancelled, and when the read alone fails. In any state,
-/// `Connection.ColdState.input` may hold bytes that arrived behind a frame; an ended reader returns them before it
+/// `ColdState.input` may hold bytes that arrived behind a frame; an ended reader returns them before it
 /// reports the end.
 struct ConnectionReader: ~Copyable {
     /// What a promise waits for.
     enum Demand {
         /// Any bytes, at most `limit`.
         case bytes(limit: UInt32)
-        /// A frame, which is described in `ColdState`.
+        /// A frame, which `ColdState.frames` knows.
         case frame
         /// The next chunk of `forEachChunk`.
         case chunk
     }
 
-    enum State {
+    enum ReadState {
         case idle
         /// `promise` waits for input.
         case waiting(for: Demand)
@@ -44,16 +46,52 @@ struct ConnectionReader: ~Copyable {
 
     // The promise is a field of its own and not a payload of the state: that saves a retain and a release for each
     // read, and makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk).
-    private(set) var state = State.idle
+    private(set) var state = ReadState.idle
     // Owned. Unmanaged, so that it passes to the queue of the loop without being counted.
     private var reference: Unmanaged<PromiseCore>?
     /// The promise that waits for input: present in the state `waiting` only.
     var promise: PromiseCore? { reference?.takeUnretainedValue() }
     /// The number of bits in the byte count of the last read, from which the size of the next one is estimated.
-    var sizeClassOfLastRead: UInt8 = 0
+    private var sizeClassOfLastRead: UInt8 = 0
     /// Whether code that does not wait for its answers reads, or has read, the connection. It is then unknown whether
     /// the peer still expects an answer.
     var readsAhead = false
+
+    /// Reads the descriptor once.
+    @inline(__always)
+    mutating func receive(from descriptor: ConnectionDescriptor, atMost limit: Int) -> (count: Int, bytes: [UInt8]) {
+        if sizeClassOfLastRead > Self.largestCopiedSizeClass { return receiveIntoArray(from: descriptor, limit) }
+        let buffer = descriptor.loop.scratch
+        let count = descriptor.receive(into: buffer, atMost: limit)
+        if count <= 0 { return (count, []) }
+        noteSize(count)
+        return (count, [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+    }
+
+    /// The size class of 4 KiB. For larger reads a copy costs more than an array of which a part may remain unused:
+    /// with a copy, an echo of 16 KiB takes 1.17 of the CPU time of the same echo in C, and 1.11 without.
+    private static var largestCopiedSizeClass: UInt8 { 12 }
+
+    /// Reads into an array whose size is the power of two above the last read. Bytes that do not fit are read in the
+    /// next turn, with more room.
+    @inline(never)
+    private mutating func receiveIntoArray(
+        from descriptor: ConnectionDescriptor, _ limit: Int
+    ) -> (count: Int, bytes: [UInt8]) {
+        let room = min(limit, 1 << sizeClassOfLastRead)
+        var count = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
+            count = descriptor.receive(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
+            filled = max(count, 0)
+        }
+        if count > 0 { noteSize(count) }
+        return (count, bytes)
+    }
+
+    @inline(__always)
+    private mutating func noteSize(_ count: Int) {
+        sizeClassOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
+    }
 
     /// Whether a promise waits for input.
     @inline(__always)

@@ -1,3 +1,4 @@
+import Glibc
 import Reactor
 
 /// A promise that waits for the peer's end.
@@ -6,6 +7,14 @@ struct PeerWatch {
     /// Whether the peer's end cancels `core` instead of fulfilling it.
     let cancels: Bool
     let ignoringHalfClose: Bool
+
+    func settle(as gone: PeerGone) {
+        if !cancels { return core.fulfill(gone) }
+        // This side has ended the connection, which does not cancel the work.
+        if case .failed(let error) = gone, error.code == ECANCELED { return }
+        // Work that has settled is in time, though its notification may still be queued: it is no longer waited for.
+        if core.isWaiting { core.cancel(with: gone) }
+    }
 }
 
 /// What waits for the end of one peer. By its core, since each ends on its own: of many pipelined requests each may have a
@@ -33,10 +42,35 @@ struct PeerWatches {
         return watch
     }
 
-    /// Removes those of which `matches` is true, and returns them in the order in which they came.
-    mutating func removeAll(where matches: (PeerWatch) -> Bool) -> [PeerWatch] {
-        let found = watches.values.filter { matches($0.watch) }.sorted { $0.number < $1.number }.map(\.watch)
+    /// Removes those that a half-close ends, or all, and returns them in the order in which they came.
+    mutating func removeAll(halfCloseOnly: Bool) -> [PeerWatch] {
+        let found = watches.values.filter { !halfCloseOnly || !$0.watch.ignoringHalfClose }
+            .sorted { $0.number < $1.number }.map(\.watch)
         for watch in found { _ = remove(ObjectIdentifier(watch.core)) }
         return found
+    }
+}
+
+/// A watch of the peer that cancels a promise. It ends when the last reference to this object is released.
+@usableFromInline
+final class PeerWatchEnding {
+    private let connection: Connection
+    /// The core whose operation owns this object, which therefore outlives it.
+    private var core: ObjectIdentifier?
+
+    @usableFromInline
+    init(_ connection: Connection) { self.connection = connection }
+
+    /// The connection retains `core`, and the operation of `core` retains this object, until the peer goes or the core
+    /// settles.
+    @usableFromInline
+    func start(_ core: PromiseCore, _ ignoringHalfClose: Bool) {
+        self.core = ObjectIdentifier(core)
+        connection.watchPeer(PeerWatch(core: core, cancels: true, ignoringHalfClose: ignoringHalfClose))
+    }
+
+    deinit {
+        // Another thread gets here only while the loop ends, which ends the connection itself.
+        if let core, connection.loop.isUsableHere { _ = connection.withdrawPeerWatch(core) }
     }
 }

@@ -40,7 +40,7 @@ private final class SignalFeed: LoopSource<CInt> {
     }
 
     func watch(_ signal: CInt) throws(SystemError) {
-        let source = Source(self)
+        let source = SignalSource(self)
         let watch = try loop.onSignal(signal) { source.feed?.take(signal) }
         watch.unref()
         watches.append(watch)
@@ -72,7 +72,7 @@ private final class SignalFeed: LoopSource<CInt> {
 
     /// Retained only by the handler of a watch, so its `deinit` marks the end of the watch: the end of the loop, while
     /// a consumer waits.
-    private final class Source {
+    private final class SignalSource {
         weak var feed: SignalFeed?
 
         init(_ feed: SignalFeed) { self.feed = feed }

@@ -76,7 +76,7 @@ import Testing
 
         mutating func pick(_ set: Set<Int>) -> Int? { set.isEmpty ? nil : random.pick(set.sorted()) }
 
-        mutating func apply(_ actions: [PoolState.Action]) {
+        mutating func apply(_ actions: [PoolState.PoolAction]) {
             for action in actions {
                 switch action {
                 case .connect(let member, _): connecting.insert(member)

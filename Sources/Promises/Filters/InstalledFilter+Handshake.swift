@@ -1,0 +1,100 @@
+import Glibc
+import Reactor
+
+// From the call of `filter` until the filter is ready.
+
+extension InstalledFilter {
+    /// Makes `filter` the layer of `connection`.
+    /// - Returns: the promise of `Connection.filter`.
+    static func install(
+        _ filter: any ConnectionFilter, on connection: Connection, _ timeout: Duration?
+    ) -> Promise<Connection> {
+        connection.loop.assertOwner()
+        connection.sendGathered()
+        if let refusal = refusal(of: connection) { return Promise(refused: refusal) }
+        let installed = InstalledFilter(filter, on: connection)
+        let received = connection.takeInput(connection.bufferedByteCount)
+        let core = IOPromise(Connection.self, connection)
+        connection.layer = installed
+        installed.handshake = core
+        connection.reader.wait(core, for: .frame)
+        installed.begin(received, timeout)
+        return Promise(core)
+    }
+
+    private static func refusal(of connection: Connection) -> (any Error)? {
+        let (readCall, writeCall) = (connection.readCall, connection.writeCall)
+        if connection.lifecycle.isClosed {
+            return SystemError(writeCall, EBADF, detail: "the connection is closed")
+        }
+        if let failure = connection.reportedFailure { return failure }
+        if !connection.kind.isSuperset(of: [.reads, .writes]) {
+            return SystemError(writeCall, EBADF, detail: "a filter needs both directions")
+        }
+        if connection.layer != nil {
+            return SystemError(writeCall, EBUSY, detail: "the connection has a filter")
+        }
+        if connection.reader.hasEnded { return SystemError(readCall, EPIPE, detail: "the peer has ended its side") }
+        if !connection.reader.isFree { return SystemError(readCall, EBUSY, detail: "another read is waiting") }
+        return connection.writer.takesWrites ? nil : SystemError(writeCall, EPIPE, detail: "this side was shut down")
+    }
+
+    /// The first input of the filter is what was received before.
+    private func begin(_ received: [UInt8], _ timeout: Duration?) {
+        call { try $0.begin(&$1) }
+        if isRemoved {
+            // Nothing but the filter has delivered bytes.
+            let delivered = connection.takeInput(connection.bufferedByteCount)
+            if !received.isEmpty || !delivered.isEmpty { connection.appendInput(delivered + received) }
+        } else if !received.isEmpty {
+            call { filter, output in try received.withUnsafeBytes { try filter.receive($0.bytes, &output) } }
+        }
+        proceed()
+        if let timeout, isInHandshake, connection.lifecycle.isOpen {
+            setTimer(after: timeout)
+        }
+        connection.updateInterest()
+    }
+
+    private func setTimer(after time: Duration) {
+        timer = connection.loop.schedule(after: time) { [weak connection, weak self] in
+            guard let connection, let self else { return }
+            withExtendedLifetime(connection) { self.timerFired() }
+        }
+    }
+
+    private func timerFired() {
+        guard connection.layer === self, isInHandshake, connection.lifecycle.isOpen else { return }
+        // What has reached the kernel in time is not late.
+        if !isLate && connection.isReadyInKernel {
+            isLate = true
+            return setTimer(after: .zero)
+        }
+        fail(PromiseError.timedOut, ETIMEDOUT)
+        proceed()
+        connection.updateInterest()
+    }
+
+    /// If the promise is that of the handshake, the stream cannot continue.
+    func readWasCancelled(_ promise: PromiseCore) {
+        guard handshake === promise else { return }
+        handshake = nil
+        fail(SystemError(connection.readCall, ECANCELED, detail: "the handshake was cancelled"))
+        proceed()
+        connection.updateInterest()
+    }
+
+    func finishHandshake() {
+        guard isReady || inputHasEnded, let handshake else { return }
+        self.handshake = nil
+        timer?.cancel()
+        // A close has rejected it.
+        guard connection.reader.promise === handshake else { return }
+        _ = takeReader()
+        if isReady, connection.reportedFailure == nil {
+            handshake.fulfill(connection)
+        } else {
+            handshake.reject(connection.reportedFailure ?? ConnectionFilterError.truncated)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import Glibc
+import Reactor
+
+// The way of received bytes through a filter: from the kernel to the filter, and from the buffered input to the read that
+// waits.
+
+extension InstalledFilter {
+    /// The memory that output which belongs to no write may take before the connection reads no more.
+    private static var ownOutputLimit: Int { 65_536 }
+    /// The memory that unread plain bytes, or output which belongs to no write, may take while the filter needs input.
+    private static var limitWhileInputIsNeeded: Int { 1 << 20 }
+
+    // MARK: What is read
+
+    var wantsInput: Bool { (connection.reader.isWaiting || readsForItself) && !isBlocked }
+
+    /// Whether the connection reads though no read waits, because the filter needs input for deferred writes.
+    private var readsForItself: Bool {
+        !deferred.isEmpty && isCurrent && !inputHasEnded && connection.failure == nil
+    }
+
+    /// Whether the filter can do nothing before it has received more: during the handshake, and while writes are deferred.
+    private var needsInput: Bool { !isReady || !deferred.isEmpty }
+
+    /// Whether the connection must not read, because the kernel does not take output that belongs to no write. A filter that
+    /// needs input is not blocked: the peer may take that output only after it has sent the input.
+    private var isBlocked: Bool {
+        if !connection.writer.isQueued || needsInput { return false }
+        return ownOutput.weight(after: connection.bytesSent) >= Self.ownOutputLimit
+    }
+
+    /// The error of a filter that needs input, and for which the connection cannot read on without limit. Waiting instead
+    /// could last forever: a program may read only when its write is done, and a peer only when its input is taken.
+    var shortage: SystemError? {
+        guard needsInput else { return nil }
+        let limit = Self.limitWhileInputIsNeeded
+        // A read that waits for a large frame has asked for these bytes.
+        let unread = connection.bufferedByteCount
+        if unread > limit && (isInHandshake || !connection.reader.isWaiting) {
+            let detail = "\(unread) bytes were received that no read has taken, and the filter needs more input"
+            return SystemError(connection.readCall, ENOBUFS, detail: detail)
+        }
+        if connection.writer.isQueued && ownOutput.weight(after: connection.bytesSent) > limit {
+            let detail = "the peer does not read the output of the filter, which needs more input"
+            return SystemError(connection.writeCall, ENOBUFS, detail: detail)
+        }
+        return nil
+    }
+
+    // MARK: From the kernel
+
+    func descriptorIsReadable() {
+        // The filter turns the loop.
+        if isCalling { return connection.noteSpuriousReadiness(connection.readCall) }
+        guard connection.reader.isWaiting || readsForItself else { return }
+        // Lent to code that may turn the loop, or close the connection, which reads too.
+        let buffer = connection.loop.borrowScratch()
+        let count = connection.descriptor.receive(into: buffer, atMost: buffer.count)
+        if count > 0 {
+            connection.noteReceived(count)
+            let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            // Bytes behind the end record are ignored.
+            if !inputHasEnded { call { try $0.receive(bytes.bytes, &$1) } }
+        }
+        connection.loop.giveBack(buffer)
+        if count == -Int(EAGAIN) { return connection.noteSpuriousReadiness(connection.readCall) }
+        if count <= 0 { sourceDidEnd(count) }
+        proceed(mayCallBody: true)
+        guard count < 0 else { return }
+        connection.failWrites()
+        if !connection.lifecycle.isOpen { connection.release() }
+    }
+
+    private func sourceDidEnd(_ result: Int) {
+        sourceHasEnded = true
+        if result < 0 {
+            connection.noteFailure(SystemError(connection.readCall, CInt(-result)))
+        } else if !inputHasEnded {
+            call { try $0.receiveEnd(&$1) }
+        }
+        inputHasEnded = true
+    }
+
+    // MARK: To the read that waits
+
+    /// Settles the read that waits, if the filter has delivered something for it or has ended the stream.
+    ///
+    /// - Parameter mayCallBody: whether the body of `forEachChunk` may be called here; otherwise a job calls it.
+    func serveRead(mayCallBody: Bool) {
+        let hasNews = hasNewInput
+        hasNewInput = false
+        if isInHandshake { return finishHandshake() }
+        guard case .waiting(let demand) = connection.reader.state else {
+            if inputHasEnded { endInput() }
+            return
+        }
+        guard hasNews && connection.hasInput || inputHasEnded else { return }
+        switch demand {
+        case .bytes(let limit):
+            if let promise = takeReader()?.promise { promise.fulfill(connection.bufferedOutcome(Int(limit))) }
+        case .frame:
+            // The decoder asks whether the stream has ended.
+            let promise = inputHasEnded ? endInput()?.promise : nil
+            connection.cold?.frames?.inputArrived(hasNews ? .max : 0, ended: promise)
+        case .chunk:
+            if !mayCallBody {
+                hasNewInput = hasNews
+                return connection.loop.enqueue(ServeJob(self))
+            }
+            guard let core = takeReader()?.promise else { return }
+            ChunkLoop.serve(core, of: connection)
+        }
+    }
+
+    /// Ends the wait of the reader; and reading, at the end of the stream.
+    func takeReader() -> ConnectionReader.Waiter? { inputHasEnded ? endInput() : connection.reader.take() }
+
+    @discardableResult
+    private func endInput() -> ConnectionReader.Waiter? {
+        if connection.reader.hasEnded { return nil }
+        let waiter = connection.reader.end()
+        let failure = connection.failure
+        connection.settlePeerWatches(as: failure.map(PeerGone.failed) ?? .ended, halfCloseOnly: failure == nil)
+        return waiter
+    }
+}
+
+/// Calls the body of `forEachChunk` with bytes that a filter has delivered during a call of the user's.
+private final class ServeJob: Job {
+    private let connection: Connection
+    private let filter: InstalledFilter
+
+    init(_ filter: InstalledFilter) {
+        connection = filter.connection
+        self.filter = filter
+        super.init()
+    }
+
+    override func run() {
+        filter.serveRead(mayCallBody: true)
+        connection.updateInterest()
+    }
+
+    // The promise of the read reports what happens to it.
+    override var isReportedUndelivered: Bool { false }
+}

@@ -1,0 +1,148 @@
+import Glibc
+import Reactor
+
+// The way of written bytes through a filter: what it makes of them is queued, and leaves as other writes do.
+
+extension InstalledFilter {
+    var takesWrites: Bool {
+        let isOpen = connection.lifecycle == .open && connection.writer.takesWrites && connection.failure == nil
+        return isOpen && !isInHandshake && !isEndDue && !hasSentEnd
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
+        guard takesWrites else { return Promise(refused: refusal) }
+        let isFirst = !connection.writer.isQueued && deferred.isEmpty && !isCalling
+        if !isFirst && connection.isFull { return connection.refuseAsFull() }
+        if isFirst && bytes.isEmpty { return .value }
+        let core = WritePromise(Void.self, connection)
+        if isCalling || !deferred.isEmpty {
+            deferred.append(.init(bytes: [UInt8](bytes), promise: core))
+        } else if bytes.isEmpty {
+            queueOutput([], core)
+        } else {
+            let output = output { try $0.write(bytes.bytes, &$1) }
+            let isDeferred = defers(output)
+            if isDeferred { deferred.insertFirst(.init(bytes: [UInt8](bytes), promise: core)) }
+            takeUp(output, isDeferred ? nil : core)
+            proceed()
+        }
+        // The filter may have failed, or the connection may have been closed, in the call.
+        if takesWrites { connection.updateCongestion() } else { connection.noteHeldMemory() }
+        connection.updateInterest()
+        return Promise(core)
+    }
+
+    private var refusal: any Error {
+        if isInHandshake, connection.lifecycle == .open, connection.failure == nil {
+            return SystemError(
+                connection.writeCall, EBUSY, detail: "the handshake of the filter has not finished")
+        }
+        return connection.refusalToWrite
+    }
+
+    // MARK: Output
+
+    /// Queues output of the filter, and sends it at once unless it can leave with other writes of the turn.
+    func queueOutput(_ bytes: [UInt8], _ write: WritePromise?) {
+        if bytes.isEmpty && write == nil { return }
+        // Behind its own end a filter has nothing to say.
+        guard connection.writer.takesWrites, connection.lifecycle == .open || connection.lifecycle == .flushing else {
+            write?.reject(connection.refusalToWrite)
+            return
+        }
+        if connection.writer.isQueued { return enqueue(bytes, write) }
+        if bytes.isEmpty {
+            write?.fulfill(())
+        } else if write != nil && connection.writer.corks(bytes.count, in: connection.turn) {
+            enqueue(bytes, write)
+            connection.enqueueFlushJob()
+        } else if bytes.count <= WriteQueue.coalesceLimit {
+            sendFirst(bytes, write)
+        } else {
+            enqueue(bytes, write)
+            connection.writer.turnOfLastSend = connection.turn
+            connection.flush()
+        }
+    }
+
+    private func enqueue(_ bytes: [UInt8], _ write: WritePromise?) {
+        connection.writer.enqueue { $0.appendFinal(bytes, write) }
+        if write == nil { ownOutput.append(bytes.count, end: connection.bytesSent + connection.writer.queuedBytes) }
+    }
+
+    /// Sends output before which nothing waits. Usually the kernel takes all of it, and no queue is needed.
+    private func sendFirst(_ bytes: [UInt8], _ write: WritePromise?) {
+        connection.writer.turnOfLastSend = connection.turn
+        let result = bytes.withUnsafeBytes { connection.descriptor.send($0.baseAddress!, $0.count) }
+        let sent = max(result, 0)
+        if sent > 0 { connection.didSend(sent) }
+        if sent == bytes.count {
+            write?.fulfill(())
+            return connection.lingerIfDelivered()
+        }
+        enqueue(Array(bytes[sent...]), write)
+        // Rejects what was just queued.
+        if result < 0 && result != -Int(EAGAIN) {
+            connection.fail(SystemError(connection.writeCall, CInt(-result)))
+        }
+    }
+
+    /// Calls the filter with the deferred writes, in their order, until it needs further input.
+    func sendDeferredWrites() {
+        while isCurrent, connection.failure == nil, !isCalling, let next = deferred.takeFirst() {
+            if next.bytes.isEmpty {
+                queueOutput([], next.promise)
+                continue
+            }
+            let output = output { filter, output in
+                try next.bytes.withUnsafeBytes { try filter.write($0.bytes, &output) }
+            }
+            let isDeferred = defers(output)
+            if isDeferred { deferred.insertFirst(next) }
+            takeUp(output, isDeferred ? nil : next.promise)
+            if isDeferred { return }
+        }
+    }
+
+    /// Whether the filter needs input before the write that it was called with. False if the call has ended the connection.
+    private func defers(_ output: FilterOutput) -> Bool {
+        output.waitsForInput && output.error == nil && isCurrent && connection.failure == nil
+    }
+
+    /// Rejects the writes for which the filter needs input that the peer will not send, since it has ended its stream.
+    func endDeferredWrites() {
+        guard !deferred.isEmpty, connection.failure == nil, !isRemoved else { return }
+        let error = SystemError(
+            connection.writeCall, EPIPE, detail: "the peer has ended the stream, and the filter needs input to write")
+        for promise in takeDeferredPromises() { promise.reject(error) }
+    }
+
+    // MARK: The end
+
+    /// Queues the end record of the filter, unless there is none.
+    /// - Returns: false if it must wait until the filter has taken all writes. `sendDueEnd` follows then.
+    func queueEnd() -> Bool {
+        guard !hasSentEnd, isReady, connection.failure == nil else { return true }
+        if isCalling || !deferred.isEmpty {
+            isEndDue = true
+            return false
+        }
+        isEndDue = false
+        hasSentEnd = true
+        call { try $0.end(&$1) }
+        proceed()
+        connection.updateInterest()
+        return true
+    }
+
+    /// Sends the end that had to wait for the filter.
+    func sendDueEnd() {
+        isEndDue = false
+        if connection.lifecycle == .flushing {
+            if !connection.writer.isQueued { connection.lingerIfDelivered() }
+            return
+        }
+        guard queueEnd(), connection.lifecycle.isOpen, connection.failure == nil else { return }
+        connection.endWriter()
+    }
+}

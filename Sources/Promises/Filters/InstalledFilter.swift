@@ -1,0 +1,156 @@
+import Glibc
+import Reactor
+
+/// The filter of a connection: calls its methods, one at a time, and does what their output says.
+///
+/// Each event, a call of the filter among them, ends with `proceed`, which does what the event has made possible.
+final class InstalledFilter: ConnectionLayer {
+    // The connection retains this. What else does, a pool and a job, calls nothing here that uses the connection once that
+    // has gone.
+    unowned let connection: Connection
+    private(set) var filter: any ConnectionFilter
+    /// Whether a method of the filter is running: it must not be called again meanwhile.
+    private(set) var isCalling = false
+
+    /// The promise that waits for the filter to become ready.
+    var handshake: PromiseCore?
+    /// The time limit of the handshake.
+    var timer: EventLoop.Timer?
+    /// Whether the limit was reached while the kernel had input, which is read first.
+    var isLate = false
+    private(set) var isReady = false
+    private(set) var isRemoved = false
+    private var hasFailed = false
+
+    /// Whether bytes were delivered since a read was last served.
+    var hasNewInput = false
+    /// The number of bytes that were delivered.
+    private(set) var deliveredCount = 0
+    /// Whether the plain stream has ended or failed.
+    var inputHasEnded = false
+    /// Whether the peer has ended its side of the descriptor, or the descriptor has failed.
+    var sourceHasEnded = false
+
+    /// Whether the end record is to be sent as soon as no write is deferred and the filter can be called.
+    var isEndDue = false
+    /// Whether the filter has been asked for its end record, or will not be.
+    var hasSentEnd = false
+
+    var deferred = DeferredWrites()
+    var ownOutput = OwnOutput()
+
+    init(_ filter: any ConnectionFilter, on connection: Connection) {
+        self.filter = filter
+        self.connection = connection
+    }
+
+    var isInHandshake: Bool { handshake != nil }
+    var isBusy: Bool { isCalling || isInHandshake || !deferred.isEmpty || filter.isInsideRecord }
+
+    // MARK: Calls
+
+    /// Calls a method of the filter and takes up its output, unless the filter has been left or is being called.
+    func call(_ body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) {
+        if isCurrent, !isCalling { takeUp(output(of: body), nil) }
+    }
+
+    /// Calls a method of the filter.
+    func output(of body: (inout any ConnectionFilter, inout FilterOutput) throws -> Void) -> FilterOutput {
+        var output = FilterOutput()
+        isCalling = true
+        do { try body(&filter, &output) } catch { output.error = error }
+        isCalling = false
+        return output
+    }
+
+    /// Whether the filter still serves its connection.
+    var isCurrent: Bool { connection.lifecycle.hasDescriptor && connection.layer === self && !isRemoved && !hasFailed }
+
+    /// Takes up what a call has put out. `write` is the promise to which the bytes to send belong, if any.
+    func takeUp(_ output: FilterOutput, _ write: WritePromise?) {
+        var write = write
+        if !isCurrent || connection.failure != nil {
+            // The call has ended the connection, or turned the loop, which has.
+            let closed = SystemError(connection.writeCall, ECANCELED, detail: "the connection was closed")
+            write.take()?.reject(connection.reportedFailure ?? closed)
+        }
+        guard isCurrent else { return }
+        if !output.delivered.isEmpty && connection.lifecycle.isOpen && !inputHasEnded {
+            hasNewInput = true
+            deliveredCount += output.delivered.count
+            connection.appendInput(output.delivered)
+        }
+        if output.isReady { isReady = true }
+        if output.endsInput { inputHasEnded = true }
+        if output.removesFilter && output.error == nil { isRemoved = true }
+        queueOutput(output.sent, output.error == nil ? write : nil)
+        if let error = output.error {
+            inputHasEnded = true
+            fail(error)
+            write?.reject(error)
+        }
+    }
+
+    /// What the output of a call has made possible: deferred writes, the end record, the end of the filter, the read that
+    /// waits. Called last, at the end of each event.
+    func proceed(mayCallBody: Bool = false) {
+        if isCalling { return }
+        sendDeferredWrites()
+        if !isReady && inputHasEnded { fail(ConnectionFilterError.truncated) }
+        if inputHasEnded {
+            endDeferredWrites()
+        } else if let shortage {
+            fail(shortage)
+        }
+        if connection.layer === self, isRemoved { remove() }
+        if isEndDue && deferred.isEmpty && connection.lifecycle.hasDescriptor { sendDueEnd() }
+        // A filter may have taken deferred writes without any output.
+        connection.signalWritableIfNeeded()
+        serveRead(mayCallBody: mayCallBody)
+    }
+
+    // MARK: The end
+
+    /// Ends both directions because of an error of the filter. What the filter has sent is still delivered, and then the end.
+    func fail(_ error: any Error, _ code: CInt = EPROTO) {
+        guard connection.layer === self, connection.failure == nil, connection.lifecycle.hasDescriptor else { return }
+        let failure = error as? SystemError ?? SystemError(connection.readCall, code, detail: "\(error)")
+        // The description of the error is the user's, and may have closed the connection.
+        guard connection.failure == nil, connection.lifecycle.hasDescriptor else { return }
+        hasFailed = true
+        inputHasEnded = true
+        isEndDue = false
+        hasSentEnd = true
+        timer?.cancel()
+        connection.ensuredColdState.failure = ConnectionFailure(error: failure, cause: error)
+        connection.writer.isCongested = false
+        let promises = (connection.writer.queue?.takePromises() ?? []) + connection.takeUnqueuedPromises()
+        if connection.lifecycle.isOpen {
+            connection.endWriter()
+        } else if !connection.writer.isQueued {
+            connection.lingerIfDelivered()
+        }
+        for promise in promises { promise.reject(error) }
+        connection.settlePeerWatches(as: .failed(failure))
+        // However long the queue is: the connection takes no more writes.
+        connection.endCongestion()
+    }
+
+    /// Makes the connection one without a filter.
+    private func remove() {
+        timer?.cancel()
+        let writes = deferred.takeAll()
+        if connection.writer.takesWrites {
+            for write in writes { connection.writer.enqueue { $0.appendFinal(write.bytes, write.promise) } }
+        }
+        connection.layer = nil
+    }
+
+    func cancelTimer() { timer?.cancel() }
+
+    func connectionDidEnd(_ failure: SystemError?) {
+        timer?.cancel()
+        let error = failure ?? SystemError(.send, ECANCELED, detail: "the connection was closed")
+        for promise in takeDeferredPromises() { promise.reject(error) }
+    }
+}

@@ -1,0 +1,43 @@
+// A decoder reads what a connection has buffered.
+
+extension FrameDecoder {
+    /// Decodes the next frame of the buffered bytes; `nil` if it is incomplete.
+    @inlinable @inline(__always)
+    mutating func next(in connection: Connection, _ missing: inout Int) throws -> Frame? {
+        repeat {
+            missing = 1
+            if let frame = try decode(in: connection, &missing) { return frame }
+        } while missing == 0
+        return nil
+    }
+
+    /// Decodes the buffered bytes once, if there are any, and drops what was consumed.
+    /// - Returns: `nil` if there is no frame. Then `missing` is 0 if bytes were skipped and this is to be called again.
+    @inlinable @inline(__always)
+    mutating func decode(in connection: Connection, _ missing: inout Int) throws -> Frame? {
+        var frame: Frame?
+        try connection.consumeInput { bytes in
+            switch try decode(bytes.bytes) {
+            case .frame(let found, let consumed):
+                if consumed < 1 || consumed > bytes.count { throw miscount("frame", consumed, of: bytes.count) }
+                frame = .some(found)
+                return consumed
+            case .skipped(let consumed):
+                if consumed < 0 || consumed > bytes.count { throw miscount("skipped", consumed, of: bytes.count) }
+                // A decoder that skips nothing waits for more: it would be called forever.
+                missing = consumed > 0 ? 0 : 1
+                FrameReader.noteSkipped(consumed, by: connection)
+                return consumed
+            case .incomplete(let count):
+                missing = max(count, 1)
+                return 0
+            }
+        }
+        return frame
+    }
+
+    @usableFromInline @inline(never)
+    func miscount(_ result: String, _ consumed: Int, of count: Int) -> PromiseError {
+        .badInput("\(type(of: self)) has returned .\(result)(consumed: \(consumed)) for \(count) bytes")
+    }
+}

@@ -1,0 +1,301 @@
+import Glibc
+import Reactor
+
+/// The reads of a connection that wait for frames, and their limits of time. Made by the first of them.
+///
+/// It reads the connection's buffered input, and asks the connection to wait for more.
+@usableFromInline
+final class FrameReader: FrameReading {
+    // The connection retains this.
+    private unowned let connection: Connection
+    /// The frame that a read waits for.
+    private var pending: PendingFrame?
+    /// Present with `frameTimeouts`.
+    private(set) var clock: FrameClock?
+    /// How many loops over frames there are: more than one where the body of one has begun another.
+    private var loops = 0
+
+    /// Settles the promise of a read.
+    typealias Settling = (PromiseCore) -> Void
+
+    /// An incomplete frame.
+    private struct PendingFrame {
+        /// The number of bytes that it needs at least.
+        var missing: Int
+        /// Decodes the input again; returns `nil` if the frame is still incomplete. The property is `nil` if the promise waits
+        /// for the bytes alone: `forEachFrame` decodes them itself, so that its waits need no closures.
+        let decode: ((_ missing: inout Int) -> Settling?)?
+    }
+
+    private init(_ connection: Connection) { self.connection = connection }
+
+    /// That of `connection`; made by the first access.
+    @usableFromInline
+    static func of(_ connection: Connection) -> FrameReader {
+        if let reader = existing(of: connection) { return reader }
+        let made = FrameReader(connection)
+        connection.ensuredColdState.frames = made
+        return made
+    }
+
+    static func existing(of connection: Connection) -> FrameReader? { connection.cold?.frames as? FrameReader }
+
+    // MARK: Single reads
+
+    /// Reads `count` bytes.
+    @usableFromInline
+    static func read(exactly count: Int, from connection: Connection) -> Promise<[UInt8]> {
+        if count < 1 { return refuse("exactly: \(count)", connection) }
+        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
+        let missing = count - connection.bufferedByteCount
+        if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.takeInput(count))) }
+        return of(connection).wait(missing: missing, orAtEnd: nil, expecting: .bytes(count)) { connection, missing in
+            missing = count - connection.bufferedByteCount
+            return missing <= 0 ? connection.takeInput(count) : nil
+        }
+    }
+
+    @usableFromInline
+    static func read(until delimiter: [UInt8], _ limit: Int, from connection: Connection) -> Promise<[UInt8]?> {
+        if delimiter.isEmpty { return refuse("until: an empty delimiter", connection) }
+        if limit < 1 { return refuse("limit: \(limit)", connection) }
+        return read(DelimiterDecoder(delimiter, limit: limit), from: connection)
+    }
+
+    @usableFromInline
+    static func readLine(_ limit: Int, from connection: Connection) -> Promise<String?> {
+        limit < 1 ? refuse("limit: \(limit)", connection) : read(LineDecoder(limit: limit), from: connection)
+    }
+
+    @usableFromInline
+    static func refuse<Value>(_ detail: String, _ connection: Connection) -> Promise<Value> {
+        Promise(refused: SystemError(connection.readCall, EINVAL, detail: detail))
+    }
+
+    /// Reads the next frame. Specialized in the module of the decoder, so that the read of a buffered frame looks up no type
+    /// metadata.
+    @inlinable
+    static func read<Decoder: FrameDecoder>(_ decoder: Decoder, from connection: Connection) -> Promise<Decoder.Frame?>
+    {
+        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
+        var decoder = decoder
+        var missing = 0
+        do {
+            if let frame = try decoder.next(in: connection, &missing) {
+                return Promise(PromiseCore.fulfilled(frame as Decoder.Frame?))
+            }
+        } catch { return Promise(refused: error) }
+        return of(connection).wait(decoder, missing: missing)
+    }
+
+    // MARK: Waiting
+
+    /// Waits for further input, and decodes it together with the buffered bytes.
+    @usableFromInline
+    func wait<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
+        var decoder = decoder
+        return wait(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) {
+            try decoder.next(in: $0, &$1).map { .some($0) }
+        }
+    }
+
+    private func wait<Value>(
+        missing: Int, orAtEnd end: Value?, expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
+        _ decode: @escaping (_ connection: Connection, _ missing: inout Int) throws -> Value?
+    ) -> Promise<Value> {
+        // The decoder may have begun a read.
+        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
+        let core = IOPromise(Value.self, connection)
+        if connection.reader.hasEnded {
+            atEnd(end, expectation)(core)
+            return Promise(core)
+        }
+        // Unowned: the connection retains this, and keeps the closure only while the read waits.
+        let pending = PendingFrame(missing: missing) { [unowned self] missing in
+            do {
+                if let value = try decode(connection, &missing) { return { $0.fulfill(value) } }
+            } catch { return { $0.reject(error) } }
+            return connection.reader.hasEnded ? atEnd(end, expectation) : nil
+        }
+        wait(core, for: pending)
+        return Promise(core)
+    }
+
+    /// Returns what settles the read of a frame after the end of the stream.
+    private func atEnd<Value>(_ end: Value?, _ expectation: () -> StreamError.Expectation) -> Settling {
+        if let failure = connection.reportedFailure { return { $0.reject(failure) } }
+        let count = connection.bufferedByteCount
+        if let end, count == 0 { return { $0.fulfill(end) } }
+        let error = StreamError.endedEarly(expected: expectation(), got: count)
+        return { $0.reject(error) }
+    }
+
+    private func wait(_ core: PromiseCore, for frame: PendingFrame) {
+        pending = frame
+        if clock != nil { updateDeadline() }
+        connection.noteHeldMemory()
+        connection.wait(core, for: .frame)
+        if frame.decode == nil { connection.mayBeIdle() }
+    }
+
+    /// The state is final before a handler is called.
+    private func stopWaiting() {
+        pending = nil
+        clock?.endWait(at: connection.loop)
+    }
+
+    // MARK: Events
+
+    var isLoopWaiting: Bool { pending.map { $0.decode == nil } ?? false }
+    func waitDidEnd() { stopWaiting() }
+    func cancelTimer() { clock?.timer?.cancel() }
+
+    /// If more bytes than this are missing, a read asks for these alone: the array that collects them can then be
+    /// returned without a copy. Otherwise it asks for the next frames too, whose copy costs less than another call.
+    private static var largestReadAhead: Int { 4096 }
+
+    func descriptorIsReadable() {
+        guard let missing = pending?.missing else { return }
+        let connection = connection
+        let buffer = connection.loop.scratch
+        let isLarge = missing > Self.largestReadAhead
+        let count = connection.descriptor.receive(into: buffer, atMost: isLarge ? missing : buffer.count)
+        if count == -Int(EAGAIN) { return connection.noteSpuriousReadiness(connection.readCall) }
+        var ended: PromiseCore?
+        if count > 0 {
+            connection.noteReceived(count)
+            connection.appendInput(UnsafeRawBufferPointer(rebasing: buffer[..<count]), of: isLarge ? missing : nil)
+        } else {
+            ended = connection.noteEnd(count)
+        }
+        inputArrived(count, ended: ended)
+        if count < 0 { connection.failWrites() }
+    }
+
+    func inputArrived(_ count: Int, ended: PromiseCore?) {
+        guard let frame = pending else { return }
+        var missing = frame.missing
+        let settling: Settling?
+        if let decode = frame.decode {
+            settling = decode(&missing)
+        } else if count <= 0, let failure = connection.reportedFailure {
+            settling = { $0.reject(failure) }
+        } else {
+            missing -= count
+            settling = count > 0 && missing > 0 ? nil : { $0.fulfill(()) }
+        }
+        guard let settling else {
+            pending?.missing = missing
+            if clock != nil { updateDeadline() }
+            return
+        }
+        let promise = ended ?? connection.reader.take()?.promise
+        stopWaiting()
+        if let promise { settling(promise) }
+    }
+
+    // MARK: Loops
+
+    /// A `forEachFrame` or `forEachLine` begins.
+    @usableFromInline
+    func beginLoop() { loops += 1 }
+
+    @usableFromInline
+    func endLoop() {
+        loops -= 1
+        if loops == 0 { endMessages() }
+    }
+
+    /// Waits for `missing` more bytes, or for the end. Rejected with the failure of the connection.
+    @usableFromInline
+    func waitForInput(missing: Int) -> Promise<Void> {
+        if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
+        if connection.reader.hasEnded { return connection.reportedFailure.map { Promise(refused: $0) } ?? .value }
+        let core = IOPromise(Void.self, connection)
+        wait(core, for: PendingFrame(missing: missing, decode: nil))
+        return Promise(core)
+    }
+
+    /// Returns a promise of further input; `nil` if the stream has ended between two frames, or a drain ends it there.
+    @usableFromInline
+    func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
+        guard connection.reader.hasEnded else {
+            return connection.endsFrameLoop() ? nil : waitForInput(missing: missing).core
+        }
+        if let failure = connection.reportedFailure { throw failure }
+        let count = connection.bufferedByteCount
+        if count == 0 { return nil }
+        throw StreamError.endedEarly(expected: expectation(), got: count)
+    }
+
+    /// As `Connection.refusalToRead`, of a loop that looks for its next frame: this begins a message, unless the loop is in
+    /// the body of another.
+    @usableFromInline
+    var refusalToBeginFrame: SystemError? {
+        if clock != nil, loops < 2 { beginMessage() }
+        return connection.refusalToRead
+    }
+
+    // MARK: Time
+
+    var limits: FrameTimeouts? {
+        get { clock?.limits }
+        set {
+            cancelTimer()
+            clock = newValue.map { FrameClock($0, continuing: clock) }
+            if newValue != nil && pending != nil { updateDeadline() }
+        }
+    }
+
+    func beginMessage() { clock?.beginMessage(at: connection.deliveredByteCount - connection.bufferedByteCount) }
+
+    /// The reads that follow a loop over frames are messages of their own.
+    func endMessages() { clock?.message = nil }
+
+    /// Notes that a decoder has skipped `count` of the buffered bytes.
+    @usableFromInline @inline(never)
+    static func noteSkipped(_ count: Int, by connection: Connection) { existing(of: connection)?.clock?.skip(count) }
+
+    /// Computes the deadline of a read that begins to wait, or that has received a part of its frame.
+    private func updateDeadline() {
+        // A loop waits for its next frame, and not the one in its body.
+        clock?.update(
+            received: connection.deliveredByteCount, buffered: connection.bufferedByteCount,
+            beginsMessage: isLoopWaiting && loops < 2, at: connection.loop.now)
+        armTimer()
+    }
+
+    /// Starts the timer. One that fires before the deadline is kept, and is set anew when it fires.
+    private func armTimer() {
+        guard let clock, let moment = clock.momentToArm() else { return }
+        startTimer(clock, at: moment)
+    }
+
+    /// The timer does not keep the loop alive, since it outlives the read. The read does.
+    private func startTimer(_ clock: FrameClock, at moment: LoopInstant) {
+        let timer = connection.loop.schedule(at: moment) { [weak connection] in
+            // Retained meanwhile: a rejected read may have been what retained it.
+            if let connection { FrameReader.existing(of: connection)?.timerFired() }
+        }
+        timer.unref()
+        clock.timer = timer
+    }
+
+    private func timerFired() {
+        guard let clock else { return }
+        clock.timer = nil
+        // If no read waits, the next one starts the timer.
+        guard connection.lifecycle.isOpen, pending != nil, let deadline = clock.deadline else { return }
+        guard deadline <= connection.loop.now else { return armTimer() }
+        // Bytes that have reached the kernel in time are not late: they are read before the limit applies.
+        if clock.mayPostpone && connection.isReadyInKernel {
+            clock.postpone()
+            return startTimer(clock, at: connection.loop.now)
+        }
+        guard let waiter = connection.reader.take() else { return }
+        pending = nil
+        let got = clock.expire(received: connection.deliveredByteCount) ?? connection.bufferedByteCount
+        connection.updateInterest()
+        waiter.promise.reject(StreamError.timedOut(got: got))
+    }
+}

@@ -1,0 +1,43 @@
+import Reactor
+
+// The buffered input: bytes that were received and that no read has consumed. Frames are decoded from it, and a filter
+// delivers into it; what a read leaves there is the next one's, of whatever form.
+
+extension Connection {
+    @inline(__always)
+    var hasInput: Bool {
+        guard let cold else { return false }
+        return !cold.input.isEmpty
+    }
+
+    /// How many bytes were received so far: behind the filter, if there is one.
+    var deliveredByteCount: Int { layer?.deliveredCount ?? bytesReceived }
+
+    /// Consumes at most `count` of the buffered bytes.
+    func takeInput(_ count: Int) -> [UInt8] {
+        guard let cold else { return [] }
+        return cold.input.take(min(count, cold.input.count))
+    }
+
+    /// Lends the buffered bytes to `body`, if there are any, and consumes as many of them as `body` returns.
+    @usableFromInline
+    func consumeInput(_ body: (UnsafeRawBufferPointer) throws -> Int) rethrows {
+        guard let cold, !cold.input.isEmpty else { return }
+        try cold.input.consume(body)
+    }
+
+    /// Adds bytes that a filter has delivered.
+    func appendInput(_ bytes: [UInt8]) {
+        ensuredColdState.input.append(bytes)
+        noteHeldMemory()
+    }
+
+    /// Adds bytes that were received, the first of `expected` ones.
+    func appendInput(_ bytes: UnsafeRawBufferPointer, of expected: Int?) {
+        let cold = ensuredColdState
+        // At most 1 MiB in advance: what a peer announces takes memory only as it arrives.
+        if let expected, cold.input.isEmpty { cold.input.reserve(min(expected, 1 << 20)) }
+        cold.input.append(bytes)
+        noteHeldMemory()
+    }
+}

@@ -1,0 +1,123 @@
+import Glibc
+import Reactor
+
+/// The close of a connection, from the call until the descriptor is closed: what it waits for, and its limits.
+final class ConnectionClose {
+    // The connection retains this, and cancels the timer before its descriptor is closed. Until then the poller, or the job
+    // that flushes, retains the connection.
+    private unowned let connection: Connection
+    let promise = PromiseCore(root: Void.self)
+    private var limits: CloseLimits?
+    private var timer: EventLoop.Timer?
+    /// The number of bytes of input that were discarded.
+    private(set) var discarded = 0
+
+    init(_ connection: Connection) { self.connection = connection }
+
+    var isLimited: Bool { timer != nil }
+
+    func cancelTimer() { timer?.cancel() }
+
+    /// Reads and discards input; closes the connection when the peer has ended.
+    /// - Returns: whether there may be more.
+    @discardableResult
+    func discardInput() -> Bool {
+        guard connection.lifecycle == .lingering else { return false }
+        let count = connection.descriptor.receive(into: connection.loop.scratch, atMost: .max)
+        if count == -Int(EAGAIN) {
+            connection.noteSpuriousReadiness(connection.readCall)
+        } else {
+            discarded += max(count, 0)
+            if count < 0 { connection.recordEnd(.failed(SystemError(connection.readCall, CInt(-count)))) }
+            if count <= 0 { connection.release() }
+        }
+        connection.updateInterest()
+        return count > 0
+    }
+
+    // MARK: Limits
+
+    /// Limits the close to `lingerTime` from now, without a check for progress; a time of zero or less ends it now. If
+    /// `lingerTime` is nil, the default limits apply.
+    func limit(to lingerTime: Duration?) {
+        timer?.cancel()
+        if let lingerTime, lingerTime <= .zero { return end() }
+        limits = CloseLimits(linger: lingerTime, connection.kind, at: connection.loop.now)
+        scheduleCheck()
+    }
+
+    private func scheduleCheck() {
+        let (progress, loop) = (progress, connection.loop)
+        guard let moment = limits?.nextCheck(progress: progress, at: loop.now) else { return }
+        timer = loop.schedule(at: moment) { self.check() }
+    }
+
+    private func check() {
+        let connection = connection
+        // The kernel may still hold what the peer did in time, if the loop was delayed, or if more descriptors are
+        // ready than it has processed.
+        if connection.lifecycle == .flushing { connection.flush() }
+        discardInput()
+        guard connection.lifecycle.hasDescriptor, let limits else { return }
+        if limits.areReached(progress: progress, at: connection.loop.now) { return end() }
+        scheduleCheck()
+        connection.updateInterest()
+    }
+
+    /// A limit is reached. What the kernel has taken, it delivers; the peer is reset only where written bytes are lost.
+    private func end() {
+        if connection.lifecycle == .flushing { connection.flush() }
+        // With unread input the kernel would reset. At most 1 MiB, 64 KiB at a time.
+        for _ in 0..<16 where connection.lifecycle == .lingering {
+            if !discardInput() { break }
+        }
+        if connection.lifecycle == .lingering { return connection.release() }
+        connection.dropAndReset(losesOutput: false)
+    }
+
+    /// How many bytes the peer has taken and sent. Bytes in the kernel's send queue do not count as taken: what a slow
+    /// peer is still reading has often left the queue here.
+    private var progress: Int {
+        let unsent = connection.kind.contains(.tcp) ? connection.socket.unacknowledgedBytes : 0
+        return connection.bytesSent - unsent + discarded
+    }
+}
+
+/// The limits of a close, so that a peer that reads or sends now and then cannot hold the descriptor.
+private struct CloseLimits {
+    /// The time limit for a `close()` at a socket, from its beginning.
+    private static var timeLimit: Duration { .seconds(30) }
+    /// A `close()` is checked for progress after each interval of this length.
+    private static var checkInterval: Duration { .seconds(5) }
+    /// How many bytes a peer at a socket must take or send within each interval: 1 KiB a second.
+    private static var leastProgress: Int { 5 << 10 }
+
+    /// When the close is over, whatever the peer does.
+    private let deadline: LoopInstant?
+    /// Within each interval the peer must take and send as many bytes together; `nil` if it need not.
+    private let leastProgress: Int?
+    /// How many it had taken and sent at the last check.
+    private var progress = 0
+
+    /// - Parameter linger: the time of the close; `nil` for the limits of `close()`.
+    init(linger: Duration?, _ kind: DescriptorKind, at now: LoopInstant) {
+        // The reader of a pipe or a terminal is a program of this machine, which may take its time as long as it makes
+        // progress.
+        let isSocket = kind.contains(.socket)
+        deadline = (linger ?? (isSocket ? Self.timeLimit : nil)).map { now.advanced(by: $0) }
+        leastProgress = linger != nil ? nil : isSocket ? Self.leastProgress : 1
+    }
+
+    /// Begins an interval.
+    /// - Returns: when to check the limits.
+    mutating func nextCheck(progress: Int, at now: LoopInstant) -> LoopInstant? {
+        self.progress = progress
+        let check = leastProgress.map { _ in now.advanced(by: Self.checkInterval) }
+        return [check, deadline].compactMap(\.self).min()
+    }
+
+    func areReached(progress: Int, at now: LoopInstant) -> Bool {
+        if let deadline, deadline <= now { return true }
+        return leastProgress.map { progress - self.progress < $0 } ?? false
+    }
+}

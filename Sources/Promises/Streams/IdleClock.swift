@@ -1,0 +1,69 @@
+import Glibc
+import Reactor
+
+/// Fails a connection that is idle for the time of `idleTimeout`. The timer checks the last activity when it fires, so it fires
+/// once per period, and not once per message.
+final class IdleClock {
+    let limit: Duration
+    // Weak: the loop may retain this while another thread releases the connection.
+    private weak var connection: Connection?
+    private var timer: EventLoop.Timer?
+    /// Whether the limit has been reached once, and was postponed because the descriptor may be ready.
+    private var seemsIdle = false
+
+    init(_ limit: Duration, of connection: Connection) {
+        self.limit = limit
+        self.connection = connection
+    }
+
+    func start() {
+        guard limit > .zero, let connection else { return }
+        connection.lastActivity = connection.loop.now
+        wait(connection)
+    }
+
+    func cancelTimer() { timer?.cancel() }
+
+    private func wait(_ connection: Connection) {
+        seemsIdle = false
+        setTimer(connection, connection.lastActivity.advanced(by: limit))
+    }
+
+    private func setTimer(_ connection: Connection, _ moment: LoopInstant) {
+        timer = connection.loop.schedule(at: moment) { self.timerFired() }
+    }
+
+    private func timerFired() {
+        // The queue of a filter that has failed still waits for the peer.
+        guard let connection, connection.lifecycle == .open, connection.failure == nil || connection.writer.isQueued
+        else { return }
+        let now = connection.loop.now
+        let deadline = connection.lastActivity.advanced(by: limit)
+        guard deadline <= now else { return wait(connection) }
+        // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
+        // these may be the handlers of many connections: they get as much time as was lost.
+        guard seemsIdle else {
+            seemsIdle = true
+            return setTimer(connection, now.advanced(by: min(deadline.duration(to: now), limit)))
+        }
+        if connection.isReadyInKernel {
+            connection.lastActivity = now
+            return wait(connection)
+        }
+        fail(connection)
+    }
+
+    private func fail(_ connection: Connection) {
+        if connection.failure == nil {
+            let error = SystemError(connection.readCall, ETIMEDOUT, detail: "idle for \(limit)")
+            connection.tellHandler(of: error)
+            // What the cancellation has called may have ended the connection.
+            guard connection.lifecycle == .open else { return }
+            connection.noteFailure(error)
+            connection.endRead(error)
+        }
+        connection.lifecycle.fail()
+        connection.failWrites()
+        connection.updateInterest()
+    }
+}
