@@ -105,7 +105,7 @@ final class EchoServer {
             let statistics = worker.statistics.adding(failures: abortedByDrain)
             return .value(Report(statistics: statistics, peak: openCount.peak, loops: [main]))
         }
-        return group.collect(workers) { worker in Answer(statistics: worker.statistics) }.then { answers in
+        return group.collect(workers) { worker in LoopAnswer(statistics: worker.statistics) }.then { answers in
             // A loop that has failed has no answer. Its worker has left its figures once the loop has ended.
             let ended = zip(group, answers).filter { (try? $1.get()) == nil }.map { $0.0.ended }
             return when(guarantees: ended).map { answers.compactMap { try? $0.get() } }
@@ -119,7 +119,7 @@ final class EchoServer {
     }
 
     /// The figures of a loop, gathered on its thread.
-    private struct Answer: Sendable {
+    private struct LoopAnswer: Sendable {
         let statistics: Statistics
         let name = EventLoop.current.remote.name ?? ""
         let metrics = EventLoop.current.metrics

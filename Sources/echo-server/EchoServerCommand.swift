@@ -9,15 +9,15 @@ enum EchoServerCommand {
     static func main() {
         openStandardStreams()
         switch parse() {
-        case .help: Output.announce(Options.help)
-        case .version: Output.announce("echo-server \(Options.version)")
+        case .help: Console.announce(Options.help)
+        case .version: Console.announce("echo-server \(Options.version)")
         case .serve(let options): serve(options)
         }
     }
 
     private static func parse() -> Options.Command {
         do throws(Options.UsageError) { return try Options.parse(CommandLine.arguments.dropFirst()) } catch {
-            Output.fail("\(error); see echo-server --help", EX_USAGE)
+            Console.fail("\(error); see echo-server --help", EX_USAGE)
         }
     }
 
@@ -26,12 +26,12 @@ enum EchoServerCommand {
         // The reader of the output may have ended, or the terminal, which must not end the server. No process inherits
         // this: there are no children.
         for number in [SIGPIPE, SIGHUP] { signal(number, SIG_IGN) }
-        conf.logHandler = { Output.warn("swift-reactor: \($0)") }
-        do { try serve(options, on: EventLoop.current) } catch { Output.fail("\(error)", exitCode(error)) }
+        conf.logHandler = { Console.warn("swift-reactor: \($0)") }
+        do { try serve(options, on: EventLoop.current) } catch { Console.fail("\(error)", exitCode(error)) }
     }
 
     private static func serve(_ options: Options, on loop: EventLoop) throws {
-        let warn = { (message: String) in Output.warn("echo-server: \(message)") }
+        let warn = { (message: String) in Console.warn("echo-server: \(message)") }
         let server = try EchoServer(options, DescriptorLimit.raise())
         if let shortage = server.shortage { warn(shortage) }
         let endpoint = try options.metricsAddress.map { address in
@@ -43,7 +43,7 @@ enum EchoServerCommand {
         endpoint?.serve(warn)
 
         let statistics = { (title: String) -> Promise<Void> in
-            options.isQuiet ? .value : server.report().done { Output.say($0.line(title)) }
+            options.isQuiet ? .value : server.report().done { Console.say($0.line(title)) }
         }
         let service = Service(on: loop, warn: warn)
         let drained = try server.drainAtSignals {
@@ -58,8 +58,8 @@ enum EchoServerCommand {
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
         // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
         try loop.turn(.poll)
-        for address in server.addresses { Output.announce("listening on \(address)") }
-        if let endpoint { Output.announce("metrics on \(endpoint.address)") }
+        for address in server.addresses { Console.announce("listening on \(address)") }
+        if let endpoint { Console.announce("metrics on \(endpoint.address)") }
         service.notifyReady(server.addresses, server.alive)
         if let interval = options.statisticsInterval {
             loop.schedule(every: interval) { statistics("statistics").cauterize() }.unref()

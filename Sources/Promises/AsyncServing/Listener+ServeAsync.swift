@@ -74,4 +74,20 @@ extension Listener {
             tracker.serve(connection, transfer, onError, awaiting: handler, CallSite(file, line))
         }
     }
+
+    /// The error for a handler that belongs to `actor`, if it would not run on this loop.
+    private func refusal(of actor: (any Actor)?) -> DispatchError? {
+        guard let actor, !loop.runsJobs(of: actor) else { return nil }
+        return .badInput(
+            "serve with a handler of the actor \(type(of: actor)), which does not live on the listener's loop; pass a "
+                + "handler that belongs to no actor, and await the actor's methods in it")
+    }
+
+    /// The error for a handler that belongs to `actor`, since a group has several loops.
+    private func refusal(ofOnGroup actor: (any Actor)?) -> DispatchError? {
+        guard let actor else { return nil }
+        return .badInput(
+            "serve(on:) with a handler of the actor \(type(of: actor)), to which connections of several loops cannot "
+                + "belong; pass a handler that belongs to no actor, and await the actor's methods in it")
+    }
 }

@@ -4,7 +4,7 @@ import Reactor
 /// Decides what follows a client that could not be accepted, and holds the timer of the pause that may be due.
 struct AcceptPause {
     /// What follows a failed call of accept4(2).
-    enum Step: Equatable {
+    enum Reaction: Equatable {
         /// Another client may be waiting.
         case acceptNext
         /// No client is waiting.
@@ -24,7 +24,7 @@ struct AcceptPause {
     var hasShortage = false
 
     /// - Parameter refusals: how many calls for this socket in a row have failed with the error of a single connection.
-    mutating func step(after code: CInt, _ refusals: inout Int) -> Step {
+    mutating func reaction(to code: CInt, _ refusals: inout Int) -> Reaction {
         switch code {
         case EAGAIN:
             refusals = 0

@@ -1,5 +1,11 @@
 import Reactor
 
+/// The listener whose connections are taken.
+protocol AcceptQueueOwner: AnyObject {
+    func acceptWasCancelled()
+    func serveWasCancelled()
+}
+
 /// The takers of a listener's connections: the waiting calls of `accept`, or `serve`.
 ///
 /// An object of its own, which is intact while the listener is released: an inline handler of one promise that is
@@ -7,14 +13,14 @@ import Reactor
 final class AcceptQueue: IOProducer {
     var waiting: [PromiseCore] = []
     var service: ServeCall?
-    weak var listener: Listener?
+    weak var owner: (any AcceptQueueOwner)?
 
     /// A call of `serve`, until its promise settles.
     struct ServeCall {
         let limit: Int
         let promise: PromiseCore
-        /// The watch of the signals that stop it.
-        let signals: StopSignals?
+        /// Ends the watch of the signals that stop it, if there are any.
+        let endSignals: (() -> Void)?
         /// Begins to serve an accepted socket, on this loop or on another.
         let start: (Accepted) -> Void
     }
@@ -31,7 +37,7 @@ final class AcceptQueue: IOProducer {
     /// - Returns: its promise, which the caller settles.
     func endService() -> PromiseCore? {
         guard let call = service.take() else { return nil }
-        call.signals?.end()
+        call.endSignals?()
         return call.promise
     }
 
@@ -39,12 +45,12 @@ final class AcceptQueue: IOProducer {
     func stop(_ promise: PromiseCore) -> Bool {
         if let service, service.promise === promise {
             _ = endService()
-            if let listener, !listener.isClosed { listener.release() }
+            owner?.serveWasCancelled()
             return true
         }
         guard let index = waiting.firstIndex(where: { $0 === promise }) else { return false }
         waiting.remove(at: index)
-        listener?.updateInterest()
+        owner?.acceptWasCancelled()
         return true
     }
 }

@@ -1,10 +1,16 @@
 import Reactor
 
+/// What retains a socket while it waits for clients, and is told of them. Called on the loop's thread.
+protocol AcceptSocketOwner: AnyObject {
+    func acceptReady(on socket: AcceptSocket)
+    func loopWillEnd()
+}
+
 /// One socket of a listener, as the poller sees it.
 final class AcceptSocket: ReadinessHandler {
     private let listening: ListeningSocket
     /// The listener, retained while this socket waits for clients: no other reference to it is needed then.
-    var retainedListener: Listener?
+    var owner: (any AcceptSocketOwner)?
     /// How many calls of `accept` in a row have failed with the error of a single connection.
     var refusals = 0
 
@@ -19,12 +25,12 @@ final class AcceptSocket: ReadinessHandler {
     func error(_ code: CInt) -> SystemError { SystemError(.accept, code, detail: address.description) }
 
     func close(on loop: EventLoop) {
-        retainedListener = nil
+        owner = nil
         if loop.isOwnedByThisThread { loop.forget(socket.fd) }
         listening.close()
     }
 
-    package func descriptorIsReady(_ ready: Interest) { retainedListener?.acceptReady(on: self) }
+    package func descriptorIsReady(_ ready: Interest) { owner?.acceptReady(on: self) }
 
-    package func loopWillEnd() { retainedListener?.loopWillEnd() }
+    package func loopWillEnd() { owner?.loopWillEnd() }
 }

@@ -200,14 +200,14 @@ final class ConnectionTracker {
 /// The open connections of `serve`. Places are reused, so an insertion allocates nothing unless there are more
 /// connections than ever before.
 struct RunningConnections {
-    struct Entry {
+    struct OpenConnection {
         let connection: Connection
         /// What a drain cancels at its deadline: the core that waits for the handler's promise, or the task of an async
         /// handler.
         var work: PromiseCore?
     }
 
-    private var entries: ContiguousArray<Entry?> = []
+    private var entries: ContiguousArray<OpenConnection?> = []
     private var free: ContiguousArray<Int> = []
 
     var count: Int { entries.count - free.count }
@@ -219,19 +219,19 @@ struct RunningConnections {
 
     mutating func insert(_ connection: Connection) -> Int {
         if let place = free.popLast() {
-            entries[place] = Entry(connection: connection)
+            entries[place] = OpenConnection(connection: connection)
             return place
         }
-        entries.append(Entry(connection: connection))
+        entries.append(OpenConnection(connection: connection))
         return entries.count - 1
     }
 
-    mutating func remove(_ place: Int) -> Entry? {
+    mutating func remove(_ place: Int) -> OpenConnection? {
         free.append(place)
         return entries[place].take()
     }
 
-    subscript(place: Int) -> Entry? {
+    subscript(place: Int) -> OpenConnection? {
         get { entries[place] }
         set { entries[place] = newValue }
     }

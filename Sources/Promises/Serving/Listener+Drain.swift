@@ -69,6 +69,6 @@ extension Listener {
     func finishDrain() {
         guard let settle = drain?.finish(counters, active: openConnections) else { return }
         settle()
-        if let result = drain?.result, takers.service?.signals != nil { takers.endService()?.fulfill(result) }
+        if let result = drain?.result, takers.service?.endSignals != nil { takers.endService()?.fulfill(result) }
     }
 }

@@ -151,7 +151,8 @@ extension Listener {
             }
             let core = IOPromise(DrainResult.self, takers)
             takers.service = AcceptQueue.ServeCall(
-                limit: options.maxConnections, promise: core, signals: signals, start: start)
+                limit: options.maxConnections, promise: core, endSignals: signals.map { signals in { signals.end() } },
+                start: start)
             self.group = group
             group?.begin(self)
             updateInterest()

@@ -20,21 +20,3 @@ struct AsyncHandler: @unchecked Sendable {
         return { connection in try await call(try await prepare(connection).value) }
     }
 }
-
-extension Listener {
-    /// The error for a handler that belongs to `actor`, if it would not run on this loop.
-    func refusal(of actor: (any Actor)?) -> DispatchError? {
-        guard let actor, !loop.runsJobs(of: actor) else { return nil }
-        return .badInput(
-            "serve with a handler of the actor \(type(of: actor)), which does not live on the listener's loop; pass a "
-                + "handler that belongs to no actor, and await the actor's methods in it")
-    }
-
-    /// The error for a handler that belongs to `actor`, since a group has several loops.
-    func refusal(ofOnGroup actor: (any Actor)?) -> DispatchError? {
-        guard let actor else { return nil }
-        return .badInput(
-            "serve(on:) with a handler of the actor \(type(of: actor)), to which connections of several loops cannot "
-                + "belong; pass a handler that belongs to no actor, and await the actor's methods in it")
-    }
-}

@@ -1,7 +1,7 @@
 import Glibc
 
 /// Lines for users and for the process that has started the server.
-enum Output {
+enum Console {
     /// Prints a line that may be lost. If it cannot be written at once, because no process reads the output, it is
     /// dropped: otherwise the reader of a log would decide when clients are served.
     static func say(_ line: String) { write(line, to: STDOUT_FILENO) }
