@@ -27,19 +27,19 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
 
     private let phase = Atomic(Phase.idle)
     // The suspended caller retains the promise.
-    private let promise: Unmanaged<PromiseCore>
+    private let promise: CoreRef
     @exclusivity(unchecked) private var job: UnownedJob?
     /// The loop, with a virtual clock, that counts this wait.
     private let home: EventLoop.Remote?
 
     private init(until promise: PromiseCore) {
-        self.promise = .passUnretained(promise)
+        self.promise = promise.ref
         home = VirtualTasks.home(waitingFor: promise)
-        super.init(state: State.pending, loop: nil) { core, phase in
-            unsafeDowncast(core, to: AwaitingTask.self).sourceDidSettle()
+        super.init(state: .pending, loop: nil) { core, phase in
+            core.as(AwaitingTask.self).sourceDidSettle()
             // The waiter owns this reference. The outcome stays in `upstream` for the task, and is released with the
             // waiter.
-            if case .run = phase { Unmanaged.passUnretained(core).release() }
+            if case .run = phase { core.release() }
         }
     }
 
@@ -78,12 +78,12 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     @usableFromInline
     func outcome<T>() throws -> T {
         if isCancelled { throw CancellationError() }
-        let word = upstream.load(ordering: .acquiring)
-        switch word & Upstream.mark {
-        case Upstream.fulfilled: return Self.core(word).value(as: T.self)
-        case Upstream.rejected: throw Self.core(word).error
+        let word = upstream.load()
+        switch word.mark {
+        case .fulfilled: return word.core.payload.value(as: T.self)
+        case .rejected: throw word.core.payload.error
         // Released without an outcome.
-        default: throw PromiseError.abandoned
+        case .waiting, .adopted, .abandoned, .taken: throw PromiseError.abandoned
         }
     }
 
@@ -94,7 +94,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private func begin(_ job: UnownedJob) {
         self.job = job
         if pass(from: Phase.idle, to: Phase.attaching) {
-            promise._withUnsafeGuaranteedRef { $0.attach(self) }
+            promise.borrow { $0.attach(self) }
             if pass(from: Phase.attaching, to: Phase.waiting) {
                 // Only once the waiter is in the list: otherwise the loop could settle the promise, find no waiter to
                 // resume, and advance its clock while this thread is still adding the waiter.
@@ -117,13 +117,13 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     // be lost.
     private func cancel() {
         while true {
-            let root = promise._withUnsafeGuaranteedRef { $0.root }
-            guard !root.role.contains(.externallySettled), let loop = root.loop, loop != EventLoop.addressOfThisThread
+            let root = promise.borrow { $0.root }
+            guard !root.role.contains(.externallySettled), let loop = root.loop, loop != .ofThisThread
             else {
                 return cancelOnOwnThread()
             }
             var isLinked = false
-            EventLoop.post(CancelledWait(self), toLoopAt: loop) {
+            loop.post(InternalJob { [self] in cancelOnOwnThread() }) {
                 isLinked = root.root !== root
                 // Otherwise the promise has settled, and the waiter is notified.
                 return !isLinked && root.settled == nil
@@ -132,7 +132,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         }
     }
 
-    fileprivate func cancelOnOwnThread() {
+    private func cancelOnOwnThread() {
         guard end(as: Phase.cancelled) == Phase.waiting else { return }
         withdrawAndCancel()
         resume()
@@ -147,7 +147,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         cancelPromise()
     }
 
-    private func cancelPromise() { promise._withUnsafeGuaranteedRef { $0.cancelIfUnobserved() } }
+    private func cancelPromise() { promise.borrow { $0.cancelIfUnobserved() } }
 
     private func pass(from old: UInt8, to new: UInt8) -> Bool {
         phase.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
@@ -186,20 +186,6 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     private func resumeHere() { job?.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
-/// A cancellation on its way to the loop of the awaited promise.
-private final class CancelledWait: Job {
-    private let waiter: AwaitingTask
-
-    init(_ waiter: AwaitingTask) {
-        self.waiter = waiter
-        super.init()
-    }
-
-    override func run() { waiter.cancelOnOwnThread() }
-
-    override var isReportedUndelivered: Bool { false }
-}
-
 extension AwaitingTask: SerialExecutor {
     /// Called by Swift when the task arrives.
     @usableFromInline
@@ -207,7 +193,7 @@ extension AwaitingTask: SerialExecutor {
         // The task may end and release this object before `begin` returns.
         retain()
         begin(UnownedJob(job))
-        Unmanaged.passUnretained(self).release()
+        release()
     }
 
     @usableFromInline

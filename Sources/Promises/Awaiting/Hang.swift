@@ -39,13 +39,13 @@ public func hang<T>(
     _ promise: Promise<T>, timeout: Duration? = nil, _ file: StaticString = #fileID, _ line: UInt = #line
 ) throws -> T {
     let core = promise.core
-    let (root, kind) =
-        try core.settled ?? core.drive(timeout, waitingFor: "Promise<\(T.self)>", CallSite(file, line))
-    return try root._withUnsafeGuaranteedRef { root in
-        if kind == State.fulfilled { return root.value(as: T.self) }
-        core.markHandled()
-        throw root.error
-    }
+    // A look at one word.
+    if core.state.load().isFulfilled { return core.payload.value(as: T.self) }
+    let outcome =
+        try core.settled ?? HangLoop.drive(until: core, timeout, waitingFor: "Promise<\(T.self)>", CallSite(file, line))
+    if outcome.isFulfilled { return outcome.of(T.self).value }
+    core.markHandled()
+    throw outcome.error
 }
 
 /// Drives this thread's loop until `guarantee` is fulfilled, and returns its value; see the form for promises.
@@ -69,13 +69,12 @@ public func hang<T>(
 public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _ line: UInt = #line) -> T {
     let core = guarantee.core
     do {
-        let (root, kind) =
+        let outcome =
             try core.settled
-            ?? core.drive(nil, waitingFor: "Guarantee<\(T.self)>", CallSite(file, line), endsWithLoop: false)
-        return try root._withUnsafeGuaranteedRef { root in
-            if kind == State.fulfilled { return root.value(as: T.self) }
-            throw root.error
-        }
+            ?? HangLoop.drive(
+                until: core, nil, waitingFor: "Guarantee<\(T.self)>", CallSite(file, line), endsWithLoop: false)
+        if outcome.isFulfilled { return outcome.of(T.self).value }
+        throw outcome.error
     } catch {
         if let value = hangOnNewStack(guarantee, after: error, file, line) { return value }
         fatalError("hang on a Guarantee<\(T.self)> cannot end: \(error)", file: file, line: line)
@@ -126,47 +125,51 @@ extension Guarantee {
     public func wait(_ file: StaticString = #fileID, _ line: UInt = #line) -> T { hang(self, file, line) }
 }
 
-extension PromiseCore {
+@usableFromInline
+enum HangLoop {
     /// Turns the loop until this core has settled. Returns how it has settled.
     @usableFromInline
-    func drive(
-        _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ caller: CallSite, endsWithLoop: Bool = true
-    ) throws -> (core: Unmanaged<PromiseCore>, kind: UInt) {
+    static func drive(
+        until core: PromiseCore, _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ callSite: CallSite,
+        endsWithLoop: Bool = true
+    ) throws -> AnySource {
         // This thread's loop exists as long as the thread is in this call.
-        let loop = EventLoop.unmanagedOfThisThread
-        try loop._withUnsafeGuaranteedRef { try $0.checkStack() }
+        let loop = LoopRef.ofThisThread
+        try loop.borrow { try $0.checkStack() }
         // A promise that this thread's own jobs settle needs no wait and no wake-up.
-        loop._withUnsafeGuaranteedRef { $0.runReadyJobs() }
-        if let settled { return settled }
+        loop.borrow { $0.runReadyJobs() }
+        if let settled = core.settled { return settled }
         // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does
         // not mark a rejection as handled: the `hang` itself does, and may end before there is one.
-        let wakeUp = loop._withUnsafeGuaranteedRef { WakeUp.take(on: $0) }
-        wakeUp._withUnsafeGuaranteedRef { attach($0, .fromOpaque(wakeUp.toOpaque())) }
-        defer { loop._withUnsafeGuaranteedRef { WakeUp.giveBack(wakeUp, to: $0) } }
-        let timer = timeout.map { limit in loop._withUnsafeGuaranteedRef { $0.schedule(after: limit) {} } }
+        let wakeUp = loop.borrow { WakeUp.take(on: $0) }
+        wakeUp.borrow { core.attach($0, wakeUp.core) }
+        defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
+        let timer = timeout.map { limit in loop.borrow { $0.schedule(after: limit) {} } }
         defer { timer?.cancel() }
-        if loop._withUnsafeGuaranteedRef({ $0.isBeingDriven }) && isHeldUpByThisStack { reportDeadlock(what, caller) }
+        if loop.borrow({ $0.isBeingDriven }) && StackSearch.isHeldUp(core) {
+            HangReports.reportDeadlock(core, what, callSite)
+        }
         var watch = HangWatch()
         var isFirstTurn = true
         while true {
-            if let settled { return settled }
-            let isStuck = watch.isWatching && !loop._withUnsafeGuaranteedRef { $0.canWakeItself }
+            if let settled = core.settled { return settled }
+            let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
             // With a time limit, the report is made when the limit expires and this call's own timer has fired.
             if isStuck && watch.isOver(isTimedOut: timer != nil) {
-                reportStuck(what, caller)
+                HangReports.reportStuck(core, what, callSite)
                 continue
             }
             if let timer, !timer.isActive { throw PromiseError.timedOut }
-            if endsWithLoop, loop._withUnsafeGuaranteedRef({ $0.isStopping }) { throw PromiseError.loopEnded }
+            if endsWithLoop, loop.borrow({ $0.isStopping }) { throw PromiseError.loopEnded }
             if isStuck || isFirstTurn {
                 if !isStuck { watch.restart() }
-                try loop._withUnsafeGuaranteedRef {
+                try loop.borrow {
                     if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
                 }
                 isFirstTurn = isStuck
             } else {
                 watch.restart()
-                try loop._withUnsafeGuaranteedRef { try $0.turnAgain(.wait) }
+                try loop.borrow { try $0.turnAgain(.wait) }
             }
         }
     }
@@ -180,7 +183,7 @@ extension PromiseCore {
 func hangOnNewStack<T>(
     _ guarantee: Guarantee<T>, after error: any Error, _ file: StaticString, _ line: UInt
 ) -> T? {
-    let isRejected = guarantee.core.settled.map { $0.kind != State.fulfilled } ?? false
+    let isRejected = guarantee.core.settled.map { !$0.isFulfilled } ?? false
     guard (error as? SystemError)?.code == ELOOP, !isRejected else { return nil }
     var value: T?
     var body = { value = hang(guarantee, file, line) }
@@ -206,32 +209,31 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
 
     private init(_ loop: EventLoop) {
         eventLoop = loop
-        super.init(
-            state: State.pending, loop: Unmanaged.passUnretained(loop).toOpaque(), role: [.onlyWatching, .onlyWaking]
-        ) { _, _ in }
+        super.init(state: .pending, loop: LoopRef(loop), role: [.onlyWatching, .onlyWaking]) { _, _ in }
     }
 
     /// A waiter that waits for nothing yet, with a reference for the list that it will wait in.
-    static func take(on loop: EventLoop) -> Unmanaged<WakeUp> {
-        guard let used = loop.exchangeAttachment(nil) else { return .passRetained(WakeUp(loop)) }
+    static func take(on loop: EventLoop) -> Uncounted<WakeUp> {
         // Nothing else is ever kept with a loop.
-        let wakeUp = Unmanaged<WakeUp>.fromOpaque(used.toOpaque())
-        wakeUp._withUnsafeGuaranteedRef {
+        guard let wakeUp = LoopRef(loop).exchangeKept(nil as Uncounted<WakeUp>?) else {
+            return .retaining(WakeUp(loop))
+        }
+        wakeUp.borrow {
             $0.hasArrived = false
-            $0.cameByLink = false
+            $0.isAttachedThroughLink = false
         }
         return wakeUp
     }
 
     /// Ends the use by a `hang`: keeps a waiter that has arrived for reuse, and leaves any other in its list.
-    static func giveBack(_ wakeUp: Unmanaged<WakeUp>, to loop: EventLoop) {
-        if wakeUp._withUnsafeGuaranteedRef({ $0.hasArrived }) {
+    static func giveBack(_ wakeUp: Uncounted<WakeUp>, to loop: EventLoop) {
+        if wakeUp.borrow({ $0.hasArrived }) {
             // Of two, as after a nested `hang`, one is enough.
-            loop.exchangeAttachment(.fromOpaque(wakeUp.toOpaque()))?.release()
+            LoopRef(loop).exchangeKept(wakeUp)?.release()
             return
         }
         // The object exists as long as it has neither arrived nor been withdrawn.
-        let wakeUp = wakeUp.takeUnretainedValue()
+        let wakeUp = wakeUp.object
         wakeUp.isAwaited = false
         if wakeUp.withdraw() { wakeUp.eventLoop = nil }
     }
@@ -239,18 +241,18 @@ private final class WakeUp: PromiseCore, @unchecked Sendable {
     override func runAndRelease() {
         releaseSource()
         // During a `hang`, the reference that arrives with the waiter passes to the `hang`.
-        if isAwaited { hasArrived = true } else { Unmanaged.passUnretained(self).release() }
+        if isAwaited { hasArrived = true } else { release() }
     }
 
     /// The loop has ended, and every `hang` on it. This may be any thread, so the flags are not accessed.
     override func discardAndRelease() {
         releaseSource()
-        Unmanaged.passUnretained(self).release()
+        release()
     }
 
     private func releaseSource() {
-        let word = upstream.load(ordering: .relaxed)
-        if word != Upstream.taken { PromiseCore.release(upstream: word) }
-        upstream.store(Upstream.taken, ordering: .relaxed)
+        let word = upstream.loadRelaxed()
+        if word != .taken { word.release() }
+        upstream.store(.taken)
     }
 }

@@ -35,56 +35,21 @@ struct HangWatch {
     }
 }
 
-extension PromiseCore {
-    @inline(never)
-    func reportStuck(_ what: () -> String, _ caller: CallSite) {
-        guard HangReports.isFirst(of: caller) else { return }
-        conf.log(.hangStalled(provenance(type: what(), origin: root.creationSite), at: caller))
-    }
-
-    @inline(never)
-    func reportDeadlock(_ what: () -> String, _ caller: CallSite) {
-        guard HangReports.isFirst(of: caller) else { return }
-        conf.log(.hangDeadlock(provenance(type: what(), origin: root.creationSite), at: caller))
-    }
-
-    /// Whether a handler that is running further down this thread's stack must return before this core can settle. Call
-    /// it only in a handler: an operation of this thread that has been taken out, and has not settled its core, is on
-    /// the stack.
-    var isHeldUpByThisStack: Bool {
-        var limit = HangReports.longestSearch
-        return isHeldUp(EventLoop.addressOfThisThread, &limit)
-    }
-
-    /// The search behind `isHeldUpByThisStack`. Looks at no more than `limit` cores, and returns `false` beyond that.
-    func isHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {
-        var core = root
-        while limit > 0 {
-            limit -= 1
-            // All other cores are settled by another thread, by a resolver, or by a time limit.
-            guard core.loop == here, core.role.isDisjoint(with: [.externallySettled, .hasDeadline]) else {
-                return false
-            }
-            let word = core.upstream.load(ordering: .acquiring)
-            if word == 0 { return core.areSourcesHeldUp(here, &limit) }
-            switch word & Upstream.mark {
-            // The source exists as long as this thread does not run its waiter: see `Upstream`.
-            case Upstream.waiting: core = Self.core(word).root
-            case Upstream.adopted: core = Self.core(word)
-            // A core that is still counted has been cancelled, and is about to be notified.
-            case Upstream.taken: return core.settled == nil && !core.countsAsWaiting
-            default: return false
-            }
-        }
-        return false
-    }
-}
-
-/// The call sites that have been reported.
-private enum HangReports {
-    static var longestSearch: Int { 1000 }
-
+/// The reports of calls of `hang` that cannot end, one for each call site.
+enum HangReports {
     private static let reported = LockedValue<Set<CallSite>>([])
 
-    static func isFirst(of caller: CallSite) -> Bool { reported.withLock { $0.insert(caller).inserted } }
+    private static func isFirst(of callSite: CallSite) -> Bool { reported.withLock { $0.insert(callSite).inserted } }
+
+    @inline(never)
+    static func reportStuck(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite) {
+        guard isFirst(of: callSite) else { return }
+        conf.log(.hangStalled(core.provenance(type: what(), origin: core.root.callSite), at: callSite))
+    }
+
+    @inline(never)
+    static func reportDeadlock(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite) {
+        guard isFirst(of: callSite) else { return }
+        conf.log(.hangDeadlock(core.provenance(type: what(), origin: core.root.callSite), at: callSite))
+    }
 }

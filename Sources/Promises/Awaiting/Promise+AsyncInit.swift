@@ -74,7 +74,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
 
     init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
         place = CallSite(file, line)
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
     }
@@ -90,7 +90,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
         }
     }
 
-    override var creationSite: CallSite? { place }
+    override var callSite: CallSite? { place }
 
     override func cancelProducer() -> Bool {
         guard claim() else { return false }

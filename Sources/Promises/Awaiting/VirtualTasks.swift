@@ -33,7 +33,7 @@ enum VirtualTasks {
         let root = promise.root
         // Another thread may hold the resolver, and be about to use it.
         guard !(root is ResolverCore) else { return nil }
-        guard let home = homes.withLock({ $0[key] }), home.isRemote(ofLoopAt: root.loop) else { return nil }
+        guard let home = homes.withLock({ $0[key] }), home.isRemote(ofLoopAt: root.loop?.pointer) else { return nil }
         return home
     }
 

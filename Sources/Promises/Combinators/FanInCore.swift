@@ -49,21 +49,17 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
 
         static var empty: Slot { Slot(word: 0) }
 
-        static func waiting(_ node: Unmanaged<InputNode>) -> Slot { Slot(word: UInt(bitPattern: node.toOpaque())) }
+        private static var settledBit: UInt { 1 }
 
-        static func settled(_ source: Unmanaged<PromiseCore>) -> Slot {
-            Slot(word: UInt(bitPattern: source.toOpaque()) | 1)
-        }
+        static func waiting(_ node: Uncounted<InputNode>) -> Slot { Slot(word: node.address) }
 
-        @inline(__always)
-        var node: Unmanaged<InputNode>? {
-            word & 1 == 0 ? UnsafeRawPointer(bitPattern: word).map { .fromOpaque($0) } : nil
-        }
+        static func settled(_ source: CoreRef) -> Slot { Slot(word: source.address | settledBit) }
 
         @inline(__always)
-        var source: Unmanaged<PromiseCore>? {
-            word & 1 == 1 ? UnsafeRawPointer(bitPattern: word & ~1).map { .fromOpaque($0) } : nil
-        }
+        var node: Uncounted<InputNode>? { word & Self.settledBit == 0 ? Uncounted(addressOrZero: word) : nil }
+
+        @inline(__always)
+        var source: CoreRef? { word & Self.settledBit != 0 ? CoreRef(address: word & ~Self.settledBit) : nil }
     }
 
     /// - Parameters:
@@ -101,19 +97,18 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// The value of a source that has been fulfilled.
     @inlinable @inline(__always)
     func value<Value>(at index: Int, as type: Value.Type) -> Value {
-        source(index)._withUnsafeGuaranteedRef { $0.value(as: type) }
+        source(index).payload.value(as: type)
     }
 
     /// The outcome of a source that has been kept.
     @inlinable
     func result<Value>(at index: Int, as type: Value.Type) -> Result<Value, any Error> {
         let source = source(index)
-        let kind = source._withUnsafeGuaranteedRef { $0.state.load(ordering: .acquiring) } & State.kindMask
-        return Source<Value>(source, isFulfilled: kind == State.fulfilled).result
+        return Source<Value>(source, isFulfilled: source.borrow { $0.state.load().isFulfilled }).result
     }
 
     @usableFromInline
-    func source(_ index: Int) -> Unmanaged<PromiseCore> {
+    func source(_ index: Int) -> CoreRef {
         guard let source = slots[index].source else { preconditionFailure("no outcome at \(index)") }
         return source
     }
@@ -121,13 +116,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     @usableFromInline
     func add(_ source: PromiseCore, at index: Int) {
         begin()
-        if let (root, kind) = source.settled {
+        if let outcome = source.settled {
             source.markHandled()
-            return settled(index, root.retain(), kind)
+            outcome.reference.retain()
+            return settled(index, outcome)
         }
         let node = InputNode.inline(of: self, index)
         slots[index] = .waiting(node)
-        node._withUnsafeGuaranteedRef { source.attach($0, .fromOpaque(node.toOpaque())) }
+        node.borrow { source.attach($0, node.core) }
     }
 
     /// Declares that all sources have been added.
@@ -143,33 +139,33 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd()
     }
 
-    override func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
-        if isOpen && (kind == State.fulfilled || rule == .each) {
-            slots[index] = .settled(source)
+    override func settled(_ index: Int, _ source: AnySource) {
+        if isOpen && (source.isFulfilled || rule == .each) {
+            slots[index] = .settled(source.reference)
             missing -= 1
             if missing == 0 {
                 complete(self, index)
                 didSettle()
             }
         } else {
-            handleUnused(index, source, kind)
+            handleUnused(index, source.reference)
         }
         inputDidEnd()
     }
 
     /// Handles an outcome that comes too late, or a rejection that does not meet the rule.
-    private func handleUnused(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
+    private func handleUnused(_ index: Int, _ source: CoreRef) {
         slots[index] = .empty
         switch rule {
         case .all where isOpen, .first where isOpen:
-            source._withUnsafeGuaranteedRef { reject($0.error, from: $0.origin) }
+            reject(source.payload.error, at: source.payload.callSite)
             didSettle()
             if rule == .all { letGoOfSources() }
         case .firstFulfilled where isOpen:
             slots[index] = .settled(source)
             rejections += 1
             guard rejections == count else { return }
-            reject(PromiseError.allRejected((0..<count).map { self.source($0)._withUnsafeGuaranteedRef { $0.error } }))
+            reject(PromiseError.allRejected((0..<count).map { self.source($0).payload.error }))
             return releaseInputs()
         default: break
         }
@@ -187,7 +183,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
             // The node is in its source's list or queued to run; either retains it.
-            node.takeUnretainedValue().letGoOfSource()
+            node.object.letGoOfSource()
         }
     }
 
@@ -196,12 +192,12 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     private func stopSourcesLater() {
         for index in 0..<count {
             guard slots[index].node != nil else { continue }
-            return EventLoop.ofCurrentThread.enqueue(StopLosers(self))
+            return EventLoop.ofCurrentThread.enqueue(InternalJob { [self] in stopSources() })
         }
     }
 
     /// Cancels the losers of a race, except those that another handler waits for.
-    fileprivate func stopSources() {
+    private func stopSources() {
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
@@ -215,14 +211,14 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         inputDidEnd(error())
     }
 
-    override func areSourcesHeldUp(_ here: UnsafeMutableRawPointer, _ limit: inout Int) -> Bool {
+    override func areSourcesHeldUp(_ here: LoopRef, _ limit: inout Int) -> Bool {
         // If all sources are needed, one held-up source is enough; in a race, each must be held up.
         var areAllHeldUp = rule.isRace
         var hasSources = false
         for index in 0..<count {
             guard let node = slots[index].node else { continue }
             hasSources = true
-            let isHeldUp = node._withUnsafeGuaranteedRef { $0.isHeldUp(here, &limit) }
+            let isHeldUp = node.borrow { StackSearch.isHeldUp($0, here, &limit) }
             if isHeldUp && !rule.isRace { return true }
             areAllHeldUp = areAllHeldUp && isHeldUp
         }
@@ -230,7 +226,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     }
 
     override var inputs: [PromiseCore] {
-        (0..<count).compactMap { slots[$0].node?.takeUnretainedValue() }
+        (0..<count).compactMap { slots[$0].node?.object }
     }
 
     override func leaveInputs(_ each: (PromiseCore) -> Void) {
@@ -238,22 +234,8 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             guard let node = slots[index].node else { continue }
             slots[index] = .empty
             // The node is in its source's list or queued to run; either retains it.
-            if let source = node.takeUnretainedValue().leave() { each(source) }
+            if let source = node.object.leave() { each(source) }
         }
         releaseInputs()
     }
-}
-
-/// Cancels the losers of a race that was already decided when it was made.
-private final class StopLosers: Job {
-    private let race: FanInCore
-
-    init(_ race: FanInCore) {
-        self.race = race
-        super.init()
-    }
-
-    override func run() { race.stopSources() }
-
-    override var isReportedUndelivered: Bool { false }
 }

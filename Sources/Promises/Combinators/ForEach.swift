@@ -149,7 +149,7 @@ extension SequentialOperation where Value == Void {
         var iterator: Items.Iterator?
         self.init { source, core in
             if iterator == nil {
-                iterator = source?._withUnsafeGuaranteedRef { $0.value(as: Items.self).makeIterator() }
+                iterator = source?.payload.value(as: Items.self).makeIterator()
             }
             if let item = iterator?.next() { return try body(item) }
             core.finish(())
@@ -167,9 +167,9 @@ extension SequentialOperation {
         var value = initial
         self.init { source, core in
             if iterator == nil {
-                iterator = source?._withUnsafeGuaranteedRef { $0.value(as: Items.self).makeIterator() }
+                iterator = source?.payload.value(as: Items.self).makeIterator()
             } else if let source {
-                value = source._withUnsafeGuaranteedRef { $0.value(as: Value.self) }
+                value = source.payload.value(as: Value.self)
             }
             if let item = iterator?.next() { return try body(value, item) }
             core.finish(value)

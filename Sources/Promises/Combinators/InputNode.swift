@@ -1,20 +1,19 @@
-import CLinux
 import Reactor
 import Synchronization
 
 /// The waiter for one source of a combinator.
 // @unchecked: as PromiseCore; the combinator is released on its own thread, or with the last reference to the node.
 final class InputNode: PromiseCore, @unchecked Sendable {
-    // Owned until the node has notified it or has left. Unmanaged, because moving it out of an ordinary reference and
+    // Owned until the node has notified it or has left. Not counted, because moving it out of an ordinary reference and
     // passing it on took two atomic operations.
-    @exclusivity(unchecked) private var combinator: Unmanaged<CombinatorCore>?
+    @exclusivity(unchecked) private var combinator: Uncounted<CombinatorCore>?
     @exclusivity(unchecked) private var index: Int
 
     @inline(__always)
-    init(of combinator: CombinatorCore, _ index: Int, role: Role = []) {
-        self.combinator = .passRetained(combinator)
+    init(of combinator: CombinatorCore, _ index: Int, role: CoreRole = []) {
+        self.combinator = .retaining(combinator)
         self.index = index
-        super.init(state: State.pending, loop: combinator.loop, role: role) { _, _ in }
+        super.init(state: .pending, loop: combinator.loop, role: role) { _, _ in }
     }
 
     deinit { combinator?.release() }
@@ -23,7 +22,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
         // A combinator has a loop.
         leaveLoop(loop.unsafelyUnwrapped)
         takeSource()
-        Self.releaseOrKeepNode(.passUnretained(self))
+        Self.releaseOrKeep(Uncounted(self))
     }
 
     /// The loop is ending. The combinator does not receive an outcome, only the fact that none will come.
@@ -33,21 +32,21 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     }
 
     private func takeSource() {
-        let word = upstream.exchange(Upstream.taken, ordering: .acquiring)
-        guard word != Upstream.taken else { return }
-        let source = Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
-        if word & Upstream.mark == Upstream.abandoned {
+        let word = upstream.exchange(.taken)
+        guard word != .taken else { return }
+        let source = word.core
+        if word.isAbandoned {
             source.release()
             notifyCombinator { $0.abandoned(index) }
         } else {
-            notifyCombinator { $0.settled(index, source, word & State.kindMask) }
+            notifyCombinator { $0.settled(index, AnySource(source, isFulfilled: word.isFulfilled)) }
         }
     }
 
     @inline(__always)
     private func notifyCombinator(_ body: (CombinatorCore) -> Void) {
         guard let combinator = combinator.take() else { return }
-        combinator._withUnsafeGuaranteedRef(body)
+        combinator.borrow(body)
         combinator.release()
     }
 
@@ -60,83 +59,49 @@ final class InputNode: PromiseCore, @unchecked Sendable {
 
     /// Withdraws from the source, which continues, and whose outcome is not reported.
     func letGoOfSource() {
-        let word = upstream.load(ordering: .acquiring)
-        // The source exists as long as this thread does not run its waiter: see `Upstream`.
-        if word & Upstream.mark == Upstream.waiting { Self.core(word).noteLetGo() }
+        let word = upstream.load()
+        // The source exists as long as this thread does not run its waiter: see `UpstreamWord`.
+        if word.isWaiting { word.core.borrow { $0.annotate(.isLetGo) } }
         _ = leave()
     }
 
     /// Withdraws a node, which a list or a queue holds, from its source, and cancels that if no other handler waits for
     /// it.
-    static func leaveAndCancel(_ node: Unmanaged<InputNode>) {
-        let isCancelled = node._withUnsafeGuaranteedRef { node in
-            let word = node.upstream.load(ordering: .acquiring)
+    static func leaveAndCancel(_ node: Uncounted<InputNode>) {
+        let isCancelled = node.borrow { node in
+            let word = node.upstream.load()
             // Retained: when it has been claimed, its resolvers may release it.
-            return word & Upstream.mark == Upstream.waiting
-                && (core(word) as? ResolverCore)?.cancel(ifOnly: node) == true
+            return word.isWaiting && (word.core.object as? ResolverCore)?.cancel(ifOnly: node) == true
         }
-        guard isCancelled else { return node.takeUnretainedValue().leaveAndCancelSlow() }
-        node._withUnsafeGuaranteedRef { $0.combinator.take()?.release() }
-        releaseOrKeepNode(node)
+        guard isCancelled else { return node.object.leaveAndCancelSlow() }
+        node.borrow { $0.combinator.take()?.release() }
+        releaseOrKeep(node)
     }
 
     @inline(never)
     private func leaveAndCancelSlow() { leave()?.cancelIfUnobserved() }
 }
 
-// Nodes that are used again, like the cores of steps: see PromiseCore+Reuse.swift, whose invariant holds for them too, with
-// these differences. A kept node is an `InputNode` that runs inline, of this very loop, so that its constants are those of
-// the next one. It has no operation and no outcome, and no promise leads to it: it is and stays pending. The combinator that
-// has its address forgets the address before the node notifies it, or withdraws.
-
 extension InputNode {
     /// A node that runs inline when its source settles, for the thread's own combinator: a kept one if there is one. With
     /// the reference for the source's list.
-    static func inline(of combinator: FanInCore, _ index: Int) -> Unmanaged<InputNode> {
+    static func inline(of combinator: FanInCore, _ index: Int) -> Uncounted<InputNode> {
         // The loop is there: it is that of the calling thread.
-        let loop = Unmanaged<EventLoop>.fromOpaque(combinator.loop.unsafelyUnwrapped)
-        guard let spare = loop._withUnsafeGuaranteedRef({ $0.takeSpareNode() }) else {
-            return .passRetained(InputNode(of: combinator, index, role: .inlineAtHome))
+        guard let spare = SpareCores.takeNode(on: combinator.loop.unsafelyUnwrapped) else {
+            return .retaining(InputNode(of: combinator, index, role: .inlineAtHome))
         }
-        let node = Unmanaged<InputNode>.fromOpaque(spare.toOpaque())
-        node._withUnsafeGuaranteedRef {
-            assert($0.state.load(ordering: .relaxed) == State.spare, "a kept node was changed")
-            $0.state.store(State.pending, ordering: .relaxed)
-            $0.upstream.store(0, ordering: .relaxed)
-            $0.resetMarks()
-            $0.combinator = .passRetained(combinator)
+        let node = spare.as(InputNode.self)
+        node.borrow {
+            $0.combinator = .retaining(combinator)
             $0.index = index
         }
         return node
     }
 
     /// Releases the reference of the list or the queue that the node has left. Keeps the node if it can be used again.
-    private static func releaseOrKeepNode(_ node: Unmanaged<InputNode>) {
-        let isKept = node._withUnsafeGuaranteedRef { $0.keep() }
-        if !isKept { node.release() }
+    private static func releaseOrKeep(_ node: Uncounted<InputNode>) {
+        if node.borrow({ $0.combinator == nil }) { SpareCores.releaseOrKeep(node: node.core) } else { node.release() }
     }
-
-    /// Keeps the node, with the caller's reference.
-    @inline(__always)
-    private func keep() -> Bool {
-        guard let here = clinux_get_current_loop(), loop == here, role == .inlineAtHome,
-            annotations.load(ordering: .relaxed) == 0, combinator == nil,
-            upstream.load(ordering: .relaxed) == Upstream.taken, state.load(ordering: .relaxed) == State.pending,
-            isReferencedOnce
-        else { return false }
-        assert(!Self.hasSideTable(.passUnretained(self)), "a weak reference to a node")
-        let job = Unmanaged<Job>.fromOpaque(Unmanaged.passUnretained(self).toOpaque())
-        guard Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef({ $0.keepSpareNode(job) }) else {
-            return false
-        }
-        state.store(State.spare, ordering: .relaxed)
-        return true
-    }
-}
-
-extension PromiseCore {
-    /// A combinator that has settled does not wait for this core.
-    func noteLetGo() { annotations.bitwiseOr(Self.isLetGo, ordering: .relaxed) }
 }
 
 extension ResolverCore {
@@ -144,19 +109,12 @@ extension ResolverCore {
     /// list and the right to settle in one step. The node has then left the list, and the list's reference is the
     /// caller's. Returns `false` in all other cases, without any effect.
     fileprivate func cancel(ifOnly node: InputNode) -> Bool {
-        guard let first = lockWaiters() else { return false }
-        // A claim, or another waiter, changes the word.
-        guard first?.toOpaque() == Unmanaged.passUnretained(node).toOpaque(), node.next == nil,
-            exchange(node.address | State.pending | State.isBusy, State.pending | State.isClaimed)
-        else {
-            unlockWaiters()
-            return false
-        }
+        guard let waiters = LockedWaiters(of: self), waiters.takeAndClaim(only: node.ref) else { return false }
         isCancelled = true
-        node.upstream.store(Upstream.taken, ordering: .relaxed)
+        node.upstream.store(.taken)
         node.leaveLoop(node.loop.unsafelyUnwrapped)
         // The node counts as a handler that received the error.
-        reject(Self.cancellationError, from: creationSite, as: State.handled(State.rejected))
+        reject(PromiseError.asCancellation, at: callSite, as: .rejectedAndHandled)
         return true
     }
 }

@@ -22,7 +22,7 @@ public func race<Each: Thenable>(
     _ thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> {
     guard !thenables.isEmpty else {
-        let core = PromiseCore(error: PromiseError.badInput("race of an empty list"), origin: nil)
+        let core = PromiseCore(error: PromiseError.badInput("race of an empty list"))
         return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
     }
     let result = FanInCore(racing: Each.T.self, .first, thenables.count).wait(for: thenables)
@@ -108,7 +108,7 @@ public func race<Each: Thenable>(
     fulfilled thenables: [Each], file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Each.T> {
     guard !thenables.isEmpty else {
-        let core = PromiseCore(error: PromiseError.badInput("race(fulfilled:) of an empty list"), origin: nil)
+        let core = PromiseCore(error: PromiseError.badInput("race(fulfilled:) of an empty list"))
         return Promise(core.traced(root: "race", Promise<Each.T>.self, file, line))
     }
     let result = FanInCore(racing: Each.T.self, .firstFulfilled, thenables.count).wait(for: thenables)

@@ -34,7 +34,7 @@ private final class EndOfLoops: PromiseCore, @unchecked Sendable {
 
     private init(_ count: Int) {
         left = Atomic(count)
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<Void>.self, $0, $1)
         }
     }

@@ -41,7 +41,7 @@ extension SequentialOperation where Value == Void {
     @inlinable
     init(while body: @escaping () throws -> PromiseCore) {
         self.init { source, core in
-            let continues = source?._withUnsafeGuaranteedRef { $0.value(as: Bool.self) } ?? true
+            let continues = source?.payload.value(as: Bool.self) ?? true
             if continues { return try body() }
             core.finish(())
             return nil

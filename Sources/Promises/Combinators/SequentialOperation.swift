@@ -13,9 +13,9 @@ struct SequentialOperation<Value>: Operation {
     @usableFromInline typealias Output = Value
     /// Runs one round. The argument is the promise that has been fulfilled, or `nil` in the first round. Returns the
     /// next promise to wait for, or `nil` if the round has finished the core.
-    @usableFromInline let round: (Unmanaged<PromiseCore>?, PromiseCore) throws -> PromiseCore?
+    @usableFromInline let round: (CoreRef?, PromiseCore) throws -> PromiseCore?
 
-    @inlinable init(_ round: @escaping (Unmanaged<PromiseCore>?, PromiseCore) throws -> PromiseCore?) {
+    @inlinable init(_ round: @escaping (CoreRef?, PromiseCore) throws -> PromiseCore?) {
         self.round = round
     }
 
@@ -38,7 +38,7 @@ struct SequentialOperation<Value>: Operation {
     }
 
     @inlinable
-    func run(after source: Unmanaged<PromiseCore>?, _ core: PromiseCore) {
+    func run(after source: CoreRef?, _ core: PromiseCore) {
         do {
             if let next = try round(source, core) { core.wait(for: next, andRun: self) }
         } catch { core.finish(throwing: error) }
@@ -50,10 +50,10 @@ extension Operation {
     /// wait.
     @inlinable
     static func makeWaitingCore() -> PromiseCore {
-        let core = PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread) {
+        let core = PromiseCore(state: .pending, loop: .ofThisThread) {
             PromiseCore.perform(Self.self, $0, $1)
         }
-        core.upstream.store(Upstream.taken, ordering: .relaxed)
+        core.upstream.store(.taken)
         return core
     }
 }
@@ -63,10 +63,10 @@ extension PromiseCore {
     /// core.
     @inlinable
     func wait<Op: Operation>(for inner: PromiseCore, andRun operation: consuming Op) {
-        guard prepareToWait(for: inner) else { return Unmanaged.passUnretained(self).release() }
-        store(operation)
+        guard prepareToWait(for: inner) else { return release() }
+        payload.store(operation)
         inner.attach(self)
-        Unmanaged.passUnretained(self).release()
+        release()
     }
 
     @usableFromInline
@@ -76,13 +76,13 @@ extension PromiseCore {
             inner.cancelIfUnobserved()
             return false
         }
-        if inner.unmanagedRoot.toOpaque() == unmanagedRoot.toOpaque() {
-            reject(PromiseError.returnedSelf, from: nil)
+        if inner.rootRef == rootRef {
+            reject(PromiseError.returnedSelf, at: nil)
             return false
         }
-        if Tracing.isOn { recordAdoption(of: inner) }
+        if Tracing.isOn { Tracing.adopt(self, inner) }
         // How this core reached its previous source says nothing about this one.
-        cameByLink = false
+        isAttachedThroughLink = false
         return true
     }
 }

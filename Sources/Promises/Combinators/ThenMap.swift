@@ -143,7 +143,7 @@ func promises<Items: Sequence, Next: Thenable>(
     promises.reserveCapacity(items.underestimatedCount)
     for item in items {
         do { promises.append(try body(item).asPromise()) } catch {
-            promises.append(Promise(PromiseCore(error: error, origin: nil)))
+            promises.append(Promise(PromiseCore(error: error)))
             break
         }
     }

@@ -39,7 +39,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
     private let keepsRejections: Bool
     /// The nodes of the pending sources, by their numbers. Not owned: a node is in its source's list or queued to run,
     /// and either retains it.
-    private var nodes: [Int: Unmanaged<InputNode>] = [:]
+    private var nodes: [Int: Uncounted<InputNode>] = [:]
     /// The number of sources taken so far.
     private var taken = 0
     /// The number of sources that nothing will ever settle. They still count against the limit.
@@ -80,13 +80,13 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
                     break
                 }
                 source = next
-            } catch { source = PromiseCore(error: error, origin: nil) }
+            } catch { source = PromiseCore(error: error) }
             if wasCancelled {
                 source.cancelIfUnobserved()
                 break
             }
             let node = InputNode(of: self, taken)
-            nodes[taken] = .passUnretained(node)
+            nodes[taken] = Uncounted(node)
             taken += 1
             begin()
             source.attach(node)
@@ -100,20 +100,20 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     private var activeCallbacks: Callbacks? { isOpen && !wasCancelled ? callbacks : nil }
 
-    override func settled(_ index: Int, _ source: Unmanaged<PromiseCore>, _ kind: UInt) {
+    override func settled(_ index: Int, _ source: AnySource) {
         nodes[index] = nil
         defer { inputDidEnd() }
-        guard let callbacks = activeCallbacks else { return source.release() }
-        guard kind == State.fulfilled || keepsRejections else {
-            source._withUnsafeGuaranteedRef { reject($0.error, from: $0.origin) }
-            source.release()
+        guard let callbacks = activeCallbacks else { return source.reference.release() }
+        guard source.isFulfilled || keepsRejections else {
+            reject(source.error, at: source.callSite)
+            source.reference.release()
             self.callbacks = nil
             // The others continue.
-            for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.takeUnretainedValue().letGoOfSource() }
+            for index in nodes.keys.sorted() { nodes.removeValue(forKey: index)?.object.letGoOfSource() }
             return
         }
-        callbacks.keep(index, Source(source, isFulfilled: kind == State.fulfilled))
-        source.release()
+        callbacks.keep(index, source)
+        source.reference.release()
         take()
     }
 
@@ -125,7 +125,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
 
     override func releaseInputs() { callbacks = nil }
 
-    override var inputs: [PromiseCore] { nodes.values.map { $0.takeUnretainedValue() } }
+    override var inputs: [PromiseCore] { nodes.values.map { $0.object } }
 
     /// Takes no more sources either.
     override func leaveInputs(_ each: (PromiseCore) -> Void) {
@@ -133,7 +133,7 @@ final class ThrottledFanInCore: CombinatorCore, @unchecked Sendable {
         for index in nodes.keys.sorted() {
             // Releasing objects here may run the user's code, which may drive the loop.
             guard let node = nodes.removeValue(forKey: index) else { continue }
-            if let source = node.takeUnretainedValue().leave() { each(source) }
+            if let source = node.object.leave() { each(source) }
         }
         callbacks = nil
     }

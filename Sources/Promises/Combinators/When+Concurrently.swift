@@ -107,7 +107,7 @@ public func when<Items: Sequence, Next: Thenable>(
 @usableFromInline
 func rejectInvalidLimit<Value>(_ call: String, _ limit: Int, _ file: StaticString, _ line: UInt) -> Promise<Value> {
     let error = PromiseError.badInput("\(call) with \(limit) at a time")
-    return Promise(PromiseCore(error: error, origin: nil).traced(root: "when", Promise<Value>.self, file, line))
+    return Promise(PromiseCore(error: error).traced(root: "when", Promise<Value>.self, file, line))
 }
 
 extension ThrottledFanInCore {

@@ -114,6 +114,6 @@ private func connecting(_ race: ConnectRace, _ file: StaticString, _ line: UInt)
 }
 
 private func rejected(_ error: any Error, _ file: StaticString, _ line: UInt) -> Promise<Connection> {
-    let core = PromiseCore(error: error, origin: CallSite(file, line))
+    let core = PromiseCore(error: error, at: CallSite(file, line))
     return Promise(core.traced(root: "connect", Promise<Connection>.self, file, line))
 }

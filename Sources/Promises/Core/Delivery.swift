@@ -1,7 +1,49 @@
 import Reactor
 import Synchronization
 
-/// The rest of a settlement in two phases, beginning with the first waiter that runs inline.
+// How waiters are notified that have been taken out of a list.
+
+extension PromiseCore {
+    /// Notifies a waiter of this core, and schedules it: `word` becomes its `upstream`, with the reference that it contains.
+    /// - Returns: false if the waiter has been withdrawn, and only its node remained in the list. Both are released.
+    @discardableResult
+    func deliver(_ word: UpstreamWord, to node: CoreRef) -> Bool {
+        // No reference is counted here: the waiter must be released where it is discarded, not nested inside this call.
+        let (loop, isInlineAtHome) = node.borrow { ($0.loop, $0.role.contains(.inlineAtHome)) }
+        guard pass(word, to: node) else { return false }
+        guard let loop else {
+            EventLoop.ofCurrentThread.runInline(node.job)
+            return true
+        }
+        // The loop is there: it does not end before the handler has arrived.
+        let isDelivered = loop.borrow {
+            guard loop == .ofThisThread else { return $0.post(node.job) }
+            if isInlineAtHome { $0.runInline(node.job) } else { $0.enqueueOwned(node.job) }
+            return true
+        }
+        // Only a `hang` on a loop that has ended, which has captured nothing.
+        if !isDelivered { EventLoop.ofCurrentThread.discard(node.job) }
+        return true
+    }
+
+    /// As `deliver`, but the caller schedules the waiter.
+    @inline(__always)
+    fileprivate func pass(_ word: UpstreamWord, to node: CoreRef) -> Bool {
+        // Its own thread may be withdrawing it.
+        if node.borrow({ $0.upstream.replace(.waiting(forCoreAt: address), by: word) }) { return true }
+        node.release()
+        if word.isOwner { word.release() }
+        return false
+    }
+
+    /// Whether a waiter runs at once when that thread notifies it.
+    @inline(__always)
+    fileprivate func runsInline(at here: LoopRef) -> Bool {
+        loop == nil || loop == here && role.contains(.inlineAtHome)
+    }
+}
+
+/// The notification of several waiters, or of one that runs inline.
 ///
 /// It lives on the stack of the settling thread. The handler of an inline waiter runs in the middle of it, and may turn
 /// the loop, by a `hang` for instance. The promise that such a `hang` waits for may be derived from the very promise
@@ -9,22 +51,23 @@ import Synchronization
 /// first, through the pointer that the loop has meanwhile, and the frame that began it finds nothing left to do.
 struct Delivery {
     // The settling frame holds the core.
-    private let core: Unmanaged<PromiseCore>
+    private let core: CoreRef
     /// The waiters that are still to be notified, oldest first. Owned.
-    private var rest: Unmanaged<Job>?
-    /// The state word once the delivery is complete.
-    private var outcome: UInt
+    private var rest: CoreRef?
+    /// The state once the delivery is complete.
+    private var outcome: StateWord
     private var isComplete = false
 
-    private init(_ outcome: UInt, of core: PromiseCore, to oldest: Unmanaged<Job>) {
-        self.core = .passUnretained(core)
+    private init(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
+        self.core = core.ref
         self.outcome = outcome
         rest = oldest
     }
 
-    /// Notifies these waiters and those that are attached meanwhile, and ends the settlement.
+    /// Notifies these waiters and those that are attached meanwhile, and ends the settlement. The core has been marked as
+    /// settling.
     @inline(never)
-    static func complete(_ outcome: UInt, of core: PromiseCore, to oldest: Unmanaged<Job>) {
+    static func complete(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
         var delivery = Delivery(outcome, of: core, to: oldest)
         withUnsafeMutablePointer(to: &delivery) { complete($0) }
     }
@@ -32,58 +75,52 @@ struct Delivery {
     /// By pointer, since a waiter that it runs may call it again.
     private static func complete(_ delivery: UnsafeMutablePointer<Delivery>) {
         let core = delivery.pointee.core
-        let here = EventLoop.unmanagedOfThisThread
+        let here = LoopRef.ofThisThread
         while !delivery.pointee.isComplete {
             while let node = delivery.pointee.rest {
-                delivery.pointee.rest = node._withUnsafeGuaranteedRef { $0.next }
-                core._withUnsafeGuaranteedRef { $0.send(node, in: delivery, here) }
+                delivery.pointee.rest = node.next
+                core.borrow { send(node, of: $0, in: delivery, here) }
             }
             // The waiter that ran last may have completed it.
             guard !delivery.pointee.isComplete else { return }
-            let late = core._withUnsafeGuaranteedRef { $0.takeLateWaiters(&delivery.pointee.outcome) }
-            delivery.pointee.rest = late
-            delivery.pointee.isComplete = late == nil
+            delivery.pointee.takeLateWaiters()
+        }
+    }
+
+    @inline(__always)
+    private static func send(
+        _ node: CoreRef, of core: PromiseCore, in delivery: UnsafeMutablePointer<Delivery>, _ here: LoopRef
+    ) {
+        let (runsInline, handles) = node.borrow { ($0.runsInline(at: here), $0.handles) }
+        // With a reference for the waiter.
+        core.retain()
+        let word = UpstreamWord.settled(core.address, as: delivery.pointee.outcome)
+        if runsInline {
+            guard core.pass(word, to: node) else { return }
+            // Noted before it runs: its handler may complete the delivery.
+            if handles { delivery.pointee.noteHandled() }
+            here.borrow { $0.runInline(node.job, interrupting: delivery, complete: completion) }
+        } else if core.deliver(word, to: node) && handles {
+            delivery.pointee.noteHandled()
         }
     }
 
     /// The loop calls it before a turn inside a running waiter.
-    fileprivate static let completion: EventLoop.Completion = { context in
+    private static let completion: EventLoop.Completion = { context in
         complete(context.assumingMemoryBound(to: Delivery.self))
     }
 
-    /// Notes that a waiter receives the rejection.
-    fileprivate mutating func noteHandled() { outcome = State.handled(outcome) }
-
-    fileprivate var kind: UInt { outcome & State.kindMask }
-}
-
-extension PromiseCore {
-    @inline(__always)
-    fileprivate func send(
-        _ node: Unmanaged<Job>, in delivery: UnsafeMutablePointer<Delivery>, _ here: Unmanaged<EventLoop>
-    ) {
-        let (runsInline, handles) = node._withUnsafeGuaranteedRef {
-            let waiter = unsafeDowncast($0, to: PromiseCore.self)
-            return (waiter.runsInline(at: here.toOpaque()), waiter.handles)
-        }
-        let outcome = address | delivery.pointee.kind
-        guard runsInline else {
-            if send(node, outcome) { delivery.pointee.noteHandled() }
-            return
-        }
-        // Another thread may be withdrawing the waiter. Or this exchange hands it over at once, with the reference to
-        // this core.
-        retain()
-        let isStillThere = node._withUnsafeGuaranteedRef {
-            unsafeDowncast($0, to: PromiseCore.self).upstream
-                .compareExchange(expected: address, desired: outcome, ordering: .acquiringAndReleasing).exchanged
-        }
-        guard isStillThere else {
-            node.release()
-            return Unmanaged.passUnretained(self).release()
-        }
-        // Noted before it runs: its handler may complete the delivery.
-        if handles { delivery.pointee.noteHandled() }
-        here._withUnsafeGuaranteedRef { $0.runInline(node, interrupting: delivery, complete: Delivery.completion) }
+    /// Takes the waiters that were attached since the list was taken. If there are none, the settlement has ended.
+    private mutating func takeLateWaiters() {
+        var seen = core.borrow { $0.state.load() }
+        repeat {
+            outcome = outcome.handled(asIn: seen)
+            rest = seen.waiters
+        } while !core.borrow { $0.state.tryToReplace(&seen, by: rest == nil ? outcome : outcome.settling) }
+        rest = rest?.reversed()
+        isComplete = rest == nil
     }
+
+    /// Notes that a waiter receives the rejection.
+    private mutating func noteHandled() { outcome = outcome.handled }
 }

@@ -105,8 +105,8 @@ extension Guarantee: Thenable {
     /// `.success` with the value, or `nil` while pending. Any thread.
     @inlinable
     public var result: Result<T, any Error>? {
-        guard let (core, kind) = core.settled, kind == State.fulfilled else { return nil }
-        return .success(core._withUnsafeGuaranteedRef { $0.value(as: T.self) })
+        guard let source = core.settled, source.isFulfilled else { return nil }
+        return .success(source.of(T.self).value)
     }
 
     /// This guarantee as a promise.

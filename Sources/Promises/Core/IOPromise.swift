@@ -15,7 +15,7 @@ class IOPromise: PromiseCore, @unchecked Sendable {
 
     init<Value>(_ type: Value.Type, _ producer: any IOProducer) {
         self.producer = producer
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
+        super.init(state: .pending, loop: .ofThisThread) {
             PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
     }
@@ -23,7 +23,7 @@ class IOPromise: PromiseCore, @unchecked Sendable {
     /// A promise with an operation, which may wait for another promise from time to time.
     init<Op: Operation>(running type: Op.Type, _ producer: any IOProducer) {
         self.producer = producer
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread) { PromiseCore.perform(Op.self, $0, $1) }
+        super.init(state: .pending, loop: .ofThisThread) { PromiseCore.perform(Op.self, $0, $1) }
     }
 
     override func cancelProducer() -> Bool { producer.stop(self) }
@@ -43,18 +43,18 @@ extension PromiseCore {
     /// operation, and belongs to this thread's loop.
     @inline(__always)
     final func beginProduction(by producer: any IOProducer) {
-        store(HeldProducer(producer: producer))
-        hasHeldProducer = true
+        payload.store(HeldProducer(producer: producer))
+        marks.insert(.hasHeldProducer)
     }
 
     /// The producer gives up this core, to settle it, or because it was cancelled. Does nothing to other cores.
     @inline(__always)
-    final func endProduction() { hasHeldProducer = false }
+    final func endProduction() { marks.remove(.hasHeldProducer) }
 
     /// Stops the producer, if the core has one in its payload.
     final func stopHeldProducer() -> Bool {
         // Other threads call this for an externally settled core, and may not read the mark.
-        guard !role.contains(.externallySettled), hasHeldProducer else { return false }
-        return stored(HeldProducer.self).pointee.producer.stop(self)
+        guard !role.contains(.externallySettled), marks.contains(.hasHeldProducer) else { return false }
+        return payload.pointer(to: HeldProducer.self).pointee.producer.stop(self)
     }
 }

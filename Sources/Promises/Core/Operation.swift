@@ -20,36 +20,44 @@ protocol Operation<Input, Output> {
 /// A core that has settled, as an operation sees it.
 @usableFromInline
 struct Source<Value> {
-    // Unmanaged: the code that runs the operation holds the core meanwhile.
-    @usableFromInline let reference: Unmanaged<PromiseCore>
+    // Not counted: the code that runs the operation holds the core meanwhile.
+    @usableFromInline let reference: CoreRef
     @usableFromInline let isFulfilled: Bool
 
     @inlinable @inline(__always)
-    init(_ reference: Unmanaged<PromiseCore>, isFulfilled: Bool) {
+    init(_ reference: CoreRef, isFulfilled: Bool) {
         self.reference = reference
         self.isFulfilled = isFulfilled
     }
 
     @inlinable
-    var core: PromiseCore { reference.takeUnretainedValue() }
+    var core: PromiseCore { reference.object }
 
     /// Only if fulfilled.
     @inlinable @inline(__always)
-    var value: Value { reference._withUnsafeGuaranteedRef { $0.value(as: Value.self) } }
+    var value: Value { reference.payload.value(as: Value.self) }
 
     /// The value, moved out of the source if this node has the only reference to it, and copied otherwise. So an array
     /// that a handler receives is not shared with the promise. Only if fulfilled, and only as the last use of the source.
     @inlinable @inline(__always)
     func takeValue() -> Value {
-        _isPOD(Value.self) ? value : reference._withUnsafeGuaranteedRef { $0.takeOrCopy(Value.self) }
+        _isPOD(Value.self) ? value : reference.borrow { $0.takeOrCopy(Value.self) }
     }
 
     /// Only if rejected.
     @inlinable @inline(__always)
-    var error: any Error { reference._withUnsafeGuaranteedRef { $0.error } }
+    var error: any Error { reference.payload.error }
+
+    /// The call site of the promise that was rejected first, if it is known. Only if rejected.
+    @usableFromInline
+    var callSite: CallSite? { reference.payload.callSite }
 
     @inlinable
     var result: Result<Value, any Error> { isFulfilled ? .success(value) : .failure(error) }
+
+    /// The same core, whose value is known to be of that type.
+    @inlinable @inline(__always)
+    func of<Other>(_ type: Other.Type) -> Source<Other> { Source<Other>(reference, isFulfilled: isFulfilled) }
 }
 
 /// The source of an operation that does not read the value, and therefore need not know its type. The `Input` of such
@@ -60,30 +68,30 @@ extension PromiseCore {
     /// A pending core whose operation runs on this thread's loop.
     @inlinable @inline(__always)
     convenience init<Op: Operation>(_ operation: Op) {
-        self.init(state: State.pending, loop: EventLoop.addressOfThisThread) { PromiseCore.perform(Op.self, $0, $1) }
-        store(operation)
+        self.init(state: .pending, loop: .ofThisThread) { PromiseCore.perform(Op.self, $0, $1) }
+        payload.store(operation)
     }
 
     /// A pending core with this role, whose operation runs on this thread's loop.
     @inlinable @inline(__always)
-    convenience init<Op: Operation>(_ operation: Op, role: Role) {
-        self.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: role) {
+    convenience init<Op: Operation>(_ operation: Op, role: CoreRole) {
+        self.init(state: .pending, loop: .ofThisThread, role: role) {
             PromiseCore.perform(Op.self, $0, $1)
         }
-        store(operation)
+        payload.store(operation)
     }
 
     /// A pending core whose operation runs inline, on whichever thread settles its source.
     @inlinable @inline(__always)
     convenience init<Op: Operation>(inline operation: Op) {
-        self.init(state: State.pending, loop: nil) { PromiseCore.perform(Op.self, $0, $1) }
-        store(operation)
+        self.init(state: .pending, loop: nil) { PromiseCore.perform(Op.self, $0, $1) }
+        payload.store(operation)
     }
 
     /// A pending core that its holder settles, on this thread.
     @inlinable @inline(__always)
     convenience init<Value>(root type: Value.Type) {
-        self.init(state: State.pending, loop: EventLoop.addressOfThisThread) {
+        self.init(state: .pending, loop: .ofThisThread) {
             PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
     }
@@ -91,87 +99,108 @@ extension PromiseCore {
     /// A core that is fulfilled from the start. It never waits, and therefore belongs to no loop.
     @inlinable @inline(__always)
     convenience init<Value>(value: consuming Value) {
-        let flags = State.fulfilled | Self.flags(Value.self)
-        self.init(state: flags, loop: nil) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
-        store(value)
+        self.init(state: .fulfilled(isTrivial: CorePayload.isTrivial(Value.self)), loop: nil) {
+            PromiseCore.perform(Follow<Value>.self, $0, $1)
+        }
+        payload.store(value)
     }
 
     /// A core that is rejected from the start.
     @inlinable
-    convenience init(error: any Error, origin: CallSite?) {
-        self.init(state: State.rejected, loop: nil) { _, _ in }
-        storeError(error, origin)
+    convenience init(error: any Error, at callSite: CallSite? = nil) {
+        self.init(state: .rejected, loop: nil) { _, _ in }
+        payload.storeError(error, at: callSite)
+    }
+
+    // Of kept cores, if there are some.
+
+    /// A pending core of this thread's loop, whose operation the caller stores.
+    @inlinable @inline(__always)
+    static func pending(_ code: @escaping (PromiseCore, Phase) -> Void) -> PromiseCore { SpareCores.pending(code) }
+
+    /// A core that is fulfilled from the start, for a result that a handler is waiting to receive, whose core is kept in the
+    /// end; others are made by `init`.
+    @inlinable @inline(__always)
+    static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
+        let core = SpareCores.settled(as: .fulfilled(isTrivial: CorePayload.isTrivial(Value.self))) {
+            PromiseCore.perform(Follow<Value>.self, $0, $1)
+        }
+        core.payload.store(value)
+        return core
     }
 
     /// Makes a core whose operation runs once this core has settled.
     @inlinable
     func derive<Op: Operation>(_ operation: consuming Op) -> PromiseCore {
         let child = PromiseCore.pending { PromiseCore.perform(Op.self, $0, $1) }
-        child.store(operation)
+        child.payload.store(operation)
         attach(child)
         return child
     }
 
     /// Makes a core with this role whose operation runs once this core has settled.
     @inlinable
-    func derive<Op: Operation>(_ operation: consuming Op, role: Role) -> PromiseCore {
+    func derive<Op: Operation>(_ operation: consuming Op, role: CoreRole) -> PromiseCore {
         let child = PromiseCore(operation, role: role)
         attach(child)
         return child
-    }
-
-    @inlinable @inline(__always)
-    static func flags<Value>(_ type: Value.Type) -> UInt {
-        _isPOD(type) && isInline(type) ? State.isTrivial : 0
     }
 
     @inlinable
     static func perform<Op: Operation>(_ type: Op.Type, _ core: PromiseCore, _ phase: Phase) {
         switch phase {
         case .run:
-            let word = core.upstream.load(ordering: .relaxed)
-            let source = Unmanaged<PromiseCore>.fromOpaque(UnsafeRawPointer(bitPattern: word & State.pointerMask)!)
-            let operation = core.take(Op.self)
-            core.upstream.store(Upstream.taken, ordering: .relaxed)
-            operation.run(Source(source, isFulfilled: word & State.kindMask == State.fulfilled), core)
-            PromiseCore.releaseOrKeep(source)
+            let word = core.upstream.loadRelaxed()
+            let source = word.core
+            let operation = core.payload.take(Op.self)
+            core.upstream.store(.taken)
+            operation.run(Source(source, isFulfilled: word.isFulfilled), core)
+            SpareCores.releaseOrKeep(source)
         case .drop:
-            _ = core.take(Op.self)
+            _ = core.payload.take(Op.self)
         case .destroy:
-            _ = core.take(Op.Output.self)
+            _ = core.payload.take(Op.Output.self)
         }
+    }
+
+    /// The value of a fulfilled promise: moved out if the caller's reference is the only one, since then no other party
+    /// can ever read it; otherwise a copy.
+    @inlinable @inline(__always)
+    final func takeOrCopy<Value>(_ type: Value.Type) -> Value {
+        guard isReferencedOnce else { return payload.value(as: Value.self) }
+        // Nothing is left for the deinit to destroy.
+        state.store(.fulfilled(isTrivial: true))
+        return payload.take(Value.self)
     }
 
     // MARK: How an operation ends. Each consumes the running reference to the core.
 
     /// Whether the outcome of an operation still counts: its promise may have been cancelled while it ran.
     @inlinable @inline(__always)
-    var isOpen: Bool {
-        let seen = state.load(ordering: .relaxed)
-        return seen & (State.kindMask | State.isClaimed) == State.pending
-            || seen & (State.kindMask | State.isClaimed) == State.link
-    }
+    var isOpen: Bool { state.loadRelaxed().isOpen }
 
     @inlinable @inline(__always)
     func finish<Value>(_ value: consuming Value) {
-        guard isOpen else { return Unmanaged.passUnretained(self).release() }
-        store(value)
-        settle(State.fulfilled | Self.flags(Value.self))
+        guard isOpen else { return release() }
+        payload.store(value)
+        settle(.fulfilled(isTrivial: CorePayload.isTrivial(Value.self)))
     }
 
+    /// Rejects this core.
+    /// - Parameter callSite: that of the promise that was rejected first, if it is known.
     @usableFromInline
-    func finish(throwing error: any Error) {
-        guard isOpen else { return Unmanaged.passUnretained(self).release() }
-        storeError(error, nil)
-        settle(State.rejected)
+    func finish(throwing error: any Error, at callSite: CallSite? = nil) {
+        guard isOpen else { return release() }
+        payload.storeError(error, at: callSite)
+        settle(.rejected)
     }
 
-    /// Rejects this core with the source's error and origin.
+    /// Rejects this core as the source was rejected.
     @usableFromInline
-    func finish(rejectedAs source: Unmanaged<PromiseCore>) {
-        guard isOpen else { return Unmanaged.passUnretained(self).release() }
-        source._withUnsafeGuaranteedRef { storeError($0.error, $0.origin) }
-        settle(State.rejected)
+    func finish(rejectedAs source: CoreRef) {
+        guard isOpen else { return release() }
+        payload.copyError(from: source.payload)
+        settle(.rejected)
     }
 
     @inlinable @inline(__always)
@@ -183,8 +212,8 @@ extension PromiseCore {
     @inlinable @inline(__always)
     func finish<Value>(following inner: PromiseCore, as type: Value.Type) {
         // Nothing to wait for. Copying the value here, where its type is known, saves three indirect calls.
-        if inner.state.load(ordering: .acquiring) & State.kindMask == State.fulfilled {
-            return finish(inner.value(as: Value.self))
+        if inner.state.load().isFulfilled {
+            return finish(inner.payload.value(as: Value.self))
         }
         follow(inner) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
     }

@@ -67,12 +67,12 @@ public struct Promise<T> {
     ///   - line: the line that reports name.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
-        core = PromiseCore(error: error, origin: CallSite(file, line)).traced(Self.self, file, line)
+        core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)
     }
 
     /// A promise that a call of the library itself rejects. A report of it names no line: it would be one of the library.
     @usableFromInline
-    init(refused error: any Error) { core = PromiseCore(error: error, origin: nil) }
+    init(refused error: any Error) { core = PromiseCore(error: error) }
 
     /// A promise that settles as `other` does, which is a guarantee, or a thenable of your own.
     /// - Parameter other: a guarantee, or a thenable of your own.
@@ -119,10 +119,7 @@ extension Promise: Catchable {
     /// The outcome, for callers whose reading does not count as handling the error.
     @inlinable
     var outcome: Result<T, any Error>? {
-        guard let (core, kind) = core.settled else { return nil }
-        return core._withUnsafeGuaranteedRef {
-            kind == State.fulfilled ? .success($0.value(as: T.self)) : .failure($0.error)
-        }
+        core.settled?.of(T.self).result
     }
 
     /// Neither fulfilled nor rejected yet.
@@ -135,11 +132,11 @@ extension Promise: Catchable {
 
     /// Settled with a value.
     @inlinable
-    public var isFulfilled: Bool { core.settled?.kind == State.fulfilled }
+    public var isFulfilled: Bool { core.settled?.isFulfilled ?? false }
 
     /// Settled with an error.
     @inlinable
-    public var isRejected: Bool { core.settled?.kind == State.rejected }
+    public var isRejected: Bool { core.settled.map { !$0.isFulfilled } ?? false }
 
     /// Returns this promise.
     /// - Returns: this promise.

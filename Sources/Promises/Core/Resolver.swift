@@ -136,8 +136,8 @@ final class ResolverToken: Sendable {
 
     deinit {
         // Usually it has settled; checking that retains nothing.
-        guard Unmanaged.passUnretained(core)._withUnsafeGuaranteedRef({ $0.claim() }) else { return }
-        Reports.abandoned(core.provenance(origin: core.creationSite))
+        guard core.ref.borrow({ $0.claim() }) else { return }
+        Reports.abandoned(core.provenance(origin: core.callSite))
         let error = PromiseError.noProducer
         if error.staysPending { core.abandon() } else { core.reject(error) }
     }

@@ -4,7 +4,7 @@ import Synchronization
 /// An externally settled promise, with its call site. Any thread may read that at any time.
 @usableFromInline
 final class ResolverCore: PromiseCore, @unchecked Sendable {
-    private let place: CallSite
+    private let madeAt: CallSite
     /// Set if the promise was cancelled, as opposed to rejected with a cancellation error. Before the promise settles,
     /// only the party that has claimed it accesses this.
     @exclusivity(unchecked) final var isCancelled = false
@@ -15,12 +15,12 @@ final class ResolverCore: PromiseCore, @unchecked Sendable {
         return true
     }
 
-    @usableFromInline override var creationSite: CallSite? { place }
+    @usableFromInline override var callSite: CallSite? { madeAt }
 
     @usableFromInline
-    init(_ place: CallSite, code: @escaping (PromiseCore, Phase) -> Void) {
-        self.place = place
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled, code: code)
+    init(_ callSite: CallSite, code: @escaping (PromiseCore, Phase) -> Void) {
+        madeAt = callSite
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled, code: code)
     }
 
     @inlinable @inline(__always)

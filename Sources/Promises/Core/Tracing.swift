@@ -19,20 +19,17 @@ enum Tracing {
         _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ file: StaticString, _ line: UInt,
         _ type: () -> Any.Type
     ) {
-        let origin = CallSite(file, line)
-        if isOn { core.record(after: source, operation, origin, type()) }
+        let callSite = CallSite(file, line)
+        if isOn { add(core, after: source, operation, callSite, type()) }
         // A dispatched operator has its handler elsewhere, and an externally settled promise needs no loop.
-        guard core.loop == EventLoop.addressOfThisThread, !core.role.contains(.externallySettled) else { return }
+        guard core.loop == .ofThisThread, !core.role.contains(.externallySettled) else { return }
         if source == nil && core.settled != nil { return }
         // A property does not know its call site, but the promise on which it was read may know its own.
-        let place = origin.isKnown ? origin : source?.creationSite ?? origin
-        if EventLoop.ofCurrentThread.note(core, place) {
-            core.annotations.bitwiseOr(PromiseCore.isNoted, ordering: .relaxed)
+        let known = callSite.isKnown ? callSite : source?.callSite ?? callSite
+        if EventLoop.ofCurrentThread.note(core, known) {
+            core.annotate(.isNoted)
         }
     }
-
-    @usableFromInline @inline(never)
-    static func adopt(_ core: PromiseCore, _ inner: PromiseCore) { core.recordAdoption(of: inner) }
 }
 
 extension PromiseCore {

@@ -101,7 +101,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
             if let frame = try context.decoder.decode(in: connection, &missing) {
                 let next = try context.body(frame)
                 // If the body has cancelled this core, waiting for `next` finds that out.
-                if !core.isOpen || next.settled?.kind != State.fulfilled {
+                if !core.isOpen || next.settled?.isFulfilled != true {
                     context.beginAnswer()
                     return next
                 }
@@ -119,7 +119,7 @@ extension FrameLoop<LineDecoder> {
     ) -> PromiseCore {
         if limit < 1 {
             let error = SystemError(connection.readCall, EINVAL, detail: "limit: \(limit)")
-            return PromiseCore(error: error, origin: nil)
+            return PromiseCore(error: error)
         }
         return start(LineDecoder(limit: limit), of: connection, readsAhead: readsAhead, body)
     }

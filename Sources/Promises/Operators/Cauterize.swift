@@ -19,8 +19,7 @@ extension Catchable {
         // Nothing can go wrong any more. Most writes are fulfilled when they return, and a job for each took 840
         // instructions. While the promise is being settled, a `finally` must queue behind the handlers that are still
         // to be notified.
-        let state = source.state.load(ordering: .acquiring)
-        if state & ~State.isTrivial == State.fulfilled && !Tracing.isOn { return Finalizer(PromiseCore.void) }
+        if source.state.load().isFulfilledForAll && !Tracing.isOn { return Finalizer(PromiseCore.void) }
         let child = source.derive(Cauterize<T>(policy, CallSite(file, line)))
         return Finalizer(child.traced("cauterize", after: source, Promise<Void>.self, file, line))
     }
@@ -51,8 +50,8 @@ struct Cauterize<T>: Operation {
 extension Reports {
     @usableFromInline
     static func cauterized(_ core: PromiseCore, _ type: Any.Type, _ site: CallSite) {
-        var promise = core.provenance(type: "\(type)", origin: core.origin)
+        var promise = core.provenance(type: "\(type)", origin: core.payload.callSite)
         promise.cauterizedAt = site
-        conf.log(.cauterized(core.error, promise))
+        conf.log(.cauterized(core.payload.error, promise))
     }
 }

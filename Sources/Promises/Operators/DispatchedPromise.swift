@@ -42,11 +42,11 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
         /// While it waits or follows: the promise that it waits for, and its waiter there.
         var place: Place?
         /// The cancellation of a promise whose closure is to run nevertheless. It decides the outcome.
-        var cancellation: Request?
+        var cancellation: CancellationRequest?
     }
 
     private let progress: LockedValue<Progress>
-    private let callSite: CallSite
+    private let madeAt: CallSite
     /// The loop of the thread that attached the handler. If a job of a pool did that, the loop for which that job runs.
     private let home: EventLoop.Remote
     private let jobs: Jobs
@@ -75,18 +75,18 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
         on dispatcher: (any Dispatcher)?, isGuarantee: Bool, cleansUp: Bool, _ callSite: CallSite,
         _ plan: @escaping Plan
     ) {
-        self.callSite = callSite
+        madeAt = callSite
         self.isGuarantee = isGuarantee
         self.cleansUp = cleansUp
         jobs = dispatcher is ThreadPool ? .ofPool : dispatcher == nil ? .none : .ofOthers
         home = jobs == .ofPool ? EventLoop.ofCurrentThread.loopToNotify : EventLoop.ofCurrentThread.remote
         progress = LockedValue(Progress(dispatcher: dispatcher, plan: plan))
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<Output>.self, $0, $1)
         }
     }
 
-    override var creationSite: CallSite? { callSite }
+    override var callSite: CallSite? { madeAt }
 
     // MARK: Stages
 
@@ -114,7 +114,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
             return true
         }
         // Cancelled meanwhile: the promise that the closure has returned is no longer needed.
-        if !isWaiting && waiter.withdraw() && !waiter.cameByLink { core.cancelIfUnobserved() }
+        if !isWaiting && waiter.withdraw() && !waiter.isAttachedThroughLink { core.cancelIfUnobserved() }
     }
 
     private func sourceDidSettle(_ source: Source<Input>) {
@@ -161,13 +161,13 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
 
     private func outcome(of work: inout Work?) -> Outcome {
         guard let work = work.take() else { preconditionFailure("a job has run twice") }
-        do { return try work.run() } catch { return .error(error, from: callSite) }
+        do { return try work.run() } catch { return .error(error, from: madeAt) }
     }
 
     private func end(_ outcome: Outcome) {
         switch outcome {
         case .value(let value): settle { fulfill(value) }
-        case .error(let error, let origin): settle { reject(error, from: origin) }
+        case .error(let error, let callSite): settle { reject(error, at: callSite) }
         case .following(let inner): follow(inner)
         }
     }
@@ -180,7 +180,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
         }
         if Tracing.isOn { Tracing.adopt(self, inner) }
         wait(for: inner, at: .following) { (promise: DispatchedPromise, source: Source<Output>) in
-            promise.end(source.isFulfilled ? .value(source.value) : .error(source.error, from: source.origin))
+            promise.end(source.isFulfilled ? .value(source.value) : .error(source.error, from: source.callSite))
         }
     }
 
@@ -240,7 +240,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
             if isCounted { jobs.end(home) }
         }
         // A waiter that was attached through a link waits for a promise that another promise has adopted, and still needs.
-        let next = isWithdrawn && place?.waiter.cameByLink == false ? place?.core : nil
+        let next = isWithdrawn && place?.waiter.isAttachedThroughLink == false ? place?.core : nil
         if let next, next.isBehindCleanUps {
             _ = AfterCleanUps(next, on: nil, goOn)
         } else if willRun {
@@ -265,15 +265,15 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
         return (willRun, previous.stage, previous.place)
     }
 
-    private func rejectCancelled(_ request: Request) {
-        reject(request.error ?? Self.cancellationError, from: callSite, as: Self.rejection(by: request))
+    private func rejectCancelled(_ request: CancellationRequest) {
+        reject(request.error ?? PromiseError.asCancellation, at: madeAt, as: request.outcome)
     }
 
     /// Takes the cancellation for the outcome of the source.
     private func cleanUp(after error: (any Error)?) {
-        let source = PromiseCore(error: error ?? Self.cancellationError, origin: nil)
+        let source = PromiseCore(error: error ?? PromiseError.asCancellation)
         source.markHandled()
-        sourceDidSettle(Source(.passUnretained(source), isFulfilled: false))
+        sourceDidSettle(Source(source.ref, isFulfilled: false))
         withExtendedLifetime(source) {}
     }
 }
@@ -308,11 +308,6 @@ private enum Jobs {
         case .ofOthers: loop.endDispatchedJob()
         }
     }
-}
-
-extension Source {
-    /// Only if rejected.
-    var origin: CallSite? { reference._withUnsafeGuaranteedRef { $0.origin } }
 }
 
 /// What takes a dispatched promise to its next stage, held by a job or a waiter, so that their release is noticed.

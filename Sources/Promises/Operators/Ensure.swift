@@ -97,7 +97,7 @@ struct EnsureThen<T>: Operation {
         // A separate promise stores the outcome until the cleanup has ended. Linking to it keeps the depth at one
         // level, however long a recursion through this operator is.
         let held = PromiseCore(DelayedOutcome<T>(source.core), role: .shielding)
-        if core.isEndingCancelled { held.isEndingCancelled = true }
+        if core.marks.contains(.isEndingCancelled) { held.marks.insert(.isEndingCancelled) }
         let cleanup = body().core
         cleanup.attach(held)
         if Tracing.isOn { Tracing.adopt(core, cleanup) }
@@ -116,7 +116,7 @@ struct DelayedOutcome<T>: Operation {
 
     @inlinable @inline(__always)
     func run(_ source: AnySource, _ core: PromiseCore) {
-        core.finish(as: Source<T>(.passUnretained(outcome), isFulfilled: outcome.settled?.kind == State.fulfilled))
+        core.finish(as: Source<T>(outcome.ref, isFulfilled: outcome.settled?.isFulfilled == true))
     }
 }
 

@@ -17,7 +17,7 @@ public func firstly<Next: Thenable>(
     _ body: () throws -> Next, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<Next.T> {
     do { return try body().asPromise() } catch {
-        return Promise(PromiseCore(error: error, origin: nil).traced(root: "firstly", Promise<Next.T>.self, file, line))
+        return Promise(PromiseCore(error: error).traced(root: "firstly", Promise<Next.T>.self, file, line))
     }
 }
 
@@ -34,7 +34,7 @@ public func firstly<T>(
     _ body: () throws -> Promise<T>, file: StaticString = #fileID, line: UInt = #line
 ) -> Promise<T> {
     do { return try body() } catch {
-        return Promise(PromiseCore(error: error, origin: nil).traced(root: "firstly", Promise<T>.self, file, line))
+        return Promise(PromiseCore(error: error).traced(root: "firstly", Promise<T>.self, file, line))
     }
 }
 

@@ -78,11 +78,11 @@ extension PromiseCore {
     /// Settles as `source`, which is fulfilled, once `inner` is fulfilled. If `inner` is rejected, settles as `inner`.
     @inlinable
     func finish<Value, Other>(as source: Source<Value>, after inner: PromiseCore, of type: Other.Type) {
-        if let (settled, kind) = inner.settled {
+        if let outcome = inner.settled {
             // The outcome is known: no job is needed.
-            if kind == State.fulfilled { return finish(as: source) }
+            if outcome.isFulfilled { return finish(as: source) }
             inner.markHandled()
-            return finish(rejectedAs: settled)
+            return finish(rejectedAs: outcome.reference)
         }
         // A separate promise stores the value. This core is linked to it, so a cancellation of this core reaches
         // `inner`.
@@ -105,6 +105,6 @@ struct GetDelayed<T, Next>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<Next>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        core.finish(outcome.value(as: T.self))
+        core.finish(outcome.payload.value(as: T.self))
     }
 }

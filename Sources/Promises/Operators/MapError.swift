@@ -36,17 +36,7 @@ struct MapError<T>: Operation {
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard !source.isFulfilled, policy.catches(source.error) else { return core.finish(as: source) }
         do {
-            core.finish(throwing: try body(source.error), inPlaceOf: source.reference)
-        } catch { core.finish(throwing: error, inPlaceOf: source.reference) }
-    }
-}
-
-extension PromiseCore {
-    /// Rejects with another error, and keeps the origin of the source's rejection.
-    @usableFromInline
-    func finish(throwing error: any Error, inPlaceOf source: Unmanaged<PromiseCore>) {
-        guard isOpen else { return Unmanaged.passUnretained(self).release() }
-        storeError(error, source._withUnsafeGuaranteedRef { $0.origin })
-        settle(State.rejected)
+            core.finish(throwing: try body(source.error), at: source.callSite)
+        } catch { core.finish(throwing: error, at: source.callSite) }
     }
 }

@@ -7,7 +7,7 @@ extension Promise {
     /// - Returns: this promise.
     @discardableResult
     public func named(_ name: String) -> Promise<T> {
-        core.setName(name, Self.self)
+        Tracing.setName(name, of: core, Self.self)
         return self
     }
 }
@@ -18,7 +18,7 @@ extension Guarantee {
     /// - Returns: this guarantee.
     @discardableResult
     public func named(_ name: String) -> Guarantee<T> {
-        core.setName(name, Self.self)
+        Tracing.setName(name, of: core, Self.self)
         return self
     }
 }

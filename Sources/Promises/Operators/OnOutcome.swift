@@ -24,7 +24,7 @@ extension Thenable where T: Sendable {
             DispatchedPromise<T, T>.start(
                 operation, after: asPromise().core, on: dispatcher, Promise<T>.self, cleansUp: true, file, line
             ) { source in
-                let (result, origin) = (source.result, source.isFulfilled ? nil : source.origin)
+                let (result, origin) = (source.result, source.isFulfilled ? nil : source.callSite)
                 return .dispatch(
                     DispatchedPromise<T, T>.Work {
                         body(result)
@@ -77,7 +77,7 @@ extension Catchable where T: Sendable {
             ) {
                 source in
                 guard !source.isFulfilled, policy.catches(source.error) else { return .pass(.value(())) }
-                let (error, provenance) = (source.error, source.core.provenance(origin: source.origin))
+                let (error, provenance) = (source.error, source.core.provenance(origin: source.callSite))
                 let handle = { () -> DispatchedPromise<T, Void>.Outcome in
                     body(error)
                     return .value(())
@@ -190,7 +190,7 @@ extension DispatchedPromise.Step where Input == Output {
     ) -> Self {
         if source.isFulfilled { return .pass(.value(source.value)) }
         let error = source.error
-        guard policy.catches(error) else { return .pass(.error(error, from: source.origin)) }
+        guard policy.catches(error) else { return .pass(.error(error, from: source.callSite)) }
         return .dispatch(DispatchedPromise.Work { try body(error) })
     }
 }

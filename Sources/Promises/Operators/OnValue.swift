@@ -177,7 +177,7 @@ extension DispatchedPromise.Step {
     /// For a closure that is called with the value.
     static func ofValue(_ source: Source<Input>, _ body: @escaping (Input) throws -> DispatchedPromise.Outcome) -> Self
     {
-        guard source.isFulfilled else { return .pass(.error(source.error, from: source.origin)) }
+        guard source.isFulfilled else { return .pass(.error(source.error, from: source.callSite)) }
         let value = source.value
         return .dispatch(DispatchedPromise.Work { try body(value) })
     }

@@ -30,8 +30,8 @@ extension StopReading: CustomStringConvertible {
 // How the promise of such a loop settles when its body has failed. Each consumes the running reference to the core.
 extension PromiseCore {
     @usableFromInline
-    func finishReading(rejectedAs source: Unmanaged<PromiseCore>) {
-        if source._withUnsafeGuaranteedRef({ $0.error is StopReading }) { return finish(()) }
+    func finishReading(rejectedAs source: CoreRef) {
+        if source.payload.error is StopReading { return finish(()) }
         finish(rejectedAs: source)
     }
 

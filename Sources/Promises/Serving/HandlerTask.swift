@@ -8,7 +8,7 @@ import Reactor
 // @unchecked: as PromiseCore. The other properties are accessed on the loop's thread, or, once the loop has ended, by the
 // task.
 final class HandlerTask: PromiseCore, @unchecked Sendable {
-    private let callSite: CallSite
+    private let madeAt: CallSite
     private let home: EventLoop
     // A retain cycle until the task ends and releases what it captured.
     private var task: Task<Void, Never>?
@@ -22,21 +22,21 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
     private var ending: Int?
 
     init(_ callSite: CallSite, on loop: EventLoop) {
-        self.callSite = callSite
+        madeAt = callSite
         home = loop
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+        super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<Void>.self, $0, $1)
         }
     }
 
-    override var creationSite: CallSite? { callSite }
+    override var callSite: CallSite? { madeAt }
 
     /// Calls `handler` in a task that runs on the loop: at once, up to the first suspension.
     func start(
         _ connection: Connection, _ executor: ThreadBoundExecutor,
         _ handler: @escaping (Connection) async throws -> Void
     ) {
-        hold = home.hold(at: callSite)
+        hold = home.hold(at: madeAt)
         ending = home.whenEnding { [self] in
             connection.loopWillEnd()
             // The connection may have ended before.
@@ -61,7 +61,7 @@ final class HandlerTask: PromiseCore, @unchecked Sendable {
             }
         }
         // Otherwise the task has ended, or will be cancelled by what it has itself done to its connection.
-        if state.load(ordering: .relaxed) & State.kindMask == State.pending { self.task = task }
+        if state.loadRelaxed().isPending { self.task = task }
         if isCancelled { task.cancel() }
         if self.task != nil { connection.updateInterest() }
     }

@@ -24,7 +24,7 @@ final class ChunkLoop {
         connection.reader.beginChunks()
         let core = IOPromise(running: ChunkStep.self, connection)
         // It begins with a job: `body` must not be called inside this call, even if bytes have arrived already.
-        core.upstream.store(Upstream.taken, ordering: .relaxed)
+        core.upstream.store(.taken)
         core.retain()
         core.wait(for: PromiseCore.void, andRun: ChunkStep(chunks: ChunkLoop(connection, body)))
         return Promise(core)
@@ -38,9 +38,9 @@ final class ChunkLoop {
         let count = connection.descriptor.receive(into: buffer, atMost: buffer.count)
         if count == -Int(EAGAIN) { return connection.noteSpuriousReadiness(connection.readCall) }
         guard let (reference, _) = connection.reader.takeReference() else { return }
-        let step = reference._withUnsafeGuaranteedRef { $0.takeChunkStep() }
+        let step = reference.borrow { $0.takeChunkStep() }
         guard count > 0 else {
-            let core = reference.takeRetainedValue()
+            let core = reference.takeOver()
             connection.noteEnd(count)
             step.finish(core)
             if count < 0 { connection.failWrites() }
@@ -54,12 +54,12 @@ final class ChunkLoop {
     static func serve(_ core: PromiseCore, of connection: Connection) {
         let step = core.takeChunkStep()
         if !connection.hasInput { return step.finish(core) }
-        connection.takeInput(65536).withUnsafeBytes { step.hand($0, .passRetained(core)) }
+        connection.takeInput(65536).withUnsafeBytes { step.hand($0, .retaining(core)) }
     }
 
     /// Whether the connection has buffered bytes.
     @inline(__always)
-    fileprivate var hasInput: Bool { Unmanaged.passUnretained(connection)._withUnsafeGuaranteedRef { $0.hasInput } }
+    fileprivate var hasInput: Bool { Uncounted(connection).borrow { $0.hasInput } }
 
     /// Allows other reads.
     func end() {
@@ -85,56 +85,56 @@ struct ChunkStep: Operation {
             return core.finishReading(rejectedAs: source.reference)
         }
         // The running reference.
-        readNext(.passUnretained(core))
+        readNext(core.ref)
     }
 
     // These take the caller's reference to `core` over. It passes to the reader or to the next wait, or is released.
 
     /// Continues with the next chunk.
-    private consuming func readNext(_ core: Unmanaged<PromiseCore>) {
+    private consuming func readNext(_ core: CoreRef) {
         // Not retained: the step retains it. While the step is in the core, which a failure may release, the caller does: it
         // is a call of the connection, or `run`, which borrows the operation, so that `perform` keeps it until `run` returns.
-        let connection = Unmanaged.passUnretained(chunks.connection)
-        if !connection._withUnsafeGuaranteedRef({ $0.lifecycle.isOpen }) { return refuse(core) }
-        if connection._withUnsafeGuaranteedRef({ $0.hasInput }) { return handInput(core) }
-        if connection._withUnsafeGuaranteedRef({ $0.reader.hasEnded }) {
-            finish(core.takeRetainedValue())
+        let connection = Uncounted(chunks.connection)
+        if !connection.borrow({ $0.lifecycle.isOpen }) { return refuse(core) }
+        if connection.borrow({ $0.hasInput }) { return handInput(core) }
+        if connection.borrow({ $0.reader.hasEnded }) {
+            finish(core.takeOver())
         } else {
-            PromiseCore.store(self, in: core)
+            core.payload.store(self)
             // Without a source: the connection handles a cancellation.
-            core._withUnsafeGuaranteedRef { $0.upstream.store(0, ordering: .relaxed) }
-            connection._withUnsafeGuaranteedRef { $0.wait(owned: core, for: .chunk) }
+            core.borrow { $0.upstream.store(.none) }
+            connection.borrow { $0.wait(owned: core, for: .chunk) }
         }
     }
 
     @inline(never)
-    private func handInput(_ core: Unmanaged<PromiseCore>) {
+    private func handInput(_ core: CoreRef) {
         chunks.connection.takeInput(65536).withUnsafeBytes { hand($0, core) }
     }
 
     @inline(never)
-    private func refuse(_ core: Unmanaged<PromiseCore>) {
-        let core = core.takeRetainedValue()
+    private func refuse(_ core: CoreRef) {
+        let core = core.takeOver()
         chunks.end()
         core.reject(SystemError(chunks.connection.readCall, ECANCELED, detail: "the connection was closed"))
     }
 
     /// Calls the body.
-    consuming func hand(_ bytes: UnsafeRawBufferPointer, _ core: Unmanaged<PromiseCore>) {
+    consuming func hand(_ bytes: UnsafeRawBufferPointer, _ core: CoreRef) {
         let inner: PromiseCore
         do { inner = try chunks.body(bytes.bytes).core } catch {
-            return finish(core.takeRetainedValue(), throwing: error)
+            return finish(core.takeOver(), throwing: error)
         }
         // The body may have cancelled this core.
-        guard core._withUnsafeGuaranteedRef({ $0.isOpen }) else {
+        guard core.borrow({ $0.isOpen }) else {
             core.release()
             return inner.cancelIfUnobserved()
         }
         // If more input is here already, the next chunk is the next job's: otherwise the stack would grow with the
         // length of the input.
-        if inner.settled?.kind == State.fulfilled && !chunks.hasInput { return readNext(core) }
+        if inner.settled?.isFulfilled == true && !chunks.hasInput { return readNext(core) }
         // Nothing but the step in its payload needs the core from here on.
-        core.takeUnretainedValue().wait(for: inner, andRun: self)
+        core.object.wait(for: inner, andRun: self)
     }
 
     /// The body has thrown `error`. A function of its own: within `hand` it cost each chunk two instructions.
@@ -155,7 +155,7 @@ struct ChunkStep: Operation {
 extension PromiseCore {
     /// Takes the step out of a core that waits for input.
     func takeChunkStep() -> ChunkStep {
-        upstream.store(Upstream.taken, ordering: .relaxed)
-        return take(ChunkStep.self)
+        upstream.store(.taken)
+        return payload.take(ChunkStep.self)
     }
 }

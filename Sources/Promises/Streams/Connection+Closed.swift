@@ -34,7 +34,7 @@ extension Connection {
 extension PromiseCore {
     /// Once the loop has ended, any thread may release the connection, and settle this.
     fileprivate static func closed() -> PromiseCore {
-        PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread, role: .externallySettled) {
+        PromiseCore(state: .pending, loop: .ofThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<ConnectionEnd>.self, $0, $1)
         }
     }

@@ -74,12 +74,12 @@ extension Connection {
     /// Makes `core` wait for input.
     @inline(__always)
     func wait(_ core: PromiseCore, for demand: ConnectionReader.Demand) {
-        wait(owned: .passRetained(core), for: demand)
+        wait(owned: .retaining(core), for: demand)
     }
 
     /// As `wait`, and takes over the caller's reference.
     @inline(__always)
-    func wait(owned core: Unmanaged<PromiseCore>, for demand: ConnectionReader.Demand) {
+    func wait(owned core: CoreRef, for demand: ConnectionReader.Demand) {
         reader.wait(owned: core, for: demand)
         sendGathered()
         updateInterest()

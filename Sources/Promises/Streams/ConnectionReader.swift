@@ -47,10 +47,10 @@ struct ConnectionReader: ~Copyable {
     // The promise is a field of its own and not a payload of the state: that saves a retain and a release for each
     // read, and makes a change of state a plain store (60 of 1,500 instructions for an echoed chunk).
     private(set) var state = ReadState.idle
-    // Owned. Unmanaged, so that it passes to the queue of the loop without being counted.
-    private var reference: Unmanaged<PromiseCore>?
+    // Owned. Not counted when it moves, so that it passes to the queue of the loop without being counted.
+    private var reference: CoreRef?
     /// The promise that waits for input: present in the state `waiting` only.
-    var promise: PromiseCore? { reference?.takeUnretainedValue() }
+    var promise: PromiseCore? { reference?.object }
     /// The number of bits in the byte count of the last read, from which the size of the next one is estimated.
     private var sizeClassOfLastRead: UInt8 = 0
     /// Whether code that does not wait for its answers reads, or has read, the connection. It is then unknown whether
@@ -121,11 +121,11 @@ struct ConnectionReader: ~Copyable {
 
     /// Makes `promise` wait for input. No other promise may be waiting, and the stream must not have ended.
     @inline(__always)
-    mutating func wait(_ promise: PromiseCore, for demand: Demand) { wait(owned: .passRetained(promise), for: demand) }
+    mutating func wait(_ promise: PromiseCore, for demand: Demand) { wait(owned: .retaining(promise), for: demand) }
 
     /// As `wait`, and takes over the caller's reference.
     @inline(__always)
-    mutating func wait(owned promise: Unmanaged<PromiseCore>, for demand: Demand) {
+    mutating func wait(owned promise: CoreRef, for demand: Demand) {
         assert(reference == nil, "two promises wait for input")
         state = .waiting(for: demand)
         reference = promise
@@ -136,14 +136,14 @@ struct ConnectionReader: ~Copyable {
     /// - Returns: the promise that waited, which the caller must settle.
     @inline(__always)
     mutating func take() -> Waiter? {
-        takeReference().map { promise, demand in (promise.takeRetainedValue(), demand) }
+        takeReference().map { promise, demand in (promise.takeOver(), demand) }
     }
 
     /// As `take`, and passes the reader's reference to the caller.
     @inline(__always)
-    mutating func takeReference() -> (promise: Unmanaged<PromiseCore>, demand: Demand)? {
+    mutating func takeReference() -> (promise: CoreRef, demand: Demand)? {
         guard case .waiting(let demand) = state, let promise = reference.take() else { return nil }
-        promise._withUnsafeGuaranteedRef { $0.endProduction() }
+        promise.borrow { $0.endProduction() }
         if case .chunk = demand { state = .handling } else { state = .idle }
         return (promise, demand)
     }
@@ -151,7 +151,7 @@ struct ConnectionReader: ~Copyable {
     deinit {
         // There is none, since a connection is not released while it waits; but no core must refer to a connection that
         // has ended.
-        reference?._withUnsafeGuaranteedRef { $0.endProduction() }
+        reference?.borrow { $0.endProduction() }
         reference?.release()
     }
 

@@ -128,13 +128,11 @@ private final class Interruption: Sendable {
 
     func watch(_ core: PromiseCore) {
         // An exchange and not a store: see docs/explanation/life-of-a-promise.md.
-        _ = address.exchange(
-            UInt(bitPattern: Unmanaged.passUnretained(core).toOpaque()), ordering: .acquiringAndReleasing)
+        _ = address.exchange(core.address, ordering: .acquiringAndReleasing)
     }
 
     func check() throws(PromiseError) {
-        guard let pointer = UnsafeRawPointer(bitPattern: address.load(ordering: .acquiring)) else { return }
-        let isOpen = Unmanaged<PromiseCore>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.isOpen }
-        if !isOpen { throw .cancelled }
+        guard let core = CoreRef(addressOrZero: address.load(ordering: .acquiring)) else { return }
+        if !core.borrow({ $0.isOpen }) { throw .cancelled }
     }
 }

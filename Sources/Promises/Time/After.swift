@@ -17,7 +17,7 @@ import Synchronization
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable @inline(__always)
 public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-    Guarantee(PromiseCore.timer(after: delay).traced(root: "after", Guarantee<Void>.self, file, line))
+    Guarantee(TimerPromise.make(after: delay).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
 /// A guarantee that is fulfilled `seconds` from now; see `after(_:)`.
@@ -43,7 +43,7 @@ public func after(seconds: Double, file: StaticString = #fileID, line: UInt = #l
 public func after(
     deadline: LoopInstant, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
-    Guarantee(PromiseCore.timer(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
+    Guarantee(TimerPromise.make(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
 extension Duration {
@@ -53,41 +53,41 @@ extension Duration {
     static func clamped(seconds: Double) -> Duration { .seconds(seconds > 0 ? min(seconds, 6.3e9) : 0) }
 }
 
-// The promise of a timer is a plain core, which a loop may use again, and is the job of its own timer. The payload, which is
-// free until the core settles, has the timer's id. All of this happens on the loop's thread.
-extension PromiseCore {
+/// The promise of a timer: a plain core, which a loop may use again, and the job of its own timer. The payload, which is
+/// free until the core settles, has the timer's id. All of this happens on the loop's thread.
+@usableFromInline
+enum TimerPromise {
     /// A core that is fulfilled `delay` from now.
     @usableFromInline
-    static func timer(after delay: Duration) -> PromiseCore {
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
-        core.begin(EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.addTimer(after: delay, core) })
-        return core
-    }
+    static func make(after delay: Duration) -> PromiseCore { make { $0.addTimer(after: delay, $1) } }
 
     /// A core that is fulfilled at `deadline`.
     @usableFromInline
-    static func timer(at deadline: LoopInstant) -> PromiseCore {
+    static func make(at deadline: LoopInstant) -> PromiseCore { make { $0.addTimer(at: deadline, $1) } }
+
+    @inline(__always)
+    private static func make(_ start: (EventLoop, PromiseCore) -> UInt64) -> PromiseCore {
         let core = PromiseCore.pending { PromiseCore.perform(Follow<Void>.self, $0, $1) }
-        core.begin(EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.addTimer(at: deadline, core) })
+        let timer = LoopRef.ofThisThread.borrow { start($0, core) }
+        // A loop that has ended has rejected the core, or is about to, and has no such timer.
+        if core.state.loadRelaxed().isPending {
+            core.payload.store(timer)
+            core.marks.insert(.hasTimer)
+        }
         return core
     }
+}
 
-    private func begin(_ timer: UInt64) {
-        // A loop that has ended has rejected the core, or is about to, and has no such timer.
-        guard state.load(ordering: .relaxed) & State.kindMask == State.pending else { return }
-        store(timer)
-        hasTimer = true
-    }
-
+extension PromiseCore {
     /// The timer has fired.
     final func timerDidFire() {
-        hasTimer = false
+        marks.remove(.hasTimer)
         fulfill(())
     }
 
     /// Ends the timer.
     final func cancelTimer() -> Bool {
-        hasTimer = false
-        return EventLoop.unmanagedOfThisThread._withUnsafeGuaranteedRef { $0.removeTimer(value(as: UInt64.self)) }
+        marks.remove(.hasTimer)
+        return LoopRef.ofThisThread.borrow { $0.removeTimer(payload.value(as: UInt64.self)) }
     }
 }

@@ -66,7 +66,7 @@ struct Delay<T>: Operation {
     @inlinable
     func run(_ source: Source<T>, _ core: PromiseCore) {
         guard source.isFulfilled else { return core.finish(rejectedAs: source.reference) }
-        let timer = PromiseCore.timer(after: pause)
+        let timer = TimerPromise.make(after: pause)
         core.finish(following: timer.derive(DelayedOutcome<T>(source.core)), as: T.self)
     }
 }

@@ -79,15 +79,15 @@ private final class Retrying<Next: Thenable> {
     func begin() -> PromiseCore {
         if maxAttempts < 1 {
             let problem = "retry(maxAttempts: \(maxAttempts)): at least one attempt is needed"
-            return PromiseCore(error: PromiseError.badInput(problem), origin: nil)
+            return PromiseCore(error: PromiseError.badInput(problem))
         }
-        if let problem = schedule.problem { return PromiseCore(error: PromiseError.badInput(problem), origin: nil) }
+        if let problem = schedule.problem { return PromiseCore(error: PromiseError.badInput(problem)) }
         return attempt(1)
     }
 
     func attempt(_ number: Int) -> PromiseCore {
         do { return try body(number).asPromise().core.derive(Attempt(self, number)) } catch {
-            return PromiseCore(error: error, origin: nil).derive(Attempt(self, number))
+            return PromiseCore(error: error).derive(Attempt(self, number))
         }
     }
 
@@ -113,7 +113,7 @@ private final class Retrying<Next: Thenable> {
         return after(pause).then { [self] in Promise<Next.T>(attempt(number + 1)) }.core
     }
 
-    private func after(_ pause: Duration) -> Guarantee<Void> { Guarantee(PromiseCore.timer(after: pause)) }
+    private func after(_ pause: Duration) -> Guarantee<Void> { Guarantee(TimerPromise.make(after: pause)) }
 
     private struct Attempt: Operation {
         typealias Input = Next.T

@@ -100,5 +100,5 @@ final class LoopDeadline {
 
 extension PromiseCore {
     /// Whether this core is in a source's list and has not been notified yet.
-    var isWaiting: Bool { upstream.load(ordering: .relaxed) & Upstream.mark == Upstream.waiting }
+    var isWaiting: Bool { upstream.loadRelaxed().isWaiting }
 }

@@ -4,16 +4,16 @@ import Testing
 
 /// A field that is not where the code of the core expects it is named. `LayoutGuardTests` adds one.
 @Suite struct CoreLayoutTests {
-    private let core = PromiseCore(state: State.pending, loop: nil) { _, _ in }
+    private let core = PromiseCore(state: .pending, loop: nil) { _, _ in }
 
     @Test func theFieldsAreWhereTheCodeExpectsThem() {
         #expect(CoreLayout().fault(in: core) == nil)
         // Left as it was, so that nothing is dropped.
-        #expect(core.hasPayload(at: core.payloadAddress.assumingMemoryBound(to: UInt.self)))
+        #expect(core.hasPayload(at: core.payload.address.assumingMemoryBound(to: UInt.self)))
     }
 
     @Test(arguments: [-8, 8]) func aPayloadThatIsElsewhereIsNamed(by distance: Int) throws {
-        let layout = CoreLayout(payloadOffset: PromiseCore.payloadOffset + distance)
+        let layout = CoreLayout(payloadOffset: CorePayload.offset + distance)
         let fault = try #require(layout.fault(in: core))
         #expect(fault.hasPrefix("PromiseCore.payload does not begin at byte \(layout.payloadOffset)"))
     }

@@ -98,22 +98,22 @@ import Testing
     /// What the assertion sees that finds weak references of another kind.
     @Test func aWeakReferenceMakesASideTable() {
         let core = PromiseCore(root: Int.self)
-        #expect(!PromiseCore.hasSideTable(.passUnretained(core)))
+        #expect(!CoreLayout.hasSideTable(core.ref))
         weak let other: PromiseCore? = core
-        #expect(other === core && PromiseCore.hasSideTable(.passUnretained(core)))
+        #expect(other === core && CoreLayout.hasSideTable(core.ref))
     }
 
     // MARK: The memory of a core
 
     /// The fields behind the payload, with what is between them.
-    private static let fields = PromiseCore.payloadOffset + 24..<PromiseCore.payloadOffset + 44
+    private static let fields = CorePayload.offset + 24..<CorePayload.offset + 40
 
     /// Bytes of the fields that differ between `role` or `annotations` with nothing in them and with everything.
     private func constantBytes() -> Set<Int> {
         let code: (PromiseCore, PromiseCore.Phase) -> Void = { _, _ in }
-        let plain = PromiseCore(state: State.fulfilled | State.isTrivial, loop: nil, code: code)
+        let plain = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil, code: code)
         let special = PromiseCore(
-            state: State.fulfilled | State.isTrivial, loop: nil, role: .init(rawValue: 255), code: code)
+            state: .fulfilled(isTrivial: true), loop: nil, role: .init(rawValue: 255), code: code)
         special.annotations.store(255, ordering: .relaxed)
         defer { special.annotations.store(0, ordering: .relaxed) }
         return Set(Self.fields.filter { byte(special, $0) == 255 && byte(plain, $0) == 0 })
@@ -133,12 +133,12 @@ import Testing
     /// Which bytes an initializer leaves as they were: those between the fields.
     private func bytesLeftByInit(_ constants: Set<Int>) throws -> Set<Int> {
         for _ in 0..<100 {
-            let old = PromiseCore(state: State.fulfilled | State.isTrivial, loop: nil) { _, _ in }
+            let old = PromiseCore(state: .fulfilled(isTrivial: true), loop: nil) { _, _ in }
             let block = Unmanaged.passRetained(consume old).toOpaque()
             fill(block, except: constants)
             Unmanaged<PromiseCore>.fromOpaque(block).release()
-            let core = PromiseCore(state: State.pending, loop: nil) { _, _ in }
-            core.upstream.store(Upstream.taken, ordering: .relaxed)
+            let core = PromiseCore(state: .pending, loop: nil) { _, _ in }
+            core.upstream.store(.taken)
             // The allocator gives the block that was freed last.
             guard Unmanaged.passUnretained(core).toOpaque() == block else { continue }
             return Set(Self.fields.filter { byte(core, $0) == 0xA5 })
@@ -162,12 +162,12 @@ import Testing
             let code: (PromiseCore, PromiseCore.Phase) -> Void = { _, _ in }
             let used = PromiseCore.pending(code)
             #expect(Unmanaged.passUnretained(used).toOpaque() == first)
-            let new = PromiseCore(state: State.pending, loop: EventLoop.addressOfThisThread, code: code)
+            let new = PromiseCore(state: .pending, loop: LoopRef.ofThisThread, code: code)
             let differing = Self.fields.filter { byte(used, $0) != byte(new, $0) }
             #expect(used.loop == new.loop && used.next == nil)
             #expect(padding.isSuperset(of: differing), "the bytes at \(differing)")
             // As if they had run, so that nothing is dropped.
-            for core in [used, new] { core.state.store(State.fulfilled | State.isTrivial, ordering: .relaxed) }
+            for core in [used, new] { core.state.store(.fulfilled(isTrivial: true)) }
             #expect(last.settledValue == 3)
         }
     }

@@ -10,11 +10,6 @@ import Testing
     /// More than the number of withdrawn waiters at which a list is swept.
     private static let uses = 200
 
-    private func waiters<T>(of promise: Promise<T>) -> Int {
-        let waiters = PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))
-        return PromiseCore.nodes(from: waiters).reduce(0) { sum, _ in sum + 1 }
-    }
-
     @Test(arguments: ["rejected later", "rejected before", "concurrently"]) func whenWhoseOtherInputRejects(how: String)
         throws
     {
@@ -35,7 +30,7 @@ import Testing
                 try loop.turn(.poll)
                 #expect(all.flaw == Flaw())
             }
-            #expect(waiters(of: forever) < 40 && loop.waitingHandlers == 0 && tally.alive == 0)
+            #expect(waiterCount(of: forever) < 40 && loop.waitingHandlers == 0 && tally.alive == 0)
             resolver.fulfill(1)
         }
     }
@@ -94,7 +89,7 @@ import Testing
                 when(fulfilled: forever, after(.seconds(1))).cancel()
                 try loop.run(until: { !loop.isReady })
             }
-            #expect(waiters(of: forever) < 200 && loop.waitingHandlers == 0 && tally.alive == 0)
+            #expect(waiterCount(of: forever) < 200 && loop.waitingHandlers == 0 && tally.alive == 0)
             resolver.fulfill(1)
         }
     }

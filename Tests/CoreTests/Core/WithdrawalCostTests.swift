@@ -21,11 +21,7 @@ import Testing
             let (source, resolver) = Promise<Int>.pending()
             let promise = source.map { $0 }
             let tasks = (0..<Self.count).map { _ in Task { try await promise.value } }
-            func waiting() -> Int {
-                let waiters = PromiseCore.waiters(promise.core.state.load(ordering: .acquiring))
-                return PromiseCore.nodes(from: waiters).reduce(0) { sum, _ in sum + 1 }
-            }
-            while waiting() < Self.count { sched_yield() }
+            while waiterCount(of: promise) < Self.count { sched_yield() }
             expectFewVisits(loop) { for task in tasks.dropLast() { task.cancel() } }
             #expect(promise.isPending)
             resolver.fulfill(1)

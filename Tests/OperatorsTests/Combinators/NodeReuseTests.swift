@@ -10,14 +10,7 @@ import Testing
 @Suite struct NodeReuseTests {
     private let tally = Tally()
 
-    /// Whether nodes are kept. Without optimisation, the callers that end a node have references to it as well.
-    private static var keepsNodes: Bool {
-        #if DEBUG
-            false
-        #else
-            !isSanitized
-        #endif
-    }
+    private static var keepsNodes: Bool { !isSanitized }
 
     /// The nodes that the loop keeps, in the order in which it would give them.
     private func keptNodes(_ loop: EventLoop) -> [UnsafeMutableRawPointer] {

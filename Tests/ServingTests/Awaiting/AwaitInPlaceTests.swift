@@ -97,7 +97,7 @@ private func threadOfCaller() -> pthread_t { pthread_self() }
                 var last: Resolver<Int>?
                 let promise = Promise<Int> { last = $0 }
                 let waiting = Promise { try await promise.value }
-                while PromiseCore.waiters(promise.core.state.load(ordering: .acquiring)) == nil { sched_yield() }
+                while waiterCount(of: promise) == 0 { sched_yield() }
                 let source = endless()
                 source.done { [resolver = last.take()!] in resolver.fulfill($0) }.cancel()
                 do { _ = try hang(waiting, timeout: .seconds(60)) } catch PromiseError.abandoned { return }

@@ -5,15 +5,14 @@ import Reactor
 ///
 /// A promise may have many of them, and each cancellation below the promise asks whether another waiter listens. So
 /// that these questions do not walk past all watchers each time, each watcher remembers where the walk has led from it.
-// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only with the list's `isBusy` bit set, which one thread
-// has at a time.
+// @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which one thread has one at a time.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
     enum Shortcut {
         /// Unknown: visit the next node.
         case none
         /// No node between the watcher and this node listens. The node is in the same list and is older than the
         /// watcher: nodes that are removed without resetting the shortcuts are newer than all watchers. Not owned.
-        case to(Unmanaged<Job>)
+        case to(CoreRef)
         /// No older node listens.
         case end
     }
@@ -21,10 +20,15 @@ final class WatchingCore: PromiseCore, @unchecked Sendable {
     @exclusivity(unchecked) final var shortcut = Shortcut.none
 
     init<Op: Operation>(watching operation: Op) {
-        super.init(state: State.pending, loop: EventLoop.addressOfThisThread, role: [.onlyWatching, .notListening]) {
+        super.init(state: .pending, loop: .ofThisThread, role: [.onlyWatching, .notListening]) {
             PromiseCore.perform(Op.self, $0, $1)
         }
-        store(operation)
+        payload.store(operation)
+    }
+
+    /// The node, if it is a `WatchingCore`. (Other nodes have one of these roles.)
+    static func at(_ node: CoreRef) -> Uncounted<WatchingCore>? {
+        node.borrow { $0.role.isSuperset(of: [.onlyWatching, .notListening]) } ? node.as(WatchingCore.self) : nil
     }
 }
 
@@ -32,38 +36,52 @@ extension PromiseCore {
     /// Runs `operation` on this thread's loop once this core has settled, without being a reason to keep the producer
     /// working until then.
     func watch<Op: Operation>(_ operation: Op) { attach(WatchingCore(watching: operation)) }
+}
 
-    /// The node, if it is a `WatchingCore`. (Other nodes have one of these roles.)
-    static func watcher(_ node: Unmanaged<Job>) -> Unmanaged<WatchingCore>? {
-        core(node).role.isSuperset(of: [.onlyWatching, .notListening]) ? .fromOpaque(node.toOpaque()) : nil
+extension LockedWaiters {
+    /// Whether another node than `waiter` listens.
+    consuming func haveListener(besides waiter: CoreRef?) -> Bool {
+        // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
+        // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.
+        var first = newest
+        var tombstones = 0
+        while let node = first, isWithdrawn(node) {
+            first = node.next
+            tombstones += 1
+        }
+        var listener = listener(from: first)
+        if let waiter, listener == waiter { listener = self.listener(from: waiter.next) }
+        EventLoop.nodesWereVisited(tombstones)
+        if tombstones >= 16 { removeTombstones(upTo: first) }
+        return listener != nil
     }
 
-    /// The newest node of the locked list, from `first` to the oldest, that listens.
+    /// The newest node, from `first` to the oldest, that listens.
     ///
     /// A tombstone or a watcher never listens again, so what a walk has passed can be skipped by the next one: each
     /// watcher on the way gets a shortcut to where this walk ends, as union-find compresses its paths. However many
     /// watchers and cancellations there are, the amortized cost of a walk is logarithmic.
-    func listener(from first: Unmanaged<Job>?) -> Unmanaged<Job>? {
+    private func listener(from first: CoreRef?) -> CoreRef? {
         var visited = 0
         var found = first
-        while let node = found, !isListening(Self.core(node)) {
+        while let node = found, !isListening(node) {
             visited += 1
             found = Self.following(node)
         }
         let shortcut = found.map(WatchingCore.Shortcut.to) ?? .end
         var passed = visited > 1 ? first : nil
-        while let node = passed, node.toOpaque() != found?.toOpaque() {
+        while let node = passed, node != found {
             passed = Self.following(node)
-            Self.watcher(node)?._withUnsafeGuaranteedRef { $0.shortcut = shortcut }
+            WatchingCore.at(node)?.borrow { $0.shortcut = shortcut }
         }
         EventLoop.nodesWereVisited(visited)
         return found
     }
 
     /// The next node of a walk, after a node that does not listen.
-    private static func following(_ node: Unmanaged<Job>) -> Unmanaged<Job>? {
-        switch watcher(node)?._withUnsafeGuaranteedRef({ $0.shortcut }) ?? .none {
-        case .none: node._withUnsafeGuaranteedRef { $0.next }
+    private static func following(_ node: CoreRef) -> CoreRef? {
+        switch WatchingCore.at(node)?.borrow({ $0.shortcut }) ?? .none {
+        case .none: node.next
         case .to(let older): older
         case .end: nil
         }

@@ -5,24 +5,24 @@ import Reactor
 /// promise, with the name of the field, instead of corrupting memory in a later one.
 struct CoreLayout {
     /// Where the payload begins, in bytes from the object's address.
-    var payloadOffset = PromiseCore.payloadOffset
+    var payloadOffset = CorePayload.offset
 
     /// The first field of a core, which no other party has seen yet, that is not where the code expects it; with the
     /// place that relies on it.
     func fault(in core: PromiseCore) -> String? {
-        let address = Unmanaged.passUnretained(core).toOpaque()
-        if UInt(bitPattern: address) & ~State.pointerMask != 0 {
-            return "the address of a core has low bits, which State uses for its marks"
+        let address = core.ref.pointer
+        if UInt(bitPattern: address) & ~StateWord.addressMask != 0 {
+            return "the address of a core has low bits, which StateWord uses for its marks"
         }
-        if PromiseCore.hasSideTable(Unmanaged.passUnretained(core)) {
-            return "the reference counts are not where PromiseCore.hasSideTable reads them"
+        if Self.hasSideTable(core.ref) {
+            return "the reference counts are not where CoreLayout.hasSideTable reads them"
         }
         let words = (address + payloadOffset).assumingMemoryBound(to: UInt.self)
         if !core.hasPayload(at: words) {
-            return "PromiseCore.payload does not begin at byte \(payloadOffset), as PromiseCore.payloadOffset says"
+            return "PromiseCore.payload does not begin at byte \(payloadOffset), as CorePayload.offset says"
         }
         // The two constants before the payload, which SpareCores.reuse writes.
-        if words[-3] != UInt(bitPattern: core.loop) {
+        if words[-3] != core.loop?.address ?? 0 {
             return "PromiseCore.loop is not at byte \(payloadOffset - 24), where SpareCores.reuse writes it"
         }
         // In a struct, since a bare closure would first be wrapped in another one. Its words: the function, and the captures.
@@ -40,5 +40,11 @@ struct CoreLayout {
     /// Ends the process if the layout of this new core differs.
     static func check(_ core: PromiseCore) {
         if let fault = CoreLayout().fault(in: core) { fatalError("swift-reactor: \(fault)") }
+    }
+
+    /// For assertions: whether the runtime counts the references to the core in a side table, as it does from the first
+    /// weak reference on. The word behind the metadata then has its two highest bits set.
+    static func hasSideTable(_ core: CoreRef) -> Bool {
+        (core.pointer + 8).load(as: UInt.self) >> 62 == 3
     }
 }

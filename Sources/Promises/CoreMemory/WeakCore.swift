@@ -4,7 +4,7 @@ struct WeakCore {
     private(set) weak var core: PromiseCore?
 
     init(_ core: PromiseCore?) {
-        core?.annotations.bitwiseOr(PromiseCore.isHeldWeakly, ordering: .relaxed)
+        core?.annotate(.isHeldWeakly)
         self.core = core
     }
 }

@@ -23,30 +23,14 @@ import Synchronization
 // - The core is in the heap: its address has been in the `upstream` of a waiter, or it was such a waiter itself, so the
 //   compiler could not put it on a stack.
 //
-// While it is kept its state is `State.spare`, a link that leads nowhere: a party that reached it nevertheless would trap.
+// While it is kept its state is `StateWord.spare`, a link that leads nowhere: a party that reached it nevertheless would trap.
 // Under a sanitizer nothing is kept (see `SpareJobs`), so the sanitizer checks the invariant: a party that would reach a
 // kept core or the next promise then reaches freed memory.
-
-extension PromiseCore {
-    /// A pending core of this thread's loop, whose operation the caller stores: a kept one if there is one.
-    @inlinable @inline(__always)
-    static func pending(_ code: @escaping (PromiseCore, Phase) -> Void) -> PromiseCore { SpareCores.pending(code) }
-
-    /// A core that is fulfilled from the start: a kept one if there is one. It never waits, and therefore belongs to no
-    /// loop. For results that a handler is waiting to receive, whose cores are kept in the end; others are made by `init`.
-    @inlinable @inline(__always)
-    static func fulfilled<Value>(_ value: consuming Value) -> PromiseCore {
-        let flags = State.fulfilled | flags(Value.self)
-        let core = SpareCores.settled(as: flags) { PromiseCore.perform(Follow<Value>.self, $0, $1) }
-        core.store(value)
-        return core
-    }
-
-    /// Releases the caller's reference to a core that has settled and whose outcome it has received. Keeps the core if
-    /// it can be used again.
-    @inlinable @inline(__always)
-    static func releaseOrKeep(_ reference: Unmanaged<PromiseCore>) { SpareCores.releaseOrKeep(reference) }
-}
+//
+// The nodes of combinators that run inline are used again in the same way, with these differences. A kept node is an
+// `InputNode` that runs inline, of this very loop, so that its constants are those of the next one. It has no operation and
+// no outcome, and no promise leads to it: it is and stays pending. The combinator that has its address forgets the address
+// before the node notifies it, or withdraws.
 
 /// The functions that take and keep cores, which clients call. In an enumeration, since the callers of a class's static
 /// functions look its metadata up.
@@ -54,29 +38,31 @@ extension PromiseCore {
 enum SpareCores {
     // Never inlined, nor are the functions that keep a core: no function that has read the constants of a core also sees
     // them written anew.
+
+    /// A pending core of this thread's loop, whose operation the caller stores.
     @usableFromInline @inline(never)
     static func pending(_ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
-        let loop = EventLoop.unmanagedOfThisThread
-        guard let spare = loop._withUnsafeGuaranteedRef({ $0.takeSpare() }) else {
-            return PromiseCore(state: State.pending, loop: loop.toOpaque(), code: code)
+        let loop = LoopRef.ofThisThread
+        guard let spare = loop.borrow({ $0.takeSpare() }) else {
+            return PromiseCore(state: .pending, loop: loop, code: code)
         }
-        reuse(spare, loop.toOpaque(), code, as: State.pending)
-        return Unmanaged<PromiseCore>.fromOpaque(spare.toOpaque()).takeRetainedValue()
+        return reuse(CoreRef(spare), loop, code, as: .pending)
     }
 
     /// A core in this state, whose outcome the caller stores. No loop is made for a thread that has none.
     @usableFromInline @inline(never)
-    static func settled(as state: UInt, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
-        guard let here = clinux_get_current_loop(),
-            let spare = Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef({ $0.takeSpare() })
-        else { return PromiseCore(state: state, loop: nil, code: code) }
-        reuse(spare, nil, code, as: state)
-        return Unmanaged<PromiseCore>.fromOpaque(spare.toOpaque()).takeRetainedValue()
+    static func settled(
+        as state: StateWord, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
+    ) -> PromiseCore {
+        guard let spare = LoopRef.ofThisThreadIfAny?.borrow({ $0.takeSpare() }) else {
+            return PromiseCore(state: state, loop: nil, code: code)
+        }
+        return reuse(CoreRef(spare), nil, code, as: state)
     }
 
     /// The fields that are written anew although they are constants: those before the payload.
     private struct Constants {
-        let loop: UnsafeMutableRawPointer?
+        let loop: LoopRef?
         let code: (PromiseCore, PromiseCore.Phase) -> Void
     }
 
@@ -86,93 +72,118 @@ enum SpareCores {
     /// Makes a kept core one in this state.
     @inline(__always)
     private static func reuse(
-        _ spare: Unmanaged<Job>, _ loop: UnsafeMutableRawPointer?,
-        _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void, as state: UInt
-    ) {
+        _ spare: CoreRef, _ loop: LoopRef?, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void,
+        as state: StateWord
+    ) -> PromiseCore {
         // `code` is a constant, so that calling it retains nothing. Writing it is sound here: the caller has the only
         // reference, which it has taken from the loop as it would take a block from the allocator, so no code has read
         // a constant through this reference. An assignment releases the captures of the code before: generic code that
         // is not specialised captures its types. Other code has no captures, and its words are copied.
-        let place = spare.toOpaque() + PromiseCore.payloadOffset - MemoryLayout<Constants>.size
+        let place = spare.payload.address - MemoryLayout<Constants>.size
         let words = unsafeBitCast(Constants(loop: loop, code: code), to: ConstantWords.self)
         if words.captures | place.load(as: ConstantWords.self).captures == 0 {
             place.storeBytes(of: words, as: ConstantWords.self)
         } else {
             place.assumingMemoryBound(to: Constants.self).pointee = Constants(loop: loop, code: code)
         }
-        spare._withUnsafeGuaranteedRef {
-            let core = unsafeDowncast($0, to: PromiseCore.self)
-            assert(core.state.load(ordering: .relaxed) == State.spare, "a kept core was changed")
-            core.state.store(state, ordering: .relaxed)
-            core.upstream.store(0, ordering: .relaxed)
-            core.resetMarks()
-        }
+        begin(spare, as: state)
+        return spare.takeOver()
     }
 
     /// Releases the caller's reference to a core that has settled and whose outcome it has received. Keeps the core if
     /// it can be used again.
     @usableFromInline @inline(never)
-    static func releaseOrKeep(_ reference: Unmanaged<PromiseCore>) {
-        guard let here = clinux_get_current_loop() else { return reference.release() }
-        var core = reference.takeRetainedValue()
+    static func releaseOrKeep(_ reference: CoreRef) {
+        guard let here = LoopRef.ofThisThreadIfAny else { return reference.release() }
+        var core = reference.takeOver()
         // (By the reference, which `core` has taken over: otherwise the check would retain it.)
-        guard core.isPlain(at: here), isKnownUniquelyReferenced(&core),
-            reference._withUnsafeGuaranteedRef({ $0.isUnannotated })
+        guard isPlain(core, at: here), isKnownUniquelyReferenced(&core), reference.borrow({ isUnannotated($0) })
         else { return }
-        if core.state.load(ordering: .acquiring) != State.fulfilled | State.isTrivial { core.destroyOutcome() }
+        if !core.state.load().isFulfilledTrivially { core.destroyOutcome() }
         // The loop is there still: it does not end before the code that runs on it has returned.
-        PromiseCore.keep(.passRetained(core), at: here)
+        keep(.retaining(core), at: here)
     }
-}
 
-extension PromiseCore {
+    /// A node that runs inline and that `releaseOrKeep(node:)` has kept, pending again, with its only reference.
+    static func takeNode(on loop: LoopRef) -> CoreRef? {
+        guard let spare = loop.borrow({ $0.takeSpareNode() }) else { return nil }
+        let node = CoreRef(spare)
+        begin(node, as: .pending)
+        return node
+    }
+
+    /// Releases the caller's reference to a node that has left its list or its queue, and has nothing to destroy. Keeps the
+    /// node if it can be used again.
+    static func releaseOrKeep(node: CoreRef) {
+        if !node.borrow({ keep(node: $0) }) { node.release() }
+    }
+
+    // MARK: Parts
+
+    /// Makes a kept core one in this state; its constants are those that it is to have.
+    @inline(__always)
+    private static func begin(_ spare: CoreRef, as state: StateWord) {
+        spare.borrow { core in
+            assert(core.state.loadRelaxed() == .spare, "a kept core was changed")
+            core.state.store(state)
+            core.upstream.store(.none)
+            core.resetMarks()
+        }
+    }
+
     /// Whether a core to which the caller has the only reference can be kept by the loop at `here`, apart from what the
     /// core holds.
     @inline(__always)
-    fileprivate func isPlain(at here: UnsafeMutableRawPointer) -> Bool {
-        type(of: self) == PromiseCore.self && (loop == here || loop == nil) && role.isEmpty
+    private static func isPlain(_ core: PromiseCore, at here: LoopRef) -> Bool {
+        type(of: core) == PromiseCore.self && (core.loop == here || core.loop == nil) && core.role.isEmpty
     }
 
     /// Ask it only once the caller's reference is known to be the only one: until then, another thread may annotate the
     /// core.
     @inline(__always)
-    fileprivate var isUnannotated: Bool { annotations.load(ordering: .relaxed) == 0 }
+    private static func isUnannotated(_ core: PromiseCore) -> Bool { core.annotations.load(ordering: .relaxed) == 0 }
 
     /// Keeps the core, with the caller's reference, or releases that. The core has nothing to destroy.
     @inline(__always)
-    fileprivate static func keep(_ core: Unmanaged<PromiseCore>, at here: UnsafeMutableRawPointer) {
-        assert(!hasSideTable(core), "a weak reference to a core that is not a WeakCore")
-        let job = Unmanaged<Job>.fromOpaque(core.toOpaque())
-        let isKept = Unmanaged<EventLoop>.fromOpaque(here)._withUnsafeGuaranteedRef { $0.keepSpare(job) }
-        if !isKept { return core.release() }
-        core._withUnsafeGuaranteedRef { $0.state.store(State.spare, ordering: .relaxed) }
+    private static func keep(_ core: CoreRef, at here: LoopRef) {
+        assert(!CoreLayout.hasSideTable(core), "a weak reference to a core that is not a WeakCore")
+        if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }
+        core.borrow { $0.state.store(.spare) }
     }
 
-    /// Destroys the value or the error, as the deinit would. This may run code of the user's.
-    @inline(never)
-    fileprivate func destroyOutcome() {
-        end()
-        state.store(State.fulfilled | State.isTrivial, ordering: .relaxed)
+    /// Keeps this node, with the caller's reference.
+    @inline(__always)
+    private static func keep(node: PromiseCore) -> Bool {
+        guard let here = LoopRef.ofThisThreadIfAny, node.loop == here, node.role == .inlineAtHome, isUnannotated(node),
+            node.upstream.loadRelaxed() == .taken, node.state.loadRelaxed() == .pending, node.isReferencedOnce
+        else { return false }
+        assert(!CoreLayout.hasSideTable(node.ref), "a weak reference to a node")
+        guard here.borrow({ $0.keepSpareNode(node.ref.job) }) else { return false }
+        node.state.store(.spare)
+        return true
     }
 
-    /// Whether the running reference to this core, which has become a link and whose operation has run, is the only one,
+    /// Whether the running reference to a core, which has become a link and whose operation has run, is the only one,
     /// and the core can be used again. Nothing is left in it then but the reference to the root.
     @inline(__always)
-    func isSpareLink(_ here: UnsafeMutableRawPointer) -> Bool {
-        upstream.load(ordering: .relaxed) == Upstream.taken && isPlain(at: here) && isReferencedOnce && isUnannotated
+    static func canKeepLink(_ core: PromiseCore, at here: LoopRef) -> Bool {
+        core.upstream.loadRelaxed() == .taken && isPlain(core, at: here) && core.isReferencedOnce && isUnannotated(core)
     }
 
     /// Keeps the core, or releases it, with the running reference: it is such a link, and another core has taken its
     /// reference to the root over.
     @inline(__always)
-    func keepWithoutLink(_ here: UnsafeMutableRawPointer) {
-        state.store(State.fulfilled | State.isTrivial, ordering: .relaxed)
-        Self.keep(.passUnretained(self), at: here)
+    static func keepWithoutLink(_ core: PromiseCore, at here: LoopRef) {
+        core.state.store(.fulfilled(isTrivial: true))
+        keep(core.ref, at: here)
     }
+}
 
-    /// For assertions: whether the runtime counts the references to the core in a side table, as it does from the first
-    /// weak reference on. The word behind the metadata then has its two highest bits set.
-    static func hasSideTable(_ core: Unmanaged<PromiseCore>) -> Bool {
-        (core.toOpaque() + 8).load(as: UInt.self) >> 62 == 3
+extension PromiseCore {
+    /// Destroys the value or the error, as the deinit would. This may run code of the user's.
+    @inline(never)
+    fileprivate func destroyOutcome() {
+        end()
+        state.store(.fulfilled(isTrivial: true))
     }
 }

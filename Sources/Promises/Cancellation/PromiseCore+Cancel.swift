@@ -1,0 +1,240 @@
+import Reactor
+import Synchronization
+
+// How a promise is cancelled.
+//
+// An operation belongs to one thread and is cancelled there; an externally settled promise is cancelled on any thread
+// that could settle it. A waiter that is withdrawn loses its operation at once, but its node stays in the source's list
+// until that is swept or delivered: other threads may be pushing onto it.
+
+extension PromiseCore {
+    /// Rejects this core with `error`, or with `PromiseError.cancelled`, and ends the work that would have settled it.
+    /// The promise that it waits for is cancelled too, if it has no other waiters. If the core has settled, nothing
+    /// happens.
+    ///
+    /// Any thread; a core that belongs to another thread is cancelled there, later.
+    func cancel(with error: (any Error)? = nil) { root.cancel(root === self ? .itself(error) : .byLink(error)) }
+
+    func cancel(_ request: CancellationRequest) {
+        var climb = CancellationClimb(from: self, request)
+        climb.cancel(self, request)
+    }
+
+    /// Cancels a promise that its holder no longer needs, unless another handler waits for it. Any thread.
+    func cancelIfUnobserved() { cancel(.unobserved) }
+
+    /// Cancels one of several promises that are no longer needed, unless another handler waits for it. On this thread
+    /// one cancellation runs after the other, never inside the other, since combinators nest.
+    /// - Parameter climb: what is known of the clean-ups above.
+    func enqueueCancel(_ climb: CancellationClimb) {
+        InternalJob.runInline { [self] in
+            var climb = climb
+            climb.cancel(self, .unobserved)
+        }
+    }
+
+    /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to it.
+    var settlingCore: PromiseCore {
+        let word = upstream.load()
+        return word.isAdopted ? word.core.object : self
+    }
+
+    /// For a promise whose handler returned another promise that has further waiters: the waiters of this promise
+    /// receive the cancellation, and the other promise continues, for its further waiters.
+    ///
+    /// The two are one core, so this promise stays pending and will show the outcome of the other one.
+    /// - Returns: false if there are no further waiters; then nothing has been done.
+    func rejectOwnWaiters(_ error: (any Error)?) -> Bool {
+        guard let waiters = LockedWaiters(of: self),
+            waiters.contains(where: { $0.borrow { $0.isAttachedThroughLink } && waiters.isListening($0) })
+        else { return false }
+        // A `hang` keeps waiting: this promise stays pending, and wakes it in the end.
+        var oldest = waiters.removeAll { node in
+            node.borrow { !$0.isAttachedThroughLink && !$0.role.contains(.onlyWatching) }
+        }
+        while let node = oldest {
+            oldest = node.next
+            deliver(.cancellation(error), to: node)
+        }
+        return true
+    }
+
+    // MARK: The producer
+
+    /// Ends the producer of this core, on the core's own thread, without waiting for a clean-up.
+    func stop() -> Stopping {
+        var climb = CancellationClimb()
+        return stop(with: nil, &climb)
+    }
+
+    /// What the end of the producer begins with.
+    private enum StopAction {
+        /// It has ended, or is about to.
+        case none(Stopping)
+        /// There is no operation, but something else that would settle the core.
+        case stopProducer
+        /// Its source is to be left.
+        case withdraw(from: PromiseCore)
+        /// Its source has settled, perhaps on another thread, and it is scheduled to run.
+        case unschedule
+        /// It waits for a clean-up that has begun.
+        case rejectBehindSource
+    }
+
+    private func stopAction(_ word: UpstreamWord) -> StopAction {
+        if marks.contains(.isEndingCancelled) { return .none(.willEnd(nil)) }
+        if word == .none { return .stopProducer }
+        if word == .taken { return .none(.stopped(nil)) }
+        guard word.isWaiting else { return .unschedule }
+        if role.contains(.shielding) && !marks.contains(.isAdopting) { return .rejectBehindSource }
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
+        return .withdraw(from: word.core.object)
+    }
+
+    /// Ends the producer of this core, on the core's own thread.
+    func stop(with error: (any Error)?, _ climb: inout CancellationClimb) -> Stopping {
+        let word = upstream.load()
+        switch stopAction(word) {
+        case .none(let stopping): return stopping
+        case .stopProducer:
+            if climb.place == .last && isCombinator {
+                cancelInputsFirst(with: error, climb)
+                return .willEnd(nil)
+            }
+            return cancelProducer() ? .stopped(nil) : .refused
+        case .rejectBehindSource:
+            destroyOperation()
+            rejectWhenRun(with: error)
+            return .willEnd(nil)
+        case .withdraw(let source) where upstream.replace(word, by: .taken):
+            return didWithdraw(from: source, with: error, &climb)
+        case .withdraw, .unschedule: return unschedule(with: error)
+        }
+    }
+
+    /// Whether the operation must run in any case, and has not run.
+    private var mustRun: Bool { role.contains(.runsWhenCancelled) && !marks.contains(.isAdopting) }
+
+    private func didWithdraw(
+        from source: PromiseCore, with error: (any Error)?, _ climb: inout CancellationClimb
+    ) -> Stopping {
+        // A waiter that was attached through a link waits for a promise that another promise has adopted. That promise
+        // is still wanted.
+        let next = isAttachedThroughLink ? nil : source
+        hasArrived()
+        defer { source.noteWithdrawal() }
+        let isBehind = climb.place == .behind
+        guard mustRun || isBehind else {
+            destroyOperation()
+            waitsNoMore()
+            return .stopped(next)
+        }
+        let runsOperation = mustRun
+        marks.insert(.isEndingCancelled)
+        if !runsOperation {
+            destroyOperation()
+            continueBy(.rejection(with: error))
+        }
+        let run = CancelledRun(self, error)
+        if isBehind { run.wait(for: source) } else { climb.runLast(run) }
+        return .willEnd(next)
+    }
+
+    /// Its source has settled. The operation is dropped; or, if it must run, the core is rejected afterwards.
+    private func unschedule(with error: (any Error)?) -> Stopping {
+        guard mustRun else {
+            dropOperation()
+            waitsNoMore()
+            return .stopped(nil)
+        }
+        marks.insert(.isEndingCancelled)
+        let outcome = upstream.load()
+        if outcome.hasNoOutcome {
+            upstream.store(.cancellation(error))
+            outcome.release()
+        } else {
+            runAndReject(with: error)
+        }
+        return .willEnd(nil)
+    }
+
+    /// Withdraws this waiter, which belongs to this thread. If its source has settled, nothing happens: it has run, or
+    /// is about to. The caller must hold the core that the waiter was attached to.
+    /// - Returns: whether it was withdrawn.
+    @discardableResult
+    func withdraw() -> Bool {
+        let word = upstream.load()
+        guard word.isWaiting, upstream.replace(word, by: .taken) else { return false }
+        hasArrived()
+        code(self, .drop)
+        word.core.borrow { $0.noteWithdrawal() }
+        return true
+    }
+
+    // MARK: Rejecting later
+
+    /// Makes this core, whose operation has been destroyed, reject when it runs.
+    private func rejectWhenRun(with error: (any Error)?) {
+        marks.insert(.isEndingCancelled)
+        continueBy(.rejection(with: error))
+    }
+
+    /// For a core whose source has settled: its operation still runs with that outcome, and the core is rejected once
+    /// the operation has ended, whatever its result.
+    private func runAndReject(with error: (any Error)?) {
+        // The operation moves to a core of its own, which no other code refers to. The closure below takes its place
+        // here.
+        let operation = PromiseCore(operationOf: self)
+        continueBy(
+            AfterOperation { core, _ in
+                operation.upstream.store(core.upstream.exchange(.taken))
+                operation.retain()
+                operation.runAndRelease()
+                core.reject(with: error, after: operation)
+            })
+    }
+
+    /// Rejects this core once `operation` has settled. Consumes a reference to this core.
+    private func reject(with error: (any Error)?, after operation: PromiseCore) {
+        if let outcome = operation.settled {
+            outcome.reference.borrow { $0.markHandled() }
+            return finish(throwing: error ?? PromiseError.asCancellation)
+        }
+        continueBy(.rejection(with: error))
+        isAttachedThroughLink = false
+        operation.attach(self)
+        release()
+    }
+}
+
+extension AfterOperation {
+    /// Rejects a cancelled core, whatever the outcome of its source is.
+    fileprivate static func rejection(with error: (any Error)?) -> AfterOperation {
+        AfterOperation { core, _ in
+            core.upstream.exchange(.taken).release()
+            core.finish(throwing: error ?? PromiseError.asCancellation)
+        }
+    }
+}
+
+extension UpstreamWord {
+    /// The word of a node whose source has been cancelled.
+    static func cancellation(_ error: (any Error)?) -> UpstreamWord {
+        .settled(CoreRef.retaining(error.map(PromiseCore.init(cancelledWith:)) ?? cancelledCore).address, as: .rejected)
+    }
+
+    private static let cancelledCore = PromiseCore(cancelledWith: PromiseError.asCancellation)
+}
+
+extension PromiseCore {
+    /// A core that takes over the operation of another core, whose payload must then be stored anew.
+    fileprivate convenience init(operationOf other: PromiseCore) {
+        self.init(state: .pending, loop: other.loop, code: other.code)
+        payload.move(from: other.payload)
+    }
+
+    fileprivate convenience init(cancelledWith error: any Error) {
+        self.init(error: error)
+        markHandled()
+    }
+}

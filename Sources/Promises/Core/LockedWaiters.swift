@@ -1,0 +1,167 @@
+import Glibc
+import Reactor
+
+/// The list of a pending core's waiters, locked against the threads that would take it: to read it, or to remove nodes. Nodes
+/// can still be pushed. It is unlocked where the value ends.
+///
+/// The list must not be thinned out while the holder of the right to settle reads it. The holder for an externally settled
+/// promise has claimed it first, which `init` detects. Any other holder settles on the thread of the core's loop without
+/// claiming, so that only this thread may lock the list: see `PromiseCore.mayLockWaiters`.
+struct LockedWaiters: ~Copyable {
+    // The caller holds it.
+    private let core: CoreRef
+    /// The first of the list.
+    let newest: CoreRef?
+
+    /// `nil` if the core is not pending, or is being settled.
+    init?(of core: PromiseCore) {
+        var seen = core.state.load()
+        while seen.isClaimable {
+            if seen.isLocked {
+                sched_yield()
+                seen = core.state.load()
+            } else if core.state.tryToReplace(&seen, by: seen.locked) {
+                self.core = core.ref
+                newest = seen.waiters
+                return
+            }
+        }
+        return nil
+    }
+
+    deinit { core.borrow { $0.state.unlock() } }
+
+    /// Whether a node of the list no longer waits for this core, and is a tombstone. It may have run since, and may now wait
+    /// for another core.
+    func isWithdrawn(_ node: CoreRef) -> Bool {
+        node.borrow { $0.upstream.loadRelaxed() } != .waiting(forCoreAt: core.address)
+    }
+
+    /// Whether a node of the list is a reason to keep the producer working.
+    func isListening(_ node: CoreRef) -> Bool {
+        !isWithdrawn(node) && node.borrow { !$0.role.contains(.notListening) }
+    }
+
+    func contains(where isWanted: (CoreRef) -> Bool) -> Bool { newest?.list.contains(where: isWanted) ?? false }
+
+    // MARK: Removing
+
+    /// Removes the tombstones.
+    consuming func sweep() {
+        let core = core
+        let removed = removeAll { node in node.borrow { $0.upstream.loadRelaxed() } != .waiting(forCoreAt: core.address)
+        }
+        Self.release(from: removed)
+    }
+
+    /// Removes these waiters, and unlocks the list.
+    /// - Returns: the removed waiters, oldest first, with the references that the list held.
+    consuming func removeAll(where isToGo: (CoreRef) -> Bool) -> CoreRef? {
+        var kept: CoreRef?
+        var last: CoreRef?
+        var removed: CoreRef?
+        var (left, visited) = (0, 0)
+        var rest = newest
+        while let node = rest {
+            rest = node.next
+            visited += 1
+            if isToGo(node) {
+                node.next = removed
+                removed = node
+            } else {
+                if let last { last.next = node } else { kept = node }
+                last = node
+                left += 1
+                // The node that the shortcut leads to may have been removed.
+                WatchingCore.at(node)?.borrow { $0.shortcut = .none }
+            }
+        }
+        EventLoop.nodesWereVisited(visited)
+        last?.next = nil
+        core.borrow { $0.withdrawals.reset(nodesLeft: left) }
+        unlock(keeping: kept)
+        return removed
+    }
+
+    /// Takes the list and the right to settle in one step, if `node` is the only waiter, and nobody has claimed the core.
+    consuming func takeAndClaim(only node: CoreRef) -> Bool {
+        // A claim, or another waiter, changes the word.
+        let own = StateWord.pending.pushing(waiterAt: node.address).locked
+        guard newest == node, node.next == nil, core.borrow({ $0.state.replace(own, by: StateWord.pending.claimed) })
+        else {
+            _ = consume self
+            return false
+        }
+        discard self
+        return true
+    }
+
+    /// Removes the nodes that are newer than `kept`, which are tombstones.
+    consuming func removeTombstones(upTo kept: CoreRef?) {
+        let first = newest
+        unlock(keeping: kept)
+        Self.release(from: first, upTo: kept)
+    }
+
+    /// Unlocks the list, with `kept` in the place of `newest` and all older nodes.
+    private consuming func unlock(keeping kept: CoreRef?) {
+        let (core, newest) = (core, newest)
+        discard self
+        core.borrow { core in
+            var seen = core.state.load()
+            while seen.waiters == newest {
+                if core.state.tryToReplace(&seen, by: seen.unlocked(withWaiterAt: kept?.address ?? 0)) { return }
+            }
+            // Newer nodes have been pushed. They stay; the oldest of them is linked to the kept ones.
+            seen.waiters?.list.first { $0.next == newest }?.next = kept
+            core.state.unlock()
+        }
+    }
+
+    /// Releases nodes that have been taken out of a list, up to `end`, which stays.
+    private static func release(from first: CoreRef?, upTo end: CoreRef? = nil) {
+        var removed = first
+        while let node = removed, node != end {
+            removed = node.next
+            node.release()
+        }
+    }
+}
+
+extension PromiseCore {
+    /// Whether a handler, or a `hang`, waits here. While a thread settles the core, it counts as wanted.
+    var isWanted: Bool { isWanted(besides: nil) }
+
+    /// Whether another handler than `waiter`, or a `hang`, waits here.
+    func isWanted(besides waiter: PromiseCore?) -> Bool {
+        // A combinator that has settled lets it continue.
+        if has(.isLetGo) { return true }
+        guard let waiters = LockedWaiters(of: self) else { return true }
+        return waiters.haveListener(besides: waiter?.ref)
+    }
+
+    /// Whether a handler that is not among these waiters, or a `hang`, waits here.
+    func isWanted(besides others: Set<UInt>) -> Bool {
+        if has(.isLetGo) { return true }
+        guard let waiters = LockedWaiters(of: self) else { return true }
+        return waiters.contains { waiters.isListening($0) && !others.contains($0.address) }
+    }
+
+    /// Counts a waiter of the list that has become a tombstone.
+    func noteWithdrawal() {
+        switch withdrawals.add() {
+        case .due where mayLockWaiters, .justDue where mayLockWaiters: sweep()
+        case .justDue:
+            loop?.post(InternalJob { [self] in sweep() }) { settled == nil && root === self }
+        case .notDue, .due: break
+        }
+    }
+
+    /// Whether this thread may lock the list.
+    var mayLockWaiters: Bool { role.contains(.externallySettled) || loop == .ofThisThread }
+
+    /// Removes the tombstones. Requires `mayLockWaiters`.
+    private func sweep() {
+        if let waiters = LockedWaiters(of: self) { waiters.sweep() }
+    }
+}

@@ -1,0 +1,127 @@
+import Glibc
+import Reactor
+import Synchronization
+
+// How a core ends: when its last reference is released, when its producer ends without settling it, and when its operation
+// is destroyed that does not run. That releases the user's closure and its captures. A `deinit` there may cancel the next
+// promise, and so on for as long as such objects hold one another.
+
+extension PromiseCore {
+    func end(_ record: TraceRecord? = nil) {
+        let seen = state.load()
+        switch seen.kind {
+        case .fulfilled:
+            if !seen.isFulfilledTrivially { code(self, .destroy) }
+        case .rejected:
+            let error = payload.takeError()
+            if !seen.isHandled && !has(.isLetGo) { Reports.unhandled(error, payload.callSite, record) }
+        case .link:
+            // The loop that kept it has ended: it has nothing to destroy.
+            if seen == .spare { return }
+            dropOperation()
+            Self.releaseLinks(seen)
+        case .pending:
+            assert(seen.waiters == nil, "a promise's producer ended without notifying the waiters")
+            dropOperation()
+        }
+    }
+
+    /// A chain of links can be a million long; a loop releases it, because nested deinits would overflow the stack.
+    private static func releaseLinks(_ first: StateWord) {
+        var word = first
+        while word.isLink {
+            var core = word.root.takeOver()
+            guard isKnownUniquelyReferenced(&core) else { return }
+            word = core.state.load()
+            // This thread has the only reference, so it may take the link. The core is released as pending, without
+            // waiters.
+            if word.isLink { core.state.store(.pending) }
+        }
+    }
+
+    // MARK: Without a producer
+
+    /// The producer of this core has ended, or is about to: the waiters are notified, each on its own loop. The
+    /// producer calls this while it still holds the core.
+    func producerDidEnd(_ error: @autoclosure () -> PromiseError = .noProducer) {
+        guard isOpen else { return }
+        let error = error()
+        if error.staysPending { return abandon() }
+        reject(error, at: nil)
+    }
+
+    /// Drops the waiters without running them, each on its own loop; this core and its waiters stay pending forever.
+    /// Call it only with the right to settle.
+    func abandon() {
+        while true {
+            let seen = state.load()
+            if seen.isLink { return root.abandon() }
+            guard seen.isPending else { return }
+            if seen.isLocked {
+                sched_yield()
+            } else if let newest = seen.waiters {
+                guard state.replace(seen, by: seen.withoutWaiters) else { continue }
+                var oldest: CoreRef? = newest.reversed()
+                while let node = oldest {
+                    oldest = node.next
+                    retain()
+                    deliver(.abandoned(address), to: node)
+                }
+            } else {
+                let never = CoreRef.retaining(.never)
+                if state.replace(seen, by: .link(toAddress: never.address)) { return }
+                never.release()
+            }
+        }
+    }
+
+    /// The root of all promises that will never settle: always pending, and without waiters.
+    static let never = PromiseCore(state: .pending, loop: nil) { _, _ in }
+
+    // MARK: Without running
+
+    /// Destroys the operation, if it has not been taken out, and releases the source, if that has settled.
+    func dropOperation() {
+        let word = upstream.exchange(.taken)
+        switch word.mark {
+        case .taken, .adopted: return
+        case .waiting: destroyOperation()
+        case .fulfilled, .rejected, .abandoned:
+            destroyOperation()
+            word.release()
+        }
+    }
+
+    /// Destroys the payload of a core that waits or was about to run: its operation or, if that has run, what the core does
+    /// next. Must not be called if a promise linked to the core has made it an adopting one: the mark of `upstream` is then
+    /// `adopted`.
+    @inline(never)
+    func destroyOperation() {
+        if marks.contains(.isAdopting) { return dropAdoption() }
+        // A thread without a loop may be ending, and gets no loop for this.
+        guard dropsOnlyPayload, let loop = LoopRef.ofThisThreadIfAny else { return code(self, .drop) }
+        loop.borrow { loop in
+            if loop.isDiscarding {
+                // Inside a `deinit` that another destroyed operation runs: do it afterwards, not nested.
+                loop.discard(CoreRef.retaining(DroppedOperation(self)).job)
+            } else {
+                loop.discarding { code(self, .drop) }
+            }
+        }
+    }
+}
+
+/// An operation that is still to be destroyed, moved out of a core that continues without it.
+// @unchecked Sendable: as PromiseCore; used on one thread only.
+private final class DroppedOperation: PromiseCore, @unchecked Sendable {
+    init(_ core: PromiseCore) {
+        super.init(state: .pending, loop: nil, code: core.code)
+        payload.move(from: core.payload)
+        upstream.store(.taken)
+    }
+
+    override func discardAndRelease() {
+        code(self, .drop)
+        release()
+    }
+}

@@ -1,0 +1,35 @@
+/// The search for a handler on this thread's stack that a promise waits for.
+enum StackSearch {
+    private static var longestSearch: Int { 1000 }
+
+    /// Whether a handler that is running further down this thread's stack must return before `core` can settle. Call
+    /// it only in a handler: an operation of this thread that has been taken out, and has not settled its core, is on
+    /// the stack.
+    static func isHeldUp(_ core: PromiseCore) -> Bool {
+        var limit = longestSearch
+        return isHeldUp(core, .ofThisThread, &limit)
+    }
+
+    /// As `isHeldUp`. Looks at no more than `limit` cores, and returns `false` beyond that.
+    static func isHeldUp(_ core: PromiseCore, _ here: LoopRef, _ limit: inout Int) -> Bool {
+        var core = core.root
+        while limit > 0 {
+            limit -= 1
+            // All other cores are settled by another thread, by a resolver, or by a time limit.
+            guard core.loop == here, core.role.isDisjoint(with: [.externallySettled, .hasDeadline]) else {
+                return false
+            }
+            let word = core.upstream.load()
+            if word == .none { return core.areSourcesHeldUp(here, &limit) }
+            switch word.mark {
+            // The source exists as long as this thread does not run its waiter: see `UpstreamWord`.
+            case .waiting: core = word.core.object.root
+            case .adopted: core = word.core.object
+            // A core that is still counted has been cancelled, and is about to be notified.
+            case .taken: return core.settled == nil && !core.marks.contains(.countsAsWaiting)
+            case .fulfilled, .rejected, .abandoned: return false
+            }
+        }
+        return false
+    }
+}

@@ -1,0 +1,78 @@
+import Reactor
+import Synchronization
+
+// The records of cores in `TraceRegistry`. A core has one if its `annotations` say so.
+
+extension Tracing {
+    static func record(of core: PromiseCore, in table: TraceRegistry.Table) -> TraceRecord? {
+        core.has(.isRecorded) ? table.record(at: core.ref.pointer) : nil
+    }
+
+    /// Records how a core was made. `source` is the promise on which the operator was called, if an operator made
+    /// it.
+    static func add(
+        _ core: PromiseCore, after source: PromiseCore?, _ operation: StaticString, _ callSite: CallSite,
+        _ type: Any.Type
+    ) {
+        // The core that all fulfilled promises of Void share has no call site.
+        if core === PromiseCore.void { return }
+        let loop = EventLoop.ofCurrentThread.serial
+        TraceRegistry.withLock { table in
+            var parent: TraceRecord?
+            if let source {
+                parent = record(of: source, in: table)
+                if parent == nil, let callSite = source.callSite {
+                    // The source was made before tracing was turned on.
+                    let made = (StaticText(Trace.Step.making), callSite)
+                    parent = TraceRecord(made, after: nil, type: nil, loop: loop, ordinal: 0)
+                }
+            }
+            insert(core, (StaticText(operation), callSite), after: parent, type, loop, in: &table)
+        }
+    }
+
+    /// Names a promise.
+    static func setName(_ name: String, of core: PromiseCore, _ type: Any.Type) {
+        if core === PromiseCore.void { return }
+        let loop = core.loop == .ofThisThread ? EventLoop.ofCurrentThread.serial : 0
+        TraceRegistry.withLock { table in
+            let made = core.callSite.map { (operation: StaticText(Trace.Step.making), origin: $0) }
+            let record = record(of: core, in: table) ?? insert(core, made, after: nil, type, loop, in: &table)
+            record.name = name
+        }
+    }
+
+    /// Records that a core now waits for `inner`, which its handler has returned.
+    @usableFromInline @inline(never)
+    static func adopt(_ core: PromiseCore, _ inner: PromiseCore) {
+        let root = core.root
+        TraceRegistry.withLock { table in
+            guard
+                let adopter = record(of: root, in: table), let adopted = record(of: inner, in: table),
+                adopted.isPending, adopter !== adopted
+            else { return }
+            adopter.awaited = adopted
+        }
+    }
+
+    @discardableResult
+    private static func insert(
+        _ core: PromiseCore, _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?,
+        _ type: Any.Type, _ loop: Int, in table: inout TraceRegistry.Table
+    ) -> TraceRecord {
+        let traced = TracedCore(address: core.ref.pointer, progress: progress(at:))
+        let record = table.insert(traced, step, after: parent, type, loop)
+        core.annotate(.isRecorded)
+        return record
+    }
+
+    private static func progress(at address: UnsafeMutableRawPointer) -> TracedCore.Progress {
+        // The core is alive: its `deinit` would need the lock, which the caller holds.
+        let seen = CoreRef(at: address).borrow { $0.state.load() }
+        switch seen.kind {
+        case .link: return .linked(to: seen.root.pointer)
+        case .pending: return .pending
+        case .fulfilled, .rejected: return .settled
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import Reactor
+
+/// The three words of a core that hold its operation, its value or its error, as values of any type. What they are at a time
+/// is in the table of `PromiseCore`.
+///
+/// They are accessed by address and never by name: the optimiser must see that a closure stored there escapes. A typed pointer
+/// from `withUnsafeMutablePointer` hid that, and `var done = false; p.done { done = true }; while !done { … }` became an
+/// endless loop in client code.
+// Sound while the core is alive; every use is a single load or store in a function that holds the core.
+@usableFromInline
+struct CorePayload {
+    @usableFromInline let address: UnsafeMutableRawPointer
+
+    /// The payload of the core at that address, which the caller holds.
+    @inlinable @inline(__always)
+    init(ofCoreAt core: UnsafeMutableRawPointer) { address = core + Self.offset }
+
+    // Object header, Job.next, state, loop, code: CoreLayout checks it in debug builds.
+    @usableFromInline static var offset: Int { 16 + 8 + 8 + 8 + 16 }
+    static var size: Int { 24 }
+
+    /// Whether a `Value` fits into the payload; otherwise the payload holds a pointer to a block of its own.
+    @inlinable @inline(__always)
+    static func isInline<Value>(_ type: Value.Type) -> Bool {
+        MemoryLayout<Value>.size <= 24 && MemoryLayout<Value>.alignment <= 8
+    }
+
+    /// Whether nothing needs to be done to destroy a value.
+    @inlinable @inline(__always)
+    static func isTrivial<Value>(_ type: Value.Type) -> Bool { _isPOD(type) && isInline(type) }
+
+    /// Stores the value of a promise that is about to be fulfilled, or the operation of a waiting one.
+    @inlinable @inline(__always)
+    func store<Value>(_ value: consuming Value) {
+        if Self.isInline(Value.self) {
+            address.initializeMemory(as: Value.self, to: value)
+        } else {
+            let block = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+            block.initialize(to: value)
+            address.storeBytes(of: block, as: UnsafeMutablePointer<Value>.self)
+        }
+    }
+
+    @inlinable @inline(__always)
+    func pointer<Value>(to type: Value.Type) -> UnsafeMutablePointer<Value> {
+        Self.isInline(Value.self)
+            ? address.assumingMemoryBound(to: Value.self) : address.load(as: UnsafeMutablePointer<Value>.self)
+    }
+
+    /// Moves what is stored out.
+    @inlinable @inline(__always)
+    func take<Value>(_ type: Value.Type) -> Value {
+        let place = pointer(to: type)
+        let value = place.move()
+        if !Self.isInline(Value.self) { place.deallocate() }
+        return value
+    }
+
+    /// A copy of what is stored.
+    @inlinable @inline(__always)
+    func value<Value>(as type: Value.Type) -> Value { pointer(to: type).pointee }
+
+    // Not generic: a generic parameter would open the existential and store the error inside the box.
+    @usableFromInline
+    func storeError(_ error: any Error, at callSite: CallSite?) {
+        address.initializeMemory(as: (any Error).self, to: error)
+        (address + 8).storeBytes(of: callSite, as: CallSite?.self)
+    }
+
+    /// The error of a rejected promise; a copy.
+    @usableFromInline
+    var error: any Error { address.assumingMemoryBound(to: (any Error).self).pointee }
+
+    func takeError() -> any Error { address.assumingMemoryBound(to: (any Error).self).move() }
+
+    /// The call site of the promise that was rejected first; nil if an operator made that promise.
+    @usableFromInline
+    var callSite: CallSite? { (address + 8).load(as: CallSite?.self) }
+
+    /// Stores the error that another core was rejected with, and its call site.
+    func copyError(from other: CorePayload) {
+        address.initializeMemory(as: (any Error).self, to: other.error)
+        (address + 8).copyMemory(from: other.address + 8, byteCount: Self.size - 8)
+    }
+
+    /// Moves what another core holds here.
+    func move(from other: CorePayload) { address.copyMemory(from: other.address, byteCount: Self.size) }
+}

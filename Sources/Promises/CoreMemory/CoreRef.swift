@@ -1,0 +1,104 @@
+import Reactor
+
+/// A core as a member of a list, in a word, or in the queue of a loop.
+@usableFromInline typealias CoreRef = Uncounted<PromiseCore>
+
+extension Uncounted where Object: PromiseCore {
+    /// The same reference, as one to a core.
+    @inlinable @inline(__always)
+    var core: CoreRef { CoreRef(at: pointer) }
+
+    @inlinable @inline(__always)
+    var payload: CorePayload { CorePayload(ofCoreAt: pointer) }
+
+    /// The same reference, as an entry of a loop's queues: a core is a job.
+    @inlinable @inline(__always)
+    var job: Unmanaged<Job> { .fromOpaque(pointer) }
+
+    /// The next older waiter in the list that holds this one.
+    @inline(__always)
+    var next: CoreRef? {
+        get { borrow { $0.nextWaiter } }
+        nonmutating set { borrow { $0.nextWaiter = newValue } }
+    }
+}
+
+extension Uncounted where Object == PromiseCore {
+    /// A core as it was in a queue of a loop.
+    @inline(__always)
+    init(_ job: Unmanaged<Job>) { self.init(at: job.toOpaque()) }
+
+    /// This waiter and the older ones.
+    var list: some Sequence<CoreRef> { sequence(first: self) { $0.next } }
+
+    /// The waiters from this one on, in the reverse order.
+    func reversed() -> CoreRef { CoreRef(at: Job.reversed(job)!.toOpaque()) }
+
+    /// The same reference, as one to a core of that class. The caller knows the class of the core.
+    @inline(__always)
+    func `as`<Core: PromiseCore>(_ type: Core.Type) -> Uncounted<Core> { Uncounted<Core>(at: pointer) }
+}
+
+extension PromiseCore {
+    /// The next older waiter in the list that holds this one. The lists of cores contain nothing but cores.
+    @inline(__always)
+    final var nextWaiter: CoreRef? {
+        get { next.map { CoreRef(at: $0.toOpaque()) } }
+        set { next = newValue?.job }
+    }
+
+    /// This core, for comparisons and for words.
+    @inlinable @inline(__always)
+    final var ref: CoreRef { CoreRef(self) }
+
+    @inlinable @inline(__always)
+    final var address: UInt { ref.address }
+
+    // Sound while `self` is alive; every use is a single load or store in a function that holds the core.
+    @inlinable @inline(__always)
+    final var payload: CorePayload { ref.payload }
+
+    /// Adds a reference, which a callee consumes.
+    @usableFromInline @inline(__always)
+    final func retain() { ref.retain() }
+
+    /// Releases a reference that the caller was passed.
+    @usableFromInline @inline(__always)
+    final func release() { ref.release() }
+
+    /// This core, which the caller knows to be of that class.
+    @inlinable @inline(__always)
+    final func `as`<Core: PromiseCore>(_ type: Core.Type) -> Core { unsafeDowncast(self, to: type) }
+
+    /// Whether the caller's reference is the only one. The check orders the reads of parties that have released theirs
+    /// before what the caller does next, as for the buffer of an array.
+    @inlinable @inline(__always)
+    final var isReferencedOnce: Bool {
+        // The reference is taken over and given back, so that the check counts no other.
+        var core = ref.takeOver()
+        let isOnly = isKnownUniquelyReferenced(&core)
+        _ = CoreRef.retaining(core)
+        return isOnly
+    }
+}
+
+// The references in the words of a core.
+
+extension StateWord {
+    /// The newest waiter: of a pending core, or of one that is settling.
+    @inlinable @inline(__always)
+    var waiters: CoreRef? { CoreRef(addressOrZero: address) }
+
+    /// Of a link: the core that it leads to.
+    @inlinable @inline(__always)
+    var root: CoreRef { CoreRef(address: address) }
+}
+
+extension UpstreamWord {
+    /// The source, the adopted core, or the core with the cancellation. Call it only for a word with an address.
+    @inlinable @inline(__always)
+    var core: CoreRef { CoreRef(address: address) }
+
+    /// Releases the core in a word that owns it.
+    func release() { core.release() }
+}

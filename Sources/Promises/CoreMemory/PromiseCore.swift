@@ -1,0 +1,219 @@
+import Reactor
+import Synchronization
+
+/// The one object behind a promise: its state, its value, its place in every queue, and the operation that will settle
+/// it.
+///
+/// `map` makes one of these and nothing else: the child promise *is* the waiter in its parent's list, *is* the job in
+/// the loop's ready queue, *is* the mail to another thread. So a hop needs two blocks, of which the user's closure is
+/// one, and the other is often one that the loop has kept: see `SpareCores`.
+///
+/// The class is not generic. A generic class's methods run unspecialised when they are called through its vtable, so
+/// its `deinit` would look up metadata for every value; here the specialised code is a closure without captures, made
+/// in `@inlinable` code where the types are known.
+///
+/// The contents of the `payload`, three words:
+///
+///     waiting for a source           the operation: one closure and one more word
+///     pending, externally settled    -
+///     pending, of a connection       the producer, not owned; see `beginProduction`
+///     pending, of a timer            the timer's id
+///     fulfilled                      the value, or a pointer to it if it takes more than 24 bytes
+///     rejected                       the error | file and line of the promise that was rejected first
+// @unchecked Sendable: `state` decides which thread may access the rest. While pending, `payload` belongs to the one
+// holder of the right to settle, and `next` to the list that contains the node; once settled, `payload` is constant
+// until deinit. Each hand-over is a releasing store and an acquiring load of `state`, or a loop's mailbox. Values of a
+// type that is not Sendable stay on one thread because Promise<T> then is not Sendable either.
+@usableFromInline
+class PromiseCore: Job, @unchecked Sendable {
+    @usableFromInline final let state: AtomicState
+    /// The loop whose thread runs this node's operation. `nil`: the operation runs inline, on the thread that settles the
+    /// source.
+    @usableFromInline final let loop: LoopRef?
+    /// The node's specialised code for each `Phase`. A constant, so that calling it retains nothing.
+    @usableFromInline final let code: (PromiseCore, Phase) -> Void
+    // Accessed through `payload` only; see CorePayload.
+    @exclusivity(unchecked)
+    private final var payloadWords: (UInt, UInt, UInt) = (0, 0, 0)
+    /// What the node waits for, and the progress of that.
+    @usableFromInline final let upstream = AtomicUpstream()
+    final let role: CoreRole
+    /// Accessed on the loop's thread only.
+    @exclusivity(unchecked) @usableFromInline final var marks: CoreMarks = []
+    /// No loop uses a core with any of them again. Atomic since any thread that has a reference may set one, and another thread
+    /// may release the core.
+    final let annotations = Atomic<UInt8>(0)
+    /// Whether it was attached through a promise that was linked to its source. Written before the node is pushed.
+    @exclusivity(unchecked) final var isAttachedThroughLink = false
+    final let withdrawals = Withdrawals()
+    /// Its number among the `OutsideWaiters` of its loop, or zero. Accessed only on the loop's thread.
+    @exclusivity(unchecked) final var outsideNumber: UInt32 = 0
+
+    /// The argument of `code`.
+    @usableFromInline
+    enum Phase {
+        /// The source has settled: take the operation out and run it. The operation consumes the caller's reference to
+        /// the node.
+        case run
+        /// The operation will not run: destroy it.
+        case drop
+        /// The node is released and fulfilled: destroy the value.
+        case destroy
+    }
+
+    @usableFromInline
+    init(state: StateWord, loop: LoopRef?, role: CoreRole = [], code: @escaping (PromiseCore, Phase) -> Void) {
+        self.state = AtomicState(state)
+        self.loop = loop
+        self.code = code
+        self.role = role
+        super.init()
+        #if DEBUG
+            CoreLayout.check(self)
+        #endif
+    }
+
+    /// Makes the fields that are not constant, apart from state and upstream, those of a new core.
+    @inline(__always)
+    final func resetMarks() {
+        marks = []
+        isAttachedThroughLink = false
+        withdrawals.clear()
+    }
+
+    /// For `CoreLayout`: whether these words are the payload, which is empty.
+    final func hasPayload(at words: UnsafeMutablePointer<UInt>) -> Bool {
+        payloadWords = (1, 2, 3)
+        defer { payloadWords = (0, 0, 0) }
+        return words[0] == 1 && words[1] == 2 && words[2] == 3
+    }
+
+    @inline(__always)
+    final func has(_ annotation: CoreAnnotations) -> Bool {
+        annotations.load(ordering: .relaxed) & annotation.rawValue != 0
+    }
+
+    final func annotate(_ annotation: CoreAnnotations) {
+        annotations.bitwiseOr(annotation.rawValue, ordering: .relaxed)
+    }
+
+    // MARK: What kinds of cores differ in
+
+    /// Where the promise was made, if it is externally settled.
+    @usableFromInline
+    var callSite: CallSite? { nil }
+
+    /// Ends the work that would settle this promise, which has no source. Called on its loop's thread; for an
+    /// externally settled promise, on any thread.
+    /// - Returns: true if the work has ended; then the caller has the right to settle. False if the work cannot be
+    ///   ended, or another thread has settled the promise.
+    // Other threads call this for an externally settled core, and may not read the marks.
+    func cancelProducer() -> Bool {
+        if role.contains(.externallySettled) { return false }
+        return marks.contains(.hasTimer) ? cancelTimer() : stopHeldProducer()
+    }
+
+    /// The nodes that wait for the sources of a combinator.
+    var inputs: [PromiseCore] { [] }
+
+    var isCombinator: Bool { false }
+
+    /// Leaves the pending sources of a combinator, and calls `each` with those that its result no longer needs.
+    func leaveInputs(_ each: (PromiseCore) -> Void) {}
+
+    /// Whether this externally settled promise may wait for another one, which its own thread cannot look at.
+    var mayWaitForCleanUps: Bool { false }
+
+    /// Whether the producer of this promise, which has no source, waits for handlers that run further down this
+    /// thread's stack; see `StackSearch`.
+    func areSourcesHeldUp(_ here: LoopRef, _ limit: inout Int) -> Bool { false }
+
+    /// The result of stopping a producer, with the source that it was waiting for, if that is to be cancelled next.
+    enum Stopping {
+        /// It cannot be stopped.
+        case refused
+        /// It has ended, without settling its promise.
+        case stopped(PromiseCore?)
+        /// A job runs it with the cancellation as its source's rejection, and it settles then.
+        case willEnd(PromiseCore?)
+
+        var source: PromiseCore? {
+            switch self {
+            case .refused: nil
+            case .stopped(let source), .willEnd(let source): source
+            }
+        }
+    }
+
+    /// `cancelProducer` for an externally settled promise that may wait for another one. Any thread.
+    func cancelExternally(with error: (any Error)?) -> Stopping { cancelProducer() ? .stopped(nil) : .refused }
+
+    /// Called after `cancelExternally` has stopped the producer and the promise has settled.
+    func didCancel() {}
+
+    /// Whether a drop only destroys the payload, which another core may do in its place. If false, `code` needs this
+    /// very core.
+    var dropsOnlyPayload: Bool { true }
+
+    // MARK: The core as a job
+
+    /// The core as the job of a timer, which has fired.
+    override func run() { timerDidFire() }
+
+    /// The node as a job: its source has settled.
+    override func runAndRelease() {
+        leaveLoop()
+        let word = upstream.loadRelaxed()
+        if !word.hasNoOutcome { return marks.contains(.isAdopting) ? completeAdoption() : code(self, .run) }
+        // Cancelled after it was queued; or the source will never settle.
+        if word.isAbandoned {
+            dropOperation()
+            abandon()
+        }
+        release()
+    }
+
+    override var isReportedUndelivered: Bool { !role.contains(.onlyWatching) }
+    override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
+
+    /// Whether it is pending, and not pending forever. Called under a lock that its deinit would need, since it may be
+    /// about to be released: so it is not retained.
+    override var isStillWaiting: Bool { isPendingAtRoot && rootRef != PromiseCore.never.ref }
+
+    // Called only while handlers are measured.
+    override var kind: HandlerKind { .promiseHandler }
+    override var startedAt: CallSite? { record?.step.flatMap { $0.origin.isKnown ? $0.origin : nil } }
+    override var subject: (any AnyObject & Sendable)? { record }
+
+    /// The node will not run: the loop that its handler was attached on is ending. On the thread of that loop.
+    override func discardAndRelease() {
+        leaveLoop()
+        dropOperation()
+        producerDidEnd(.loopEnded)
+        super.discardAndRelease()
+    }
+
+    override func discardIfWaiting() -> Bool {
+        let word = upstream.load()
+        guard word.isWaiting else { return false }
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
+        let source = word.core.object
+        let never = UpstreamWord.abandoned(CoreRef.retaining(.never).address)
+        guard upstream.replace(word, by: never) else {
+            never.release()
+            return false
+        }
+        // The list of the source keeps its reference, to a tombstone.
+        retain()
+        discardAndRelease()
+        source.noteWithdrawal()
+        return true
+    }
+
+    deinit {
+        let isAnnotated = annotations.load(ordering: .relaxed) != 0
+        // A plain value leaves nothing to do, not even a call.
+        if state.load().isFulfilledTrivially && !isAnnotated { return }
+        if isAnnotated { endAnnotated() } else { end() }
+    }
+}

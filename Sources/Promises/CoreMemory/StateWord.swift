@@ -1,0 +1,238 @@
+import Synchronization
+
+/// The state of a core in one word: the kind in the low two bits, two marks above it, and the address of a core in the rest.
+/// These combinations occur, and no others:
+///
+/// | Kind | Marks | Address | Meaning | Changed next by |
+/// | --- | --- | --- | --- | --- |
+/// | `pending` | | newest waiter, or 0 | No outcome yet, and the right to settle is not claimed | any thread: pushes a waiter (CAS); `claim`; `LockedWaiters`; the settling thread; the loop's thread: links it |
+/// | `pending` | `claimed` | newest waiter, or 0 | A party has claimed the right to settle and is about to settle | that party; any thread pushes waiters |
+/// | `pending` | `locked` | newest waiter | A thread reads the list, or removes nodes from it | that thread unlocks it; any thread pushes, or claims; a thread that is about to take the list waits |
+/// | `pending` | `claimed`, `locked` | newest waiter | Claimed while the list was locked | the thread that has locked it |
+/// | `fulfilled` | | 0 | The value is in the payload | no thread; constant until the core is released |
+/// | `fulfilled` | `trivial` | 0 | As above, and the value needs no destruction | no thread |
+/// | `fulfilled` | `settling`, perhaps `trivial` | newest late waiter, or 0 | The value is in the payload, but not all earlier waiters have been notified yet | the settling thread: takes late waiters, or ends the settlement; any thread pushes |
+/// | `rejected` | | 0 | The error is in the payload, and no handler has received it: reported if the core is released in this state | any thread: `markHandled` |
+/// | `rejected` | `handled` | 0 | A handler has received the error, or none needs to | no thread |
+/// | `rejected` | `settling`, perhaps `handled` | newest late waiter, or 0 | As for `fulfilled` | the settling thread; any thread pushes, or marks as handled |
+/// | `link` | | root, owned | A handler returned this promise, which is now an alias of the root; its own producer settles the root | a producer that settles: marks it as claimed |
+/// | `link` | `claimed` | root, owned | As above, and the outcome of its own producer is ignored, since it is too late | no thread |
+/// | `link` | | `PromiseCore.never` | Abandoned under `AbandonPolicy.log`: pending forever | no thread |
+/// | `link` | `locked` | 0 | Kept by a loop, which has the only reference: see `SpareCores` | the loop's thread: makes it another, pending promise |
+///
+/// So one bit is `claimed` (pending, link), `trivial` (fulfilled) or `handled` (rejected), and another is `locked` (pending) or
+/// `settling` (settled); no link of a promise has the latter. `pending` turns into any other kind, once; a link or an outcome
+/// stays one. (`releaseLinks` writes `pending` over a link whose core is about to be released, and which no other thread can
+/// see.)
+@usableFromInline
+struct StateWord: Equatable {
+    @usableFromInline enum Kind { case pending, fulfilled, rejected, link }
+
+    @usableFromInline let bits: UInt
+
+    @inlinable @inline(__always)
+    init(bits: UInt) { self.bits = bits }
+
+    // MARK: Format
+
+    @usableFromInline static var fulfilledBits: UInt { 1 }
+    @usableFromInline static var rejectedBits: UInt { 2 }
+    @usableFromInline static var linkBits: UInt { 3 }
+    @usableFromInline static var kindMask: UInt { 3 }
+    /// Claimed, trivial or handled.
+    @usableFromInline static var markBit: UInt { 4 }
+    /// Locked or settling.
+    @usableFromInline static var busyBit: UInt { 8 }
+    /// Cores have addresses that are multiples of 16.
+    @usableFromInline static var addressMask: UInt { ~15 }
+
+    @usableFromInline
+    var kind: Kind {
+        switch bits & Self.kindMask {
+        case Self.fulfilledBits: .fulfilled
+        case Self.rejectedBits: .rejected
+        case Self.linkBits: .link
+        default: .pending
+        }
+    }
+
+    @inlinable @inline(__always)
+    var address: UInt { bits & Self.addressMask }
+
+    // MARK: Words
+
+    /// Pending, without a waiter.
+    @inlinable @inline(__always)
+    static var pending: StateWord { StateWord(bits: 0) }
+
+    /// Fulfilled; with a value that needs no destruction, or with any other.
+    @inlinable @inline(__always)
+    static func fulfilled(isTrivial: Bool) -> StateWord {
+        StateWord(bits: isTrivial ? fulfilledBits | markBit : fulfilledBits)
+    }
+
+    /// Rejected, with an error that a handler is still to receive.
+    @inlinable @inline(__always)
+    static var rejected: StateWord { StateWord(bits: rejectedBits) }
+
+    /// Rejected, with an error that needs no handler.
+    @inlinable @inline(__always)
+    static var rejectedAndHandled: StateWord { StateWord(bits: rejectedBits | markBit) }
+
+    /// A link to the core at `address`, which it owns.
+    @inlinable @inline(__always)
+    static func link(toAddress address: UInt) -> StateWord { StateWord(bits: address | linkBits) }
+
+    /// No promise: kept by a loop, to be used again. As a link that leads nowhere it traps where it is followed.
+    static var spare: StateWord { StateWord(bits: linkBits | busyBit) }
+
+    // MARK: Questions
+
+    @inlinable @inline(__always)
+    var isPending: Bool { bits & Self.kindMask == 0 }
+
+    @inlinable @inline(__always)
+    var isFulfilled: Bool { bits & Self.kindMask == Self.fulfilledBits }
+
+    @inlinable @inline(__always)
+    var isRejected: Bool { bits & Self.kindMask == Self.rejectedBits }
+
+    @inlinable @inline(__always)
+    var isLink: Bool { bits & Self.kindMask == Self.linkBits }
+
+    /// Pending, and no party has claimed the right to settle.
+    @inlinable @inline(__always)
+    var isClaimable: Bool { bits & (Self.kindMask | Self.markBit) == 0 }
+
+    /// Whether the outcome of an operation still counts: its core is pending, or linked, and nobody has claimed it.
+    @inlinable @inline(__always)
+    var isOpen: Bool { isClaimable || bits & (Self.kindMask | Self.markBit) == Self.linkBits }
+
+    /// Of a pending core or a link.
+    @inline(__always)
+    var isClaimed: Bool { bits & Self.markBit != 0 }
+
+    /// Of a rejection.
+    @inline(__always)
+    var isHandled: Bool { bits & Self.markBit != 0 }
+
+    /// Fulfilled, with a value that needs no destruction.
+    @inline(__always)
+    var isFulfilledTrivially: Bool {
+        bits & (Self.kindMask | Self.markBit) == Self.fulfilledBits | Self.markBit
+    }
+
+    /// Of a pending core: whether a thread has locked the list of waiters.
+    @inline(__always)
+    var isLocked: Bool { bits & Self.busyBit != 0 }
+
+    /// Pending, and the party with the right to settle may take the list of waiters now.
+    @inline(__always)
+    var hasListToTake: Bool { bits & (Self.kindMask | Self.busyBit) == 0 }
+
+    /// Fulfilled, and all earlier waiters have been notified.
+    @inlinable @inline(__always)
+    var isFulfilledForAll: Bool { bits & (Self.kindMask | Self.busyBit) == Self.fulfilledBits }
+
+    /// Whether a new waiter is added to the list: the core is pending, or later waiters queue behind the earlier ones.
+    @inline(__always)
+    var takesWaiters: Bool { isPending || !isLink && bits & Self.busyBit != 0 }
+
+    // MARK: Transitions
+
+    /// A party claims the right to settle; or the outcome of a linked core's own producer comes too late.
+    @inline(__always)
+    var claimed: StateWord { StateWord(bits: bits | Self.markBit) }
+
+    /// A thread locks the list of waiters.
+    @inline(__always)
+    var locked: StateWord { StateWord(bits: bits | Self.busyBit) }
+
+    /// Unlocks the list, whose newest waiter is now the one at that address.
+    @inline(__always)
+    func unlocked(withWaiterAt address: UInt) -> StateWord {
+        StateWord(bits: address | bits & ~Self.addressMask & ~Self.busyBit)
+    }
+
+    /// A waiter is added.
+    @inline(__always)
+    func pushing(waiterAt address: UInt) -> StateWord { StateWord(bits: address | bits & ~Self.addressMask) }
+
+    /// The list of waiters is taken, and the core stays as it is.
+    @inline(__always)
+    var withoutWaiters: StateWord { StateWord(bits: bits & ~Self.addressMask) }
+
+    /// Of an outcome: earlier waiters are still to be notified.
+    @inline(__always)
+    var settling: StateWord { StateWord(bits: bits | Self.busyBit) }
+
+    /// Of an outcome: a handler receives it, so that a rejection is a handled one.
+    @inline(__always)
+    var handled: StateWord { isRejected ? StateWord(bits: bits | Self.markBit) : self }
+
+    /// Of an outcome: with the mark that another thread may have set meanwhile, since it has read the error. (A fulfilled
+    /// promise has that bit from the start, or never.)
+    @inline(__always)
+    func handled(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
+
+    /// Of a new link: too late for its own producer, if it was too late before.
+    @inline(__always)
+    func claimed(asIn seen: StateWord) -> StateWord { StateWord(bits: bits | seen.bits & Self.markBit) }
+}
+
+/// The state of a core, which any thread may change.
+///
+/// A reference is published by a replacement, never by `store`: Swift 6.3.1 may move a `swift_retain` below a store with
+/// releasing order, and another thread may then release the reference before it is counted.
+@usableFromInline
+struct AtomicState: ~Copyable {
+    @usableFromInline let word: Atomic<UInt>
+
+    @inlinable @inline(__always)
+    init(_ state: StateWord) { word = Atomic(state.bits) }
+
+    @inlinable @inline(__always)
+    func load() -> StateWord { StateWord(bits: word.load(ordering: .acquiring)) }
+
+    /// For callers that only ask how far the core is, and read nothing else for that.
+    @inlinable @inline(__always)
+    func loadRelaxed() -> StateWord { StateWord(bits: word.load(ordering: .relaxed)) }
+
+    /// For a caller with the only reference to the core.
+    @inlinable @inline(__always)
+    func store(_ state: StateWord) { word.store(state.bits, ordering: .relaxed) }
+
+    /// - Returns: false if the state is no longer `seen`, without any effect.
+    @inlinable @inline(__always)
+    func replace(_ seen: StateWord, by state: StateWord) -> Bool {
+        word.compareExchange(expected: seen.bits, desired: state.bits, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// As `replace`, and changes `seen` to the present state if it has no effect. It may fail for no reason.
+    @inline(__always)
+    func tryToReplace(_ seen: inout StateWord, by state: StateWord) -> Bool {
+        let (done, now) = word.weakCompareExchange(
+            expected: seen.bits, desired: state.bits, ordering: .acquiringAndReleasing)
+        if !done { seen = StateWord(bits: now) }
+        return done
+    }
+
+    /// As `tryToReplace`, to publish a waiter. Fails only if the state is no longer `seen`.
+    @inline(__always)
+    func push(waiterAt address: UInt, _ seen: inout StateWord) -> Bool {
+        let (done, now) = word.compareExchange(
+            expected: seen.bits, desired: seen.pushing(waiterAt: address).bits, successOrdering: .releasing,
+            failureOrdering: .acquiring)
+        if !done { seen = StateWord(bits: now) }
+        return done
+    }
+
+    /// For the party that settles a core without a claim, and for a link whose own producer is too late.
+    func markClaimed() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
+
+    /// Call it for a rejection only.
+    func markHandled() { word.bitwiseOr(StateWord.markBit, ordering: .relaxed) }
+
+    /// For the thread that has locked the list.
+    func unlock() { word.bitwiseAnd(~StateWord.busyBit, ordering: .releasing) }
+}

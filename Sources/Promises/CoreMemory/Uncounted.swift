@@ -1,0 +1,65 @@
+/// A reference to an object that is passed on without being counted, in the bits of a pointer.
+///
+/// A reference count is an atomic operation, and a hop of a chain can afford none. So the lists of waiters, the words of a core
+/// and the queues of a loop hold references whose count nobody touches while they change hands. Who owns the one that was
+/// counted, and until when, is written where an `Uncounted` is stored.
+@usableFromInline
+struct Uncounted<Object: AnyObject>: Equatable {
+    @usableFromInline let unmanaged: Unmanaged<Object>
+
+    @inlinable @inline(__always)
+    init(_ unmanaged: Unmanaged<Object>) { self.unmanaged = unmanaged }
+
+    /// Refers to the object, which the caller or another party owns.
+    @inlinable @inline(__always)
+    init(_ object: Object) { unmanaged = .passUnretained(object) }
+
+    /// Counts a reference to the object, which the holder of this one must release or pass on.
+    @inlinable @inline(__always)
+    static func retaining(_ object: consuming Object) -> Uncounted { Uncounted(.passRetained(object)) }
+
+    /// Refers to the object at an address that was taken from another reference.
+    @inlinable @inline(__always)
+    init(at pointer: UnsafeRawPointer) { unmanaged = .fromOpaque(pointer) }
+
+    /// Refers to the object at `address`, which is that of an object. Traps at zero.
+    @inlinable @inline(__always)
+    init(address: UInt) { self.init(at: UnsafeRawPointer(bitPattern: address)!) }
+
+    /// Refers to the object at `address`; `nil` for zero.
+    @inlinable @inline(__always)
+    init?(addressOrZero address: UInt) {
+        guard let pointer = UnsafeRawPointer(bitPattern: address) else { return nil }
+        self.init(at: pointer)
+    }
+
+    @inlinable @inline(__always)
+    var pointer: UnsafeMutableRawPointer { unmanaged.toOpaque() }
+
+    @inlinable @inline(__always)
+    var address: UInt { UInt(bitPattern: pointer) }
+
+    @inlinable @inline(__always)
+    static func == (one: Uncounted, other: Uncounted) -> Bool { one.pointer == other.pointer }
+
+    /// Calls `body` with the object, which another party holds until `body` has returned.
+    @inlinable @inline(__always)
+    func borrow<Result>(_ body: (Object) throws -> Result) rethrows -> Result {
+        try unmanaged._withUnsafeGuaranteedRef(body)
+    }
+
+    /// The object, counted while the caller uses it.
+    @inlinable @inline(__always)
+    var object: Object { unmanaged.takeUnretainedValue() }
+
+    /// The object, with the counted reference that the caller owned.
+    @inlinable @inline(__always)
+    func takeOver() -> Object { unmanaged.takeRetainedValue() }
+
+    @inlinable @inline(__always)
+    @discardableResult
+    func retain() -> Uncounted { Uncounted(unmanaged.retain()) }
+
+    @inlinable @inline(__always)
+    func release() { unmanaged.release() }
+}

@@ -1,0 +1,128 @@
+import Synchronization
+
+/// What a node waits for, in one word: the address of a core, and a mark in the low four bits. These combinations occur:
+///
+/// | Mark | Address | Meaning | Changed next by |
+/// | --- | --- | --- | --- |
+/// | `waiting` | 0 | Has never waited: a core without an operation, which `cancelProducer` or a resolver settles | the thread that attaches it, before it pushes it |
+/// | `waiting` | the source, not owned | Is in the list of that core | CAS by the thread that settles or abandons the source (to the outcome, `abandoned`, or `rejected` for a cancellation), or by the node's own thread, which withdraws it (to `taken`) |
+/// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`) |
+/// | `rejected` | the source, owned; or a core with the cancellation | The source was rejected; the node is scheduled to run | as above; a cancellation may replace the error that a cleaning-up operation receives |
+/// | `adopted` | the core linked to it, not owned | Has run; the promise that its operation returned is linked to it and settles it | the loop's thread: the core linked next, or `taken` |
+/// | `abandoned` | the source, owned | The source stays pending forever; the operation is to be dropped | the node's thread (to `taken`) |
+/// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread, if it waits again: `adopted` or `waiting` |
+///
+/// While the mark is `waiting`, the address is not owned, but it is valid nevertheless: the producer of a pending core
+/// holds that core, and notifies every waiter, with a reference, before it releases the core. A cancellation climbs by
+/// this word.
+@usableFromInline
+struct UpstreamWord: Equatable {
+    @usableFromInline enum Mark { case waiting, fulfilled, rejected, adopted, abandoned, taken }
+
+    @usableFromInline let bits: UInt
+
+    @inlinable @inline(__always)
+    init(bits: UInt) { self.bits = bits }
+
+    // MARK: Format. The marks of an outcome, and that of a link, are those of `StateWord`.
+
+    @usableFromInline static var abandonedBit: UInt { 4 }
+    @usableFromInline static var takenBit: UInt { 8 }
+    @usableFromInline static var markMask: UInt { 15 }
+
+    var mark: Mark {
+        switch bits & Self.markMask {
+        case StateWord.fulfilledBits: .fulfilled
+        case StateWord.rejectedBits: .rejected
+        case StateWord.linkBits: .adopted
+        case Self.abandonedBit: .abandoned
+        case Self.takenBit: .taken
+        default: .waiting
+        }
+    }
+
+    @inlinable @inline(__always)
+    var address: UInt { bits & ~Self.markMask }
+
+    // MARK: Words
+
+    /// Has never waited.
+    @inlinable @inline(__always)
+    static var none: UpstreamWord { UpstreamWord(bits: 0) }
+
+    @inlinable @inline(__always)
+    static var taken: UpstreamWord { UpstreamWord(bits: takenBit) }
+
+    @inline(__always)
+    static func waiting(forCoreAt address: UInt) -> UpstreamWord { UpstreamWord(bits: address) }
+
+    @inline(__always)
+    static func settled(_ address: UInt, as outcome: StateWord) -> UpstreamWord {
+        UpstreamWord(bits: address | outcome.bits & StateWord.kindMask)
+    }
+
+    @inline(__always)
+    static func adopted(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | StateWord.linkBits) }
+
+    static func abandoned(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | abandonedBit) }
+
+    // MARK: Questions
+
+    /// Is in a list, or has never waited.
+    @inline(__always)
+    var isWaiting: Bool { bits & Self.markMask == 0 }
+
+    /// The source was fulfilled. Of a word with an outcome.
+    @inlinable @inline(__always)
+    var isFulfilled: Bool { bits & StateWord.kindMask == StateWord.fulfilledBits }
+
+    @inline(__always)
+    var isAdopted: Bool { bits & Self.markMask == StateWord.linkBits }
+
+    @inline(__always)
+    var isAbandoned: Bool { bits & Self.markMask == Self.abandonedBit }
+
+    /// Abandoned or taken.
+    @inline(__always)
+    var hasNoOutcome: Bool { bits & (Self.abandonedBit | Self.takenBit) != 0 }
+
+    /// Whether the word owns the core at its address.
+    var isOwner: Bool {
+        switch mark {
+        case .fulfilled, .rejected, .abandoned: true
+        case .waiting, .adopted, .taken: false
+        }
+    }
+}
+
+/// The upstream word of a core, which the threads change that the table of `UpstreamWord` names.
+@usableFromInline
+struct AtomicUpstream: ~Copyable {
+    @usableFromInline let word = Atomic<UInt>(0)
+
+    @inlinable @inline(__always)
+    init() {}
+
+    @inlinable @inline(__always)
+    func load() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .acquiring)) }
+
+    /// For the party that has changed the word last, or that only compares it.
+    @inlinable @inline(__always)
+    func loadRelaxed() -> UpstreamWord { UpstreamWord(bits: word.load(ordering: .relaxed)) }
+
+    /// For a core that no other party changes now.
+    @inlinable @inline(__always)
+    func store(_ upstream: UpstreamWord) { word.store(upstream.bits, ordering: .relaxed) }
+
+    /// Takes what is there.
+    @inline(__always)
+    func exchange(_ upstream: UpstreamWord) -> UpstreamWord {
+        UpstreamWord(bits: word.exchange(upstream.bits, ordering: .acquiringAndReleasing))
+    }
+
+    /// - Returns: false if the word is no longer `seen`, without any effect.
+    @inline(__always)
+    func replace(_ seen: UpstreamWord, by upstream: UpstreamWord) -> Bool {
+        word.compareExchange(expected: seen.bits, desired: upstream.bits, ordering: .acquiringAndReleasing).exchanged
+    }
+}

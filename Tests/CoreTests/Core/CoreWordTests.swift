@@ -1,0 +1,82 @@
+import Testing
+
+@testable import Promises
+
+/// The words of a core: which transitions lead where. What threads do with them is in the other tests.
+@Suite struct CoreWordTests {
+    private let waiter: UInt = 0x7F00_0000_1230
+
+    @Test func aPendingCore() {
+        let new = StateWord.pending
+        #expect(new.kind == .pending && new.isClaimable && new.isOpen && new.hasListToTake && new.takesWaiters)
+        #expect(new.waiters == nil && !new.isLocked && !new.isClaimed)
+        let waited = new.pushing(waiterAt: waiter)
+        #expect(waited.address == waiter && waited.isClaimable && waited.withoutWaiters == new)
+    }
+
+    @Test func aClaimedCoreStillTakesWaiters() {
+        let claimed = StateWord.pending.pushing(waiterAt: waiter).claimed
+        #expect(claimed.kind == .pending && claimed.isClaimed && !claimed.isClaimable && !claimed.isOpen)
+        #expect(claimed.hasListToTake && claimed.takesWaiters && claimed.address == waiter)
+    }
+
+    @Test func aLockedListIsNotTaken() {
+        let locked = StateWord.pending.pushing(waiterAt: waiter).locked
+        #expect(locked.isLocked && locked.isClaimable && locked.takesWaiters && !locked.hasListToTake)
+        // A claim comes while it is locked, and stays.
+        let unlocked = locked.claimed.unlocked(withWaiterAt: 0)
+        #expect(unlocked == StateWord.pending.claimed)
+    }
+
+    @Test(arguments: [true, false]) func aFulfilledCore(isTrivial: Bool) {
+        let end = StateWord.fulfilled(isTrivial: isTrivial)
+        #expect(end.kind == .fulfilled && end.isFulfilledTrivially == isTrivial && end.isFulfilledForAll)
+        #expect(!end.isOpen && !end.takesWaiters && end.handled == end && end.handled(asIn: end.settling) == end)
+        let settling = end.settling
+        #expect(settling.kind == .fulfilled && settling.takesWaiters && !settling.isFulfilledForAll)
+        #expect(settling.isFulfilledTrivially == isTrivial && settling.pushing(waiterAt: waiter).address == waiter)
+    }
+
+    @Test func aRejectedCore() {
+        let end = StateWord.rejected
+        #expect(end.kind == .rejected && !end.isHandled && !end.takesWaiters)
+        #expect(end.handled == .rejectedAndHandled && end.handled.isHandled)
+        // Another thread has read the error while the waiters were notified.
+        #expect(end.handled(asIn: end.settling.handled) == .rejectedAndHandled)
+        #expect(end.handled(asIn: end.settling) == end)
+    }
+
+    @Test func aLink() {
+        let link = StateWord.link(toAddress: waiter)
+        #expect(link.kind == .link && link.isOpen && !link.takesWaiters && link.address == waiter)
+        let late = link.claimed(asIn: StateWord.pending.claimed)
+        #expect(late.kind == .link && late.isClaimed && !late.isOpen && late.address == waiter)
+        #expect(StateWord.spare.isLink && StateWord.spare.address == 0 && StateWord.spare != link)
+    }
+
+    @Test func whatACoreWaitsFor() {
+        let waiting = UpstreamWord.waiting(forCoreAt: waiter)
+        #expect(waiting.mark == .waiting && waiting.isWaiting && !waiting.isOwner && waiting.address == waiter)
+        #expect(UpstreamWord.none.isWaiting && UpstreamWord.none.address == 0)
+        for outcome in [StateWord.fulfilled(isTrivial: true), .rejectedAndHandled, .rejected.settling] {
+            let settled = UpstreamWord.settled(waiter, as: outcome)
+            #expect(settled.isFulfilled == outcome.isFulfilled && settled.isOwner && !settled.hasNoOutcome)
+            #expect(settled.mark == (outcome.isFulfilled ? .fulfilled : .rejected) && settled.address == waiter)
+        }
+        #expect(UpstreamWord.adopted(waiter).mark == .adopted && !UpstreamWord.adopted(waiter).isOwner)
+        #expect(UpstreamWord.adopted(waiter).isAdopted && !UpstreamWord.adopted(waiter).hasNoOutcome)
+        #expect(UpstreamWord.abandoned(waiter).mark == .abandoned && UpstreamWord.abandoned(waiter).isOwner)
+        #expect(UpstreamWord.abandoned(waiter).hasNoOutcome && UpstreamWord.abandoned(waiter).isAbandoned)
+        #expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.hasNoOutcome && !UpstreamWord.taken.isOwner)
+    }
+
+    @Test func aListIsSweptWhenTombstonesOutnumberTheOthers() {
+        let withdrawals = Withdrawals()
+        for _ in 1..<16 { #expect(withdrawals.add() == .notDue) }
+        #expect(withdrawals.add() == .justDue)
+        #expect(withdrawals.add() == .due)
+        withdrawals.reset(nodesLeft: 100)
+        for _ in 1..<128 { #expect(withdrawals.add() == .notDue) }
+        #expect(withdrawals.add() == .justDue)
+    }
+}
