@@ -126,7 +126,6 @@ extension ConnectionPool {
 
     private var endOfLoop: SystemError { SystemError(.connect, ECANCELED, detail: "the loop has ended") }
 
-    /// An idle connection has failed, or its peer has gone.
     func didLose(_ member: PoolState.Member) { perform(state.didLose(member)) }
 
     // MARK: Time

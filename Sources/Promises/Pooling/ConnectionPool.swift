@@ -22,7 +22,7 @@ import Reactor
 ///
 /// Requests that wait, connections that are being opened and connections that are in use retain the pool. When the last
 /// reference to it is released, it closes the idle ones.
-public final class ConnectionPool {
+public final class ConnectionPool: ParkingOwner {
     let loop: EventLoop
     let configuration: Configuration
     var state: PoolState

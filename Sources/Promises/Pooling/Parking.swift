@@ -1,14 +1,20 @@
 import Glibc
 import Reactor
 
+/// What learns that an idle connection has gone: a pool.
+protocol ParkingOwner: AnyObject {
+    /// An idle connection has failed, or its peer has gone.
+    func didLose(_ member: PoolState.Member)
+}
+
 /// A pool's interest in an idle connection of its own: it learns of the peer's end.
 final class Parking: ConnectionAttachment {
-    private weak var pool: ConnectionPool?
+    private weak var owner: (any ParkingOwner)?
     private let member: PoolState.Member
 
-    init(_ member: PoolState.Member, of pool: ConnectionPool) {
+    init(_ member: PoolState.Member, of owner: any ParkingOwner) {
         self.member = member
-        self.pool = pool
+        self.owner = owner
     }
 
     var endsWithPeer: Bool { true }
@@ -19,7 +25,7 @@ final class Parking: ConnectionAttachment {
         set {}
     }
 
-    func peerDidGo() { pool?.didLose(member) }
+    func peerDidGo() { owner?.didLose(member) }
 
     // No request uses the connection, and the pool itself ends it.
     func connectionMayBeIdle(_ connection: Connection) {}

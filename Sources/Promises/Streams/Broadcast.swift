@@ -30,12 +30,12 @@ public func broadcast(
     _ bytes: some Collection<UInt8>, to connections: some Sequence<Connection>, onOverflow overflow: WriteOverflow
 ) -> Int {
     let bytes = bytes as? [UInt8] ?? Array(bytes)
-    return connections.reduce(0) { $0 + (post(bytes, to: $1, overflow) ? 1 : 0) }
+    return connections.reduce(0) { $0 + (sendBroadcast(bytes, to: $1, overflow) ? 1 : 0) }
 }
 
 /// Writes `bytes` without a promise.
 /// - Returns: whether they were sent or queued.
-private func post(_ bytes: [UInt8], to connection: Connection, _ overflow: WriteOverflow) -> Bool {
+private func sendBroadcast(_ bytes: [UInt8], to connection: Connection, _ overflow: WriteOverflow) -> Bool {
     connection.loop.assertOwner()
     guard connection.takesWrites else { return false }
     if bytes.isEmpty { return true }

@@ -11,7 +11,7 @@ final class ColdState {
     /// What waits for frames.
     var frames: (any FrameReading)?
     /// Present with `idleTimeout`.
-    var idle: IdleClock?
+    var idle: (any ConnectionPart)?
     var writeLimits = WriteLimits()
     /// What waits for the peer's end.
     var peerWatches = PeerWatches()
@@ -59,7 +59,7 @@ struct ConnectionFailure {
 struct ConnectionEnding {
     /// The promise of a `shutdownWrite` that waits for the queue.
     var shutdown: PromiseCore?
-    var close: ConnectionClose?
+    var close: (any ConnectionClosing)?
     /// The promise of `closed`.
     var closed: PromiseCore?
     /// How the connection ends, if that does not follow from its failure, and how it has ended.

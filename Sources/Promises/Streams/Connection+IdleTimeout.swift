@@ -16,7 +16,7 @@ extension Connection {
     /// Activity costs a reading of the clock, about 25 ns. The timer checks the last activity when it fires and is then
     /// set to the remaining time, so that it is moved once per period instead of once per message.
     public var idleTimeout: Duration? {
-        get { cold?.idle?.limit }
+        get { (cold?.idle as? IdleClock)?.limit }
         set {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }

@@ -179,7 +179,7 @@ extension Connection: ReadinessHandler {
 
     @inline(never)
     private func readIndirectly() {
-        if path == .lingering { _ = cold?.ending.close?.discardInput() } else { layer?.descriptorIsReadable() }
+        if path == .lingering { cold?.ending.close?.discardInput() } else { layer?.descriptorIsReadable() }
     }
 
     /// Whether the descriptor is to be read.

@@ -2,14 +2,13 @@ import Glibc
 import Reactor
 
 /// The close of a connection, from the call until the descriptor is closed: what it waits for, and its limits.
-final class ConnectionClose {
+final class ConnectionClose: ConnectionClosing {
     // The connection retains this, and cancels the timer before its descriptor is closed. Until then the poller, or the job
     // that flushes, retains the connection.
     private unowned let connection: Connection
     let promise = PromiseCore(root: Void.self)
     private var limits: CloseLimits?
     private var timer: EventLoop.Timer?
-    /// The number of bytes of input that were discarded.
     private(set) var discarded = 0
 
     init(_ connection: Connection) { self.connection = connection }
@@ -18,10 +17,10 @@ final class ConnectionClose {
 
     func cancelTimer() { timer?.cancel() }
 
-    /// Reads and discards input; closes the connection when the peer has ended.
-    /// - Returns: whether there may be more.
-    @discardableResult
-    func discardInput() -> Bool {
+    func discardInput() { _ = discardOnce() }
+
+    /// - Returns: whether there may be more input.
+    private func discardOnce() -> Bool {
         guard connection.lifecycle == .lingering else { return false }
         let count = connection.descriptor.receive(into: connection.loop.scratch, atMost: .max)
         if count == -Int(EAGAIN) {
@@ -37,8 +36,7 @@ final class ConnectionClose {
 
     // MARK: Limits
 
-    /// Limits the close to `lingerTime` from now, without a check for progress; a time of zero or less ends it now. If
-    /// `lingerTime` is nil, the default limits apply.
+    /// With a time, there is no check for progress; a time of zero or less ends the close now.
     func limit(to lingerTime: Duration?) {
         timer?.cancel()
         if let lingerTime, lingerTime <= .zero { return end() }
@@ -69,7 +67,7 @@ final class ConnectionClose {
         if connection.lifecycle == .flushing { connection.flush() }
         // With unread input the kernel would reset. At most 1 MiB, 64 KiB at a time.
         for _ in 0..<16 where connection.lifecycle == .lingering {
-            if !discardInput() { break }
+            if !discardOnce() { break }
         }
         if connection.lifecycle == .lingering { return connection.release() }
         connection.dropAndReset(losesOutput: false)

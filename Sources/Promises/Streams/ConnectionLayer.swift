@@ -2,7 +2,7 @@ import Reactor
 
 /// What stands between the descriptor of a connection and its reads and writes: a filter. A connection has one at a time, on
 /// the path `.filtered`, and calls it on the loop's thread.
-protocol ConnectionLayer: AnyObject {
+protocol ConnectionLayer: ConnectionPart {
     // MARK: Reading
 
     /// The number of bytes that it has delivered to the reads.
@@ -32,7 +32,6 @@ protocol ConnectionLayer: AnyObject {
     /// Queues what ends the stream behind all writes.
     /// - Returns: false if that must wait. Then the layer ends the connection's side when it can.
     func queueEnd() -> Bool
-    func cancelTimer()
     /// The descriptor is closed.
     func connectionDidEnd(_ failure: SystemError?)
 }

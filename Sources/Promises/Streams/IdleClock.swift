@@ -3,7 +3,7 @@ import Reactor
 
 /// Fails a connection that is idle for the time of `idleTimeout`. The timer checks the last activity when it fires, so it fires
 /// once per period, and not once per message.
-final class IdleClock {
+final class IdleClock: ConnectionPart {
     let limit: Duration
     // Weak: the loop may retain this while another thread releases the connection.
     private weak var connection: Connection?

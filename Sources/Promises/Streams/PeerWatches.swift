@@ -50,27 +50,3 @@ struct PeerWatches {
         return found
     }
 }
-
-/// A watch of the peer that cancels a promise. It ends when the last reference to this object is released.
-@usableFromInline
-final class PeerWatchEnding {
-    private let connection: Connection
-    /// The core whose operation owns this object, which therefore outlives it.
-    private var core: ObjectIdentifier?
-
-    @usableFromInline
-    init(_ connection: Connection) { self.connection = connection }
-
-    /// The connection retains `core`, and the operation of `core` retains this object, until the peer goes or the core
-    /// settles.
-    @usableFromInline
-    func start(_ core: PromiseCore, _ ignoringHalfClose: Bool) {
-        self.core = ObjectIdentifier(core)
-        connection.watchPeer(PeerWatch(core: core, cancels: true, ignoringHalfClose: ignoringHalfClose))
-    }
-
-    deinit {
-        // Another thread gets here only while the loop ends, which ends the connection itself.
-        if let core, connection.loop.isUsableHere { _ = connection.withdrawPeerWatch(core) }
-    }
-}

@@ -1,6 +1,11 @@
+/// A part of a connection that exists when it is used, and that may have a timer.
+protocol ConnectionPart: AnyObject {
+    func cancelTimer()
+}
+
 /// What waits, on behalf of a read, for more of the input than the next bytes: for a frame. A connection makes it with the
 /// first such read, and calls it on the loop's thread.
-protocol FrameReading: AnyObject {
+protocol FrameReading: ConnectionPart {
     /// Whether a loop over frames or lines waits, and not a single read.
     var isLoopWaiting: Bool { get }
     /// Reads the descriptor once.
@@ -10,5 +15,16 @@ protocol FrameReading: AnyObject {
     func inputArrived(_ count: Int, ended: PromiseCore?)
     /// The read was rejected or cancelled, and waits no more.
     func waitDidEnd()
-    func cancelTimer()
+}
+
+/// The close of a connection that is under way.
+protocol ConnectionClosing: ConnectionPart {
+    /// Fulfilled when the descriptor is closed.
+    var promise: PromiseCore { get }
+    /// Limits the close to a time from now; `nil` for the limits of `close()`.
+    func limit(to lingerTime: Duration?)
+    /// Reads and discards input; closes the connection when the peer has ended.
+    func discardInput()
+    /// The number of bytes that were discarded.
+    var discarded: Int { get }
 }
