@@ -97,7 +97,7 @@ extension InstalledFilter {
         guard hasNews && connection.hasInput || inputHasEnded else { return }
         switch demand {
         case .bytes(let limit):
-            if let promise = takeReader()?.promise { promise.fulfill(connection.bufferedOutcome(Int(limit))) }
+            if let promise = takeReader()?.promise { promise.fulfill(ByteRead.outcome(Int(limit), of: connection)) }
         case .frame:
             // The decoder asks whether the stream has ended.
             let promise = inputHasEnded ? endInput()?.promise : nil

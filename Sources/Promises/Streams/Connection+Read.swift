@@ -1,6 +1,9 @@
 import Glibc
 import Reactor
 
+// Reads. Each form has its type, which asks the connection to wait and takes what has arrived: `ByteRead`, `ChunkLoop`,
+// `FrameReader`.
+
 extension Connection {
     /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
     /// at most `limit` bytes and never more than 64 KiB.
@@ -22,7 +25,7 @@ extension Connection {
     public func read(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<ReadOutcome> {
-        Guarantee(startRead(limit).core.traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
+        Guarantee(ByteRead.start(limit, from: self).core.traced(root: "read", Guarantee<ReadOutcome>.self, file, line))
     }
 
     /// Reads the next bytes as `read` does.
@@ -35,8 +38,10 @@ extension Connection {
     public func receive(
         upTo limit: Int = 65536, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<[UInt8]> {
-        if mayRead { return beginRead(limit).map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
-        return startRead(limit).map(
+        let isDirect = mayRead
+        let outcome = ByteRead.start(limit, from: self)
+        if isDirect { return outcome.map("receive", { try $0.bytesOrEnd ?? [] }, file, line) }
+        return outcome.map(
             "receive",
             { [self] outcome in
                 do throws(SystemError) { return try outcome.bytesOrEnd ?? [] } catch { throw reported(error) }
@@ -47,29 +52,7 @@ extension Connection {
     /// complete frames that have not been read yet.
     public var bufferedByteCount: Int { cold?.input.count ?? 0 }
 
-    // MARK: Starting
-
-    @usableFromInline
-    func startRead(_ limit: Int) -> Guarantee<ReadOutcome> {
-        if !mayRead, let refusal = refusalOfRead {
-            loop.assertOwner()
-            return .value(.failed(refusal))
-        }
-        return beginRead(limit)
-    }
-
-    @inline(__always)
-    private func beginRead(_ limit: Int) -> Guarantee<ReadOutcome> {
-        loop.assertOwner()
-        if limit < 1 { return .value(.failed(SystemError(readCall, EINVAL, detail: "upTo: \(limit)"))) }
-        if hasInput || reader.hasEnded { return Guarantee(PromiseCore.fulfilled(bufferedOutcome(limit))) }
-        let core = PromiseCore.pending { PromiseCore.perform(Follow<ReadOutcome>.self, $0, $1) }
-        // A plain core, which the loop can use again. Until `take` the reader has it; `deinit` says why the connection is
-        // there meanwhile.
-        core.beginProduction(by: self)
-        wait(core, for: .bytes(limit: UInt32(min(limit, 65536))))
-        return Guarantee(core)
-    }
+    // MARK: Waiting
 
     /// Makes `core` wait for input.
     @inline(__always)
@@ -83,12 +66,6 @@ extension Connection {
         reader.wait(owned: core, for: demand)
         sendGathered()
         updateInterest()
-    }
-
-    /// What a read gets without the kernel: buffered bytes, or the end.
-    @inline(never)
-    func bufferedOutcome(_ limit: Int) -> ReadOutcome {
-        hasInput ? .bytes(takeInput(min(limit, 65536))) : failure.map(ReadOutcome.failed) ?? .end
     }
 
     @inline(__always)
@@ -122,7 +99,7 @@ extension Connection {
         switch demand {
         case .chunk: ChunkLoop.read(from: self)
         case .frame: cold?.frames?.descriptorIsReadable()
-        case .bytes(let limit): readBytes(Int(limit))
+        case .bytes(let limit): ByteRead.descriptorIsReadable(of: self, Int(limit))
         }
     }
 
@@ -139,23 +116,6 @@ extension Connection {
         let waiter = reader.end()
         if result < 0 { noteFailure(SystemError(readCall, CInt(-result))) }
         return waiter?.promise
-    }
-
-    @inline(__always)
-    private func readBytes(_ limit: Int) {
-        let (count, bytes) = reader.receive(from: descriptor, atMost: limit)
-        if count == -Int(EAGAIN) { return noteSpuriousReadiness(readCall) }
-        guard let (promise, _) = reader.takeReference() else { return }
-        let outcome: ReadOutcome
-        if count > 0 {
-            noteReceived(count)
-            outcome = .bytes(bytes)
-        } else {
-            noteEnd(count)
-            outcome = failure.map(ReadOutcome.failed) ?? .end
-        }
-        PromiseCore.fulfill(owned: promise, outcome)
-        if count < 0 { failWrites() }
     }
 
     // MARK: Failing and cancelling
