@@ -1,33 +1,17 @@
 import Reactor
 
-/// The object that a served connection retains until its descriptor is closed, and notifies of its progress: the
-/// listener, if the listener's own loop serves the connection; otherwise the connection's transfer. Called on the
-/// loop's thread.
-protocol ConnectionKeeper: AnyObject {
-    /// The handler has finished, but the descriptor is not closed yet: the connection no longer counts as active.
-    func connectionDidBeginLingering()
-    /// The descriptor is closed.
-    func connectionDidEnd()
-}
-
 /// The connections that a listener serves on one loop: its own, or one of a group.
 ///
-/// Accessed only on the loop's thread. Retained by the connections that it serves; by the listener too, if the loop is
-/// its own.
-final class ConnectionTracker {
+/// Accessed only on the loop's thread. Retained by the connections that it serves; by the listener too, if it serves on its
+/// own loop.
+final class ConnectionTracker: ConnectionServer {
     private let loop: EventLoop
     private let counters: DrainCounters
     /// All open connections.
     private(set) var running = RunningConnections()
     /// The open connections whose handlers have finished.
     private(set) var lingering = LingeringConnections()
-    var options = TrackerOptions() {
-        didSet {
-            budget = options.memoryLimit.map {
-                MemoryBudget($0, on: loop, counters) { [weak self] in self?.running.all.map(\.connection) ?? [] }
-            }
-        }
-    }
+    private let options: TrackerOptions
     /// The connections that draining has ended. By identity: `running` retains them for as long as they are looked up
     /// here.
     private var ended: Set<ObjectIdentifier> = []
@@ -47,9 +31,13 @@ final class ConnectionTracker {
     /// frames: what its peer has sent may be on its way.
     private static var quietPeriod: Duration { .milliseconds(200) }
 
-    init(on loop: EventLoop, _ counters: DrainCounters) {
+    init(on loop: EventLoop, _ counters: DrainCounters, _ options: TrackerOptions) {
         self.loop = loop
         self.counters = counters
+        self.options = options
+        budget = options.memoryLimit.map {
+            MemoryBudget($0, on: loop, counters) { [weak self] in self?.running.all.map(\.connection) ?? [] }
+        }
     }
 
     private func begin(_ connection: Connection, _ onError: ((any Error, Connection) -> Void)?) -> Int {
@@ -58,8 +46,14 @@ final class ConnectionTracker {
         return running.insert(connection)
     }
 
-    /// How many connections have a handler that has not finished.
     var activeCount: Int { running.count - lingering.count }
+    var lingeringCount: Int { lingering.count }
+    var openCount: Int { running.count }
+
+    // It is told of the listener with each connection.
+    func begin(for listener: any ServingListener) {}
+    func listenerDidClose() {}
+    func end() {}
 
     /// Serves `connection`, and closes it when the handler's promise has settled. `keeper` is retained until the
     /// descriptor is closed.
@@ -194,46 +188,6 @@ final class ConnectionTracker {
         guard let onError, !error.isCancelled, let connection = running[place]?.connection else { return }
         // Not if draining has ended the connection.
         if !ended.contains(ObjectIdentifier(connection)) { onError(error, connection) }
-    }
-}
-
-/// The open connections of `serve`. Places are reused, so an insertion allocates nothing unless there are more
-/// connections than ever before.
-struct RunningConnections {
-    struct OpenConnection {
-        let connection: Connection
-        /// What a drain cancels at its deadline: the core that waits for the handler's promise, or the task of an async
-        /// handler.
-        var work: PromiseCore?
-    }
-
-    private var entries: ContiguousArray<OpenConnection?> = []
-    private var free: ContiguousArray<Int> = []
-
-    var count: Int { entries.count - free.count }
-
-    /// The connections that are open now, with their places.
-    var all: [(place: Int, connection: Connection, work: PromiseCore?)] {
-        entries.indices.compactMap { place in entries[place].map { (place, $0.connection, $0.work) } }
-    }
-
-    mutating func insert(_ connection: Connection) -> Int {
-        if let place = free.popLast() {
-            entries[place] = OpenConnection(connection: connection)
-            return place
-        }
-        entries.append(OpenConnection(connection: connection))
-        return entries.count - 1
-    }
-
-    mutating func remove(_ place: Int) -> OpenConnection? {
-        free.append(place)
-        return entries[place].take()
-    }
-
-    subscript(place: Int) -> OpenConnection? {
-        get { entries[place] }
-        set { entries[place] = newValue }
     }
 }
 

@@ -1,20 +1,12 @@
 import Reactor
 import Synchronization
 
-/// A listener that serves on a group of loops. Called on the listener's thread.
-protocol GroupListener: ConnectionKeeper {
-    /// All loops of the group have ended.
-    func allLoopsDidEnd()
-    /// The listener's own loop has ended, and connections on other loops continue.
-    func listenerLoopDidEnd()
-}
-
 /// The connections that a listener serves on a group of loops. Retained by the listener, and by each of the
 /// connections.
 // @unchecked: `listener` and the watches are accessed on the listener's own thread only, and no other thread has a
 // reference when they are released with this object, since `listener` refers back to it. The rest is constant, atomic,
 // or belongs to one tracker.
-final class GroupServer: @unchecked Sendable {
+final class GroupServer: ConnectionServer, @unchecked Sendable {
     typealias Start = @Sendable (ConnectionTracker, Connection, _ keeper: ConnectionTransfer) -> Void
 
     private let group: LoopGroup
@@ -30,7 +22,7 @@ final class GroupServer: @unchecked Sendable {
     /// of active connections is observed once.
     private let word = Atomic(0)
     // A retain cycle until the last connection has ended: a serving listener needs no other reference.
-    private var listener: (any GroupListener)?
+    private var listener: (any ServingListener)?
     private var endWatch = 0
     private var endWatchesOfMembers: [Int] = []
     /// How many loops of the group have not ended.
@@ -77,7 +69,7 @@ final class GroupServer: @unchecked Sendable {
 
     // MARK: On the listener's thread
 
-    func begin(_ listener: any GroupListener) {
+    func begin(for listener: any ServingListener) {
         self.listener = listener
         home.beginExternalWork()
         // At its limit the listener has no registration by which the loop would report its end.
@@ -104,10 +96,8 @@ final class GroupServer: @unchecked Sendable {
         return false
     }
 
-    /// The listener has stopped accepting.
-    func close() { word.bitwiseOr(WordOfCounts.closed, ordering: .acquiringAndReleasing) }
+    func listenerDidClose() { word.bitwiseOr(WordOfCounts.closed, ordering: .acquiringAndReleasing) }
 
-    /// The listener is closed and the last connection has ended.
     func end() {
         guard listener.take() != nil else { return }
         home.forgetWhenEnded(endWatch)
@@ -129,6 +119,9 @@ final class GroupServer: @unchecked Sendable {
 
     func drain(within deadline: Duration) { forEachTracker { $0.drain(within: deadline) } }
 
+    // The other loops do so when they abort the rest.
+    func noteDelivered() {}
+
     func abortAll() { forEachTracker { $0.abortAll() } }
 
     private func forEachTracker(_ body: @escaping @Sendable (ConnectionTracker) -> Void) {
@@ -143,11 +136,8 @@ final class GroupServer: @unchecked Sendable {
     func arrived(_ transfer: ConnectionTransfer, _ accepted: Accepted, on member: LoopGroup.Member) {
         let loop = EventLoop.ofCurrentThread
         let box = trackers[member.index]
-        let tracker = box.tracker ?? ConnectionTracker(on: loop, counters)
-        if box.tracker == nil {
-            tracker.options = optionsOfLoop
-            box.tracker = tracker
-        }
+        let tracker = box.tracker ?? ConnectionTracker(on: loop, counters, optionsOfLoop)
+        box.tracker = tracker
         start(tracker, accepted.connection(on: loop), transfer)
     }
 

@@ -40,8 +40,7 @@ extension Listener {
         let drain = ListenerDrain(of: openConnections, counters)
         self.drain = drain
         if !isClosed { end(nil) }
-        tracker.drain(within: deadline)
-        group?.drain(within: deadline)
+        server?.drain(within: deadline)
         if openConnections == 0 { finishDrain() }
         // An inline handler of a closed connection may have ended the last one.
         if self.drain?.result == nil { self.drain?.deadline = loop.schedule(after: deadline) { [self] in abortAll() } }
@@ -56,12 +55,11 @@ extension Listener {
     }
 
     private func abortAll() {
-        tracker.noteDelivered()
+        server?.noteDelivered()
         // First the result: an aborted connection may be the last one, and a loop that does not respond must not delay
         // the result.
         finishDrain()
-        tracker.abortAll()
-        group?.abortAll()
+        server?.abortAll()
     }
 
     /// Settles the promise of `drain`, and of a `serve` that signals stop: no connection is open any more, or the rest is

@@ -115,12 +115,11 @@ extension Listener {
         _ options: ServeOptions, _ file: StaticString, _ line: UInt,
         _ start: @escaping (ConnectionTracker, Connection, Listener) -> Void
     ) -> Promise<DrainResult> {
+        let tracker = ConnectionTracker(on: loop, counters, options.share(of: 1))
         // Unowned: only the listener calls it.
-        let served = serve(options, group: nil, file, line) { [unowned self] accepted in
+        return serve(options, by: tracker, file, line) { [unowned self] accepted in
             start(tracker, accepted.connection(on: loop), self)
         }
-        if served.isPending { tracker.options = options.share(of: 1) }
-        return served
     }
 
     /// Begins to serve on the loops of `group`.
@@ -131,13 +130,13 @@ extension Listener {
     ) -> Promise<DrainResult> {
         let server = GroupServer(group, options, counters, loop.remote, start)
         // Unowned, as above.
-        return serve(options, group: server, file, line) { [unowned self] accepted in
+        return serve(options, by: server, file, line) { [unowned self] accepted in
             if !server.handOver(accepted) { allLoopsDidEnd() }
         }
     }
 
     private func serve(
-        _ options: ServeOptions, group: GroupServer?, _ file: StaticString, _ line: UInt,
+        _ options: ServeOptions, by server: any ConnectionServer, _ file: StaticString, _ line: UInt,
         _ start: @escaping (Accepted) -> Void
     ) -> Promise<DrainResult> {
         do throws(SystemError) {
@@ -153,9 +152,7 @@ extension Listener {
             takers.service = AcceptQueue.ServeCall(
                 limit: options.maxConnections, promise: core, endSignals: signals.map { signals in { signals.end() } },
                 start: start)
-            self.group = group
-            group?.begin(self)
-            updateInterest()
+            begin(server)
             return Promise(core.traced(root: "serve", Promise<DrainResult>.self, file, line))
         } catch {
             let core = Promise<DrainResult>(refused: error).core

@@ -24,12 +24,12 @@ public final class Listener {
     public var localAddress: SocketAddress { localAddresses[0] }
     /// How many connections of `serve` are active, on all loops: their handlers have not finished. `maxConnections`
     /// limits them.
-    public var activeConnections: Int { tracker.activeCount + (group?.activeCount ?? 0) }
+    public var activeConnections: Int { server?.activeCount ?? 0 }
     /// How many connections of `serve` linger, on all loops: their handlers have finished, and their descriptors are
     /// not closed yet. `maxLingering` limits them.
-    public var lingeringConnections: Int { tracker.lingering.count + (group?.lingeringCount ?? 0) }
+    public var lingeringConnections: Int { server?.lingeringCount ?? 0 }
     /// How many connections are active or linger.
-    var openConnections: Int { tracker.running.count + (group?.openCount ?? 0) }
+    var openConnections: Int { server?.openCount ?? 0 }
 
     /// How many connections were reset because of `ServeOptions.memoryLimit`, on all loops.
     public var evictedConnections: Int { counters.evicted }
@@ -44,17 +44,14 @@ public final class Listener {
     /// Whether `drain` has been called.
     public var isDraining: Bool { drain != nil }
     let counters = DrainCounters()
-    /// The connections that are served on the listener's own loop.
-    let tracker: ConnectionTracker
-    /// The connections that are served on a group of loops.
-    var group: GroupServer?
+    /// What serves the connections, from the call of `serve` until the last one has ended.
+    private(set) var server: (any ConnectionServer)?
 
     /// - Parameter sockets: at least one.
     init(_ sockets: [ListeningSocket], on loop: EventLoop) {
         self.loop = loop
         localAddresses = sockets.map(\.address)
         acceptor = Acceptor(sockets, on: loop)
-        tracker = ConnectionTracker(on: loop, counters)
         takers.owner = self
     }
 
@@ -82,6 +79,12 @@ public final class Listener {
         if !isClosed { end(nil) }
     }
 
+    func begin(_ server: any ConnectionServer) {
+        self.server = server
+        server.begin(for: self)
+        updateInterest()
+    }
+
     func updateInterest() { acceptor.updateInterest(for: self) }
 
     // MARK: Ending
@@ -96,19 +99,19 @@ public final class Listener {
     }
 
     private func finishIfDone() {
-        endGroupIfDone()
+        endServerIfDone()
         if isClosed, openConnections == 0 { takers.endService()?.fulfill(drain?.result ?? DrainResult()) }
     }
 
     private func release() {
         acceptor.close()
-        group?.close()
-        endGroupIfDone()
+        server?.listenerDidClose()
+        endServerIfDone()
     }
 
-    private func endGroupIfDone() {
-        guard isClosed, let server = group, server.openCount == 0 else { return }
-        group = nil
+    private func endServerIfDone() {
+        guard isClosed, let server, server.openCount == 0 else { return }
+        self.server = nil
         server.end()
     }
 }
@@ -139,7 +142,7 @@ extension Listener: AcceptQueueOwner {
     }
 }
 
-extension Listener: GroupListener {
+extension Listener: ServingListener {
     func connectionDidBeginLingering() { updateInterest() }
 
     func connectionDidEnd() {

@@ -1,0 +1,44 @@
+import Reactor
+
+/// What serves the connections of a listener: on the listener's own loop a `ConnectionTracker`, on others a `GroupServer`.
+/// Called on the listener's thread.
+protocol ConnectionServer: AnyObject {
+    /// How many connections have a handler that has not finished.
+    var activeCount: Int { get }
+    /// How many have a handler that has finished, and a descriptor that is not closed yet.
+    var lingeringCount: Int { get }
+    /// How many are active or linger.
+    var openCount: Int { get }
+
+    /// `listener` will accept connections.
+    func begin(for listener: any ServingListener)
+    /// The listener has stopped accepting.
+    func listenerDidClose()
+    /// The listener is closed and the last connection has ended.
+    func end()
+
+    /// Ends idle connections, now and whenever one becomes idle.
+    func drain(within deadline: Duration)
+    /// Counts the connections of which nothing is left to do but to deliver, as far as that is known here.
+    func noteDelivered()
+    /// The deadline of the drain has been reached.
+    func abortAll()
+}
+
+/// The object that a served connection retains until its descriptor is closed, and notifies of its progress: the
+/// listener, if the listener's own loop serves the connection; otherwise the connection's transfer. Called on the
+/// loop's thread.
+protocol ConnectionKeeper: AnyObject {
+    /// The handler has finished, but the descriptor is not closed yet: the connection no longer counts as active.
+    func connectionDidBeginLingering()
+    /// The descriptor is closed.
+    func connectionDidEnd()
+}
+
+/// A listener, as what serves on several loops sees it. Called on the listener's thread.
+protocol ServingListener: ConnectionKeeper {
+    /// All loops of the group have ended.
+    func allLoopsDidEnd()
+    /// The listener's own loop has ended, and connections on other loops continue.
+    func listenerLoopDidEnd()
+}
