@@ -1,32 +1,131 @@
 /// The measurements that a loop takes of itself.
 ///
 /// Invariant: used on the loop's thread only. `isTiming` is true exactly while handlers are timed;
-/// `SharedLoopState.keepsOrigins` repeats it for other threads.
-struct LoopMeter {
+/// `SharedLoopState.keepsOrigins` repeats it for other threads. A class, because handlers that are measured use the loop,
+/// and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
+final class LoopMeter {
+    private let clock: LoopClock
     /// Whether the time of each handler is measured: for `measuresHandlers`, or for a threshold.
-    private(set) var isTiming = false
+    @exclusivity(unchecked) private(set) var isTiming = false
     /// See `EventLoop.measuresTurns`.
-    var measuresTurns = false
-    /// See `EventLoop.measuresHandlers`. `update` after a change.
-    var measuresHandlers = false
-    var counters = LoopMetrics()
+    @exclusivity(unchecked) var measuresTurns = false
+    @exclusivity(unchecked) var counters = LoopMetrics()
     /// The reading of the clock at the end of the last measured turn, in nanoseconds, if the next turn follows at once;
     /// `unknown` otherwise. The next turn's wait begins then.
-    var endOfTurn = Self.unknown
-    var handlers = HandlerProfiler()
+    @exclusivity(unchecked) var endOfTurn = LoopMeter.unknown
+    @exclusivity(unchecked) private var handlers = HandlerProfiler()
     /// The number of waiters that were visited on this thread to cancel, withdraw and sweep, and of links that were
     /// visited to list what is pending. For tests: an operation that is done thousands of times must not visit
     /// thousands of nodes each time.
-    var nodesVisited = 0
+    @exclusivity(unchecked) var nodesVisited = 0
 
     /// No moment.
     static var unknown: Int64 { .min }
 
-    /// Called after a change of `measuresHandlers` or of the threshold.
-    mutating func update() {
+    init(_ clock: LoopClock) { self.clock = clock }
+
+    /// See `EventLoop.measuresHandlers`.
+    @exclusivity(unchecked) var measuresHandlers = false { didSet { update() } }
+
+    /// See `EventLoop.slowHandlerThreshold`.
+    var threshold: Duration? {
+        get { handlers.threshold == .max ? nil : .nanoseconds(handlers.threshold) }
+        set {
+            handlers.threshold = newValue.map { min($0.clampedNanoseconds, .max - 1) } ?? .max
+            update()
+        }
+    }
+
+    private func update() {
         let isOn = measuresHandlers || handlers.threshold != .max
         // The handler that switches the measurement on is not measured.
         if isOn && !isTiming { handlers.started = HandlerProfiler.unknown }
         isTiming = isOn
     }
+
+    /// The counters, and what is measured.
+    var metrics: LoopMetrics {
+        var snapshot = counters
+        snapshot.longestHandler = .nanoseconds(handlers.longest)
+        snapshot.longestHandlerKind = handlers.longestIdentity?.kind
+        snapshot.longestHandlerOrigin = handlers.longestIdentity?.origin
+        snapshot.slowHandlers = handlers.slow
+        if measuresTurns || measuresHandlers { snapshot.measured.insert(.waits) }
+        if measuresTurns { snapshot.measured.insert(.turns) }
+        if isTiming { snapshot.measured.insert(.handlers) }
+        if threshold != nil { snapshot.measured.insert(.slowHandlers) }
+        return snapshot
+    }
+
+    // MARK: Turns and waits
+
+    /// The beginning of a wait that is measured: the end of the turn before, if this one follows at once.
+    @inline(__always)
+    var beginningOfWait: Int64 { endOfTurn == Self.unknown ? clock.now.nanoseconds : endOfTurn }
+
+    /// Notes the length of a wait that ends now.
+    /// - Returns: the reading of the clock.
+    @inline(__always)
+    func noteWait(since began: Int64) -> Int64 {
+        let ended = clock.now.nanoseconds
+        counters.nanosecondsWaiting += ended - began
+        return ended
+    }
+
+    /// Notes the length of a turn, or of a part of one, that began at `began` and ends now.
+    /// - Returns: the reading of the clock.
+    @discardableResult
+    func noteTurn(since began: Int64) -> Int64 {
+        let ended = clock.now.nanoseconds
+        counters.nanosecondsOfLongestTurn = max(counters.nanosecondsOfLongestTurn, ended - began)
+        return ended
+    }
+
+    // MARK: Handlers
+
+    /// The next handler begins now, if handlers are timed.
+    @inline(__always)
+    func beginTiming() { if isTiming { handlers.started = clock.now.nanoseconds } }
+
+    /// Runs `job`, and measures it if handlers are timed.
+    @inline(__always)
+    func run(_ job: Unmanaged<Job>) {
+        if isTiming { runTimed(job) } else { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+    }
+
+    @inline(never)
+    private func runTimed(_ job: Unmanaged<Job>) {
+        // The job may be released when it has run.
+        let (kind, callSite, subject) = job._withUnsafeGuaranteedRef { ($0.kind, $0.startedAt, $0.subject) }
+        call(kind, callSite, subject) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
+    }
+
+    /// Calls `body` as a handler of this kind, and measures it if handlers are timed.
+    @inline(__always)
+    func call(
+        _ kind: HandlerKind, _ callSite: @autoclosure () -> CallSite?,
+        _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, _ body: () -> Void
+    ) {
+        if isTiming { callTimed(HandlerInfo(kind: kind, origin: callSite(), subject: subject()), body) } else { body() }
+    }
+
+    @inline(never)
+    private func callTimed(_ identity: HandlerInfo, _ body: () -> Void) {
+        if handlers.started == Self.unknown { beginTiming() }
+        body()
+        // The measurement may have been switched off meanwhile.
+        guard isTiming && handlers.started != Self.unknown else { return }
+        guard let slow = handlers.note(identity, endedAt: clock.now.nanoseconds) else { return }
+        LoopEvent.send(.slowHandler(slow, subject: identity.subject))
+        // The time of the report counts for no handler.
+        beginTiming()
+    }
+
+    /// A turn begins inside a handler: the time that the handler spends in turns of the loop does not count as its own.
+    /// - Returns: the time that the handler has taken, for `resumeHandler`.
+    func interruptHandler() -> Int64? {
+        isTiming && handlers.started != Self.unknown ? clock.now.nanoseconds - handlers.started : nil
+    }
+
+    func resumeHandler(after time: Int64?) { if let time { handlers.started = clock.now.nanoseconds - time } }
 }

@@ -83,7 +83,7 @@ extension EventLoop {
 
     /// Runs ready jobs, and those that they make ready, until there are none.
     func endJob() {
-        while !hasNoReadyJobs { runThoseReady() }
+        while !hasNoReadyJobs { runBatchOfJobs() }
     }
 
     /// Called when nothing is left of a job that had left something on this loop.
@@ -92,7 +92,7 @@ extension EventLoop {
         home?.endExternalWork()
     }
 
-    private var hasNoReadyJobs: Bool { !queues.hasJobs && shared.waker.mailbox.isEmpty }
+    private var hasNoReadyJobs: Bool { !jobs.hasJobs && shared.waker.mailbox.isEmpty }
 }
 
 /// A job that does nothing but wake the loop.

@@ -48,6 +48,6 @@ extension EventLoop {
         }
 
         /// Whether the hold has not been cancelled and its loop has not ended.
-        public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && loop.shared.life.stage < .over }
+        public var isActive: Bool { !isCancelled.load(ordering: .relaxed) && !loop.shared.life.hasReached(.over) }
     }
 }

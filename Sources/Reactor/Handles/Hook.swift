@@ -73,7 +73,7 @@ extension EventLoop {
         callHooks(hooks.before.all.map(\.number))
         // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
         // is not alive at all wants it to wait for other threads.)
-        return !queues.hasJobs && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
+        return !jobs.hasJobs && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
             && (!stopRequested || wasStopped)
             && (isAlive || !wasAlive)
     }
@@ -84,11 +84,11 @@ extension EventLoop {
         guard !hooks.areBeingCalled else { return }
         hooks.areBeingCalled = true
         defer { hooks.areBeingCalled = false }
-        if meter.isTiming { beginTiming() }
+        meter.beginTiming()
         // A hook before it may have cancelled it.
         for id in list {
             guard let hook = hooks[id] else { continue }
-            call(.hook, hook.origin) { hook.body() }
+            meter.call(.hook, hook.origin) { hook.body() }
         }
     }
 }

@@ -199,7 +199,7 @@ extension EventLoop {
         while true {
             if hasDelivered {
                 takeMail()
-                _ = drain()
+                _ = jobs.run()
             }
             if !poller.mayHaveMore || poller.descriptor < 0 || mustReturn { break }
             if rounds > most { break }
@@ -211,13 +211,12 @@ extension EventLoop {
             hasDelivered = poller.hasUndelivered
             deliverEvents()
         }
-        if meter.isTiming { beginTiming() }
+        meter.beginTiming()
         while let action = timers.popDue(due) {
             meter.counters.timersFired += 1
             switch action {
-            case .closure(let body): if meter.isTiming { call(.timer, nil, nil, body) } else { body() }
-            case .job(let job):
-                if meter.isTiming { call(.timer, job.startedAt, job.subject) { job.run() } } else { job.run() }
+            case .closure(let body): meter.call(.timer, nil, nil, body)
+            case .job(let job): meter.call(.timer, job.startedAt, job.subject) { job.run() }
             }
         }
     }

@@ -13,7 +13,7 @@ extension EventLoop {
         runEndings()
         let undrivenPlaces = undrivenPlaces
         let withdrawn = withdrawOutsideWaiters()
-        shared.waker.mailbox.close(into: &queues.ready)
+        shared.waker.mailbox.close(into: &jobs.ready)
         let undelivered = withdrawn + releaseEverything() + waitingHandlers
         attachment.take()?.release()
         endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
@@ -24,8 +24,7 @@ extension EventLoop {
         // The `deinit` of a value may have made something ready.
         _ = releaseEverything()
         shared.life.advance(to: .released)
-        queues.spare.close()
-        queues.spareNodes.close()
+        jobs.closeSpares()
         waker.close(shared.waker, kernel, isForked: isForked)
         poller.close(kernel)
         // Must be last: from here on, Swift's jobs of this loop run on another thread and use state that belonged to
@@ -51,23 +50,12 @@ extension EventLoop {
                 // A released object may have withdrawn others.
                 number = min(number - 1, outsideWaiters.count)
             }
-            shared.waker.mailbox.take(into: &queues.ready)
-            let isIdle = queues.ready.isEmpty
-            undelivered += releaseReadyJobs()
+            shared.waker.mailbox.take(into: &jobs.ready)
+            let isIdle = jobs.ready.isEmpty
+            undelivered += jobs.discardAll()
             // The threads that would post them are not there in a forked child.
             if isForked { break }
             if isIdle && outsideWaiters.count > 0 { sched_yield() }
-        }
-        return undelivered
-    }
-
-    private func releaseReadyJobs() -> Int {
-        var undelivered = 0
-        while let job = queues.ready.popFirst() ?? queues.endOfTurn.popFirst() {
-            job._withUnsafeGuaranteedRef {
-                if $0.isReportedUndelivered { undelivered += 1 }
-                $0.discardAndRelease()
-            }
         }
         return undelivered
     }
@@ -78,7 +66,7 @@ extension EventLoop {
         var undelivered = 0
         // Releasing one object may make a job ready or start a timer, so this repeats until nothing is left.
         while true {
-            undelivered += releaseReadyJobs()
+            undelivered += jobs.discardAll()
             let actions = timers.removeAll()
             let handlers = poller.removeAllHandlers()
             for case .job(let job) in actions {
@@ -87,7 +75,7 @@ extension EventLoop {
             for handler in handlers { handler.loopWillEnd() }
             closeSignals()
             let removed = hooks.removeAll()
-            if actions.isEmpty && handlers.isEmpty && !queues.hasJobs && timers.isEmpty && poller.waiting == 0
+            if actions.isEmpty && handlers.isEmpty && !jobs.hasJobs && timers.isEmpty && poller.waiting == 0
                 && removed.isEmpty
             {
                 return undelivered

@@ -21,7 +21,7 @@ extension EventLoop {
     }
 
     /// Whether jobs or events are ready, so that another turn would not wait.
-    public var isReady: Bool { queues.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
+    public var isReady: Bool { jobs.hasJobs || !shared.waker.mailbox.isEmpty || poller.hasUndelivered }
 
     /// Polls for events. If `mayBlock`, waits for an event, for mail, or for the next deadline.
     /// - Parameter isMeasured: whether the turn is measured.
@@ -32,30 +32,15 @@ extension EventLoop {
         let isFastPath =
             meter.measuresTurns == isMeasured && !meter.measuresHandlers && hooks.isEmpty && !clock.isVirtual
         if !isFastPath { return try pollSlowPath(mayBlock: mayBlock, limit) }
-        let began = isMeasured && mayBlock ? beginningOfWait : 0
+        let began = isMeasured && mayBlock ? meter.beginningOfWait : 0
         let hasWaited = try pollKernel(mayBlock: mayBlock, limit)
-        return isMeasured && hasWaited ? noteWait(since: began) : LoopMeter.unknown
-    }
-
-    /// The beginning of a wait that is measured: the end of the turn before, if this one follows at once.
-    @inline(__always)
-    private var beginningOfWait: Int64 {
-        meter.endOfTurn == LoopMeter.unknown ? now.nanoseconds : meter.endOfTurn
-    }
-
-    /// Notes the length of a wait that ends now.
-    /// - Returns: the reading of the clock.
-    @inline(__always)
-    private func noteWait(since began: Int64) -> Int64 {
-        let ended = clock.now.nanoseconds
-        meter.counters.nanosecondsWaiting += ended - began
-        return ended
+        return isMeasured && hasWaited ? meter.noteWait(since: began) : LoopMeter.unknown
     }
 
     @inline(never)
     private func pollSlowPath(mayBlock: Bool, _ limit: Int64) throws(SystemError) -> Int64 {
         let isMeasured = mayBlock && (meter.measuresTurns || meter.measuresHandlers)
-        let began = isMeasured ? beginningOfWait : 0
+        let began = isMeasured ? meter.beginningOfWait : 0
         let hasWaited: Bool
         if case .virtual(let virtual) = clock {
             hasWaited = try pollVirtually(virtual, mayBlock: mayBlock, limit)
@@ -65,19 +50,10 @@ extension EventLoop {
             hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
         }
         guard hasWaited else { return LoopMeter.unknown }
-        let ended = isMeasured ? noteWait(since: began) : LoopMeter.unknown
+        let ended = isMeasured ? meter.noteWait(since: began) : LoopMeter.unknown
         if hooks.after.isEmpty { return ended }
         callHooksAfterWaiting()
         return LoopMeter.unknown
-    }
-
-    /// Notes the length of a turn, or of a part of one, that began at `began` and ends now.
-    /// - Returns: the reading of the clock.
-    @discardableResult
-    func noteTurn(since began: Int64) -> Int64 {
-        let ended = now.nanoseconds
-        meter.counters.nanosecondsOfLongestTurn = max(meter.counters.nanosecondsOfLongestTurn, ended - began)
-        return ended
     }
 
     /// Returns whether it has waited.
@@ -172,7 +148,7 @@ extension EventLoop {
     }
 
     func deliverEvents() {
-        if meter.isTiming && poller.hasUndelivered { beginTiming() }
+        if poller.hasUndelivered { meter.beginTiming() }
         // Checked here too: a call that finds no event costs a quarter of one that finds one.
         while poller.hasUndelivered {
             // A handler may have begun to measure handlers.
@@ -190,16 +166,12 @@ extension EventLoop {
     private func deliver(_ event: Poller.Event) {
         switch event {
         case .handler(let handler, let ready):
-            if meter.isTiming {
-                call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
-            } else {
-                handler.descriptorIsReady(ready)
-            }
-        case .loop(.signals): signals.enqueueArrived(into: &queues.ready)
+            meter.call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
+        case .loop(.signals): signals.enqueueArrived(into: &jobs.ready)
         // The event has only ended the wait.
         case .loop(.mailbox): break
         case .loop(.timer): waker.timerHasFired()
-        case .loop(.mainActor): call(.job, nil) { mainActor.runJobs() }
+        case .loop(.mainActor): meter.call(.job, nil) { mainActor.runJobs() }
         case .staleRegistration(let fd): endStaleRegistration(fd)
         }
     }

@@ -135,6 +135,6 @@ extension EventLoop {
     /// The number of handlers and jobs that would be undelivered if the loop ended now.
     package var undeliveredCount: Int {
         takeMail()
-        return waitingHandlers + queues.ready.countOfReported + queues.endOfTurn.countOfReported
+        return waitingHandlers + jobs.countOfReported
     }
 }

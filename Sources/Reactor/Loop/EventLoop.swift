@@ -30,12 +30,13 @@ public final class EventLoop {
     //
     // The fields that every turn reads come first, close together: a thread that wakes up has none of them in the
     // cache.
-    @exclusivity(unchecked) @usableFromInline var queues = JobQueues()
+    @usableFromInline let jobs: LoopJobs
     @exclusivity(unchecked) @usableFromInline var keepAlive = KeepAlive()
     @exclusivity(unchecked) @usableFromInline var outsideWaiters = OutsideWaiters()
     @usableFromInline let shared = SharedLoopState()
     package let kernel: CountingSyscalls
     package let clock: LoopClock
+    let meter: LoopMeter
     let mainActor = MainActorQueue()
     @exclusivity(unchecked) var poller = Poller()
     @exclusivity(unchecked) var timers = TimerHeap()
@@ -49,7 +50,6 @@ public final class EventLoop {
     /// An object that the layer above keeps with the loop; see `exchangeAttachment`. Owned; released by the end of the
     /// loop at the latest. Unmanaged, because counting references took 7 % of a `hang`.
     @exclusivity(unchecked) var attachment: Unmanaged<AnyObject>?
-    @exclusivity(unchecked) var meter = LoopMeter()
     /// The call sites of handlers that have been attached since the loop was last driven, if the loop may never be
     /// driven.
     @exclusivity(unchecked) var undrivenDetector: UndrivenLoopDetector?
@@ -65,6 +65,8 @@ public final class EventLoop {
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
+        meter = LoopMeter(clock)
+        jobs = LoopJobs(meter, clock)
         kernel = CountingSyscalls(syscalls)
         ownRemote = Remote(of: self, name: name)
     }
@@ -156,31 +158,40 @@ public final class EventLoop {
             depth -= 1
             clinux_set_current_loop(outer)
         }
-        let isFastPath =
-            !meter.isTiming && !meter.measuresTurns && !queues.inline.isRunning && undrivenDetector == nil
-        if isFastPath { try takeSteps(wait, hasWorked: false, isMeasured: false) } else { try takeObservedSteps(wait) }
+        if meter.isTiming || jobs.isRunningInline || undrivenDetector != nil {
+            try takeInterruptedSteps(wait)
+        } else if meter.measuresTurns {
+            try takeMeasuredSteps(wait)
+        } else {
+            try takeSteps(wait, hasWorked: false, isMeasured: false)
+        }
+    }
+
+    @inline(never)
+    private func takeMeasuredSteps(_ wait: Wait) throws(SystemError) {
+        try takeSteps(wait, hasWorked: false, isMeasured: true)
     }
 
     // Rare code is in functions of its own, here and in the callees of a turn. A thread that wakes up finds none of the
     // code in the processor's cache and waits for each line of it, even for code that it jumps over.
 
-    /// The steps of a turn. Inlined into both variants, so that the usual one need not check `isMeasured`.
+    /// The steps of a turn. Inlined into the variants, so that the first one need not check `isMeasured`.
     @inline(__always)
     private func takeSteps(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
         meter.counters.turns += 1
         if waker.isParked { unpark() }
-        shared.waker.mailbox.take(into: &queues.ready)
+        shared.waker.mailbox.take(into: &jobs.ready)
         // Mail, and jobs that exceeded the budget of the previous turn.
-        let early = isMeasured && !queues.ready.isEmpty ? now.nanoseconds : nil
-        let worked = drain() || hasWorked
-        if let early { noteTurn(since: early) }
+        let early = isMeasured && !jobs.ready.isEmpty ? now.nanoseconds : nil
+        let worked = jobs.run() || hasWorked
+        if let early { meter.noteTurn(since: early) }
         var polled = LoopMeter.unknown
         if poller.hasUndelivered {
             // A nested turn first delivers the events that the outer turn has fetched. Events that have arrived since
             // then are polled before any timer fires.
             poller.expectMore()
         } else {
-            var mayBlock = !worked && !queues.hasJobs
+            var mayBlock = !worked && !jobs.hasJobs
             var limit = Int64.max
             switch wait {
             case .wait: break
@@ -197,27 +208,23 @@ public final class EventLoop {
         if hasEvents { deliverEvents() }
         if let due { try fire(due, afterEvents: hasEvents) }
         takeMail()
-        _ = drain()
-        if isMeasured { meter.endOfTurn = noteTurn(since: began) }
-        if waker.isEmbedded && !queues.hasJobs { try prepareForEmbedding() }
+        _ = jobs.run()
+        if isMeasured { meter.endOfTurn = meter.noteTurn(since: began) }
+        if waker.isEmbedded && !jobs.hasJobs { try prepareForEmbedding() }
     }
 
-    /// A turn that is measured or whose handlers are, or that runs inside an inline job, or on a thread that may never
-    /// drive its loop.
+    /// A turn whose handlers are measured, or that runs inside a measured handler or an inline job, or on a thread that
+    /// may never drive its loop.
     @inline(never)
-    private func takeObservedSteps(_ wait: Wait) throws(SystemError) {
+    private func takeInterruptedSteps(_ wait: Wait) throws(SystemError) {
         let wasNoting = depth == 1 && beginDriving()
         defer { if wasNoting { stopDriving() } }
-        // Jobs that wait behind an inline job must not wait for its return.
-        let isInsideInlineJob = queues.inline.isRunning
-        if isInsideInlineJob { completeInterrupted() }
-        let hasWorked = isInsideInlineJob && runInlineJobs()
-        // The time that a handler spends in turns of the loop does not count as its own.
-        let isInterrupting = meter.isTiming && depth > 1 && meter.handlers.started != HandlerProfiler.unknown
-        let interrupted = isInterrupting ? clock.now.nanoseconds - meter.handlers.started : nil
+        let isInsideInlineJob = jobs.isRunningInline
+        let hasWorked = isInsideInlineJob && jobs.runInlineJobsEarly()
+        let interrupted = depth > 1 ? meter.interruptHandler() : nil
         defer {
-            if let interrupted { meter.handlers.started = clock.now.nanoseconds - interrupted }
-            if isInsideInlineJob { queues.inline.resume() }
+            meter.resumeHandler(after: interrupted)
+            if isInsideInlineJob { jobs.resumeInlineJob() }
         }
         try takeSteps(wait, hasWorked: hasWorked, isMeasured: meter.measuresTurns)
     }
@@ -247,10 +254,10 @@ public final class EventLoop {
 
     /// Whether the loop has ended.
     @inline(__always)
-    package var hasEnded: Bool { shared.life.stage >= .ending }
+    package var hasEnded: Bool { shared.life.hasReached(.ending) }
 
     /// Whether anything that is added now would never be released.
-    var hasReleasedAll: Bool { shared.life.stage >= .released }
+    var hasReleasedAll: Bool { shared.life.hasReached(.released) }
 
     /// Keeps `object`, with the caller's reference, until it is exchanged or until the loop ends: one object for the
     /// layer above. A loop that has ended keeps nothing.
@@ -292,7 +299,7 @@ public final class EventLoop {
     }
 
     /// Whether a waiting caller must return because the loop's thread is to end.
-    package var isStopping: Bool { shared.life.stage == .stopping }
+    package var isStopping: Bool { shared.life.isAt(.stopping) }
 
     /// Whether a run must return: the innermost one, or all.
     var mustReturn: Bool { stopRequested || isStopping }

@@ -10,7 +10,7 @@ extension EventLoop {
     public var keepAliveReasons: Reasons {
         assertOwner()
         return Reasons(
-            readyJobs: queues.ready.count + queues.endOfTurn.count + shared.waker.mailbox.count,
+            readyJobs: jobs.count + shared.waker.mailbox.count,
             undeliveredEvents: poller.undeliveredCount,
             timers: timers.referenced, unreferencedTimers: timers.count - timers.referenced,
             nearestTimer: nextDeadline.map { now.duration(to: $0) },

@@ -60,7 +60,7 @@ public final class LoopLocal<Value>: Sendable {
         let made = Box(make(), holders, loop.remote)
         // `make` may have asked for the value itself.
         if let known = loop.ending.local(number) as? Box { return known.value }
-        guard loop.shared.life.stage < .releasingLocals else { return made.value }
+        guard !loop.shared.life.hasReached(.releasingLocals) else { return made.value }
         made.isKept = true
         holders.withLock { _ = $0.insert(made.remote) }
         loop.ending.keep(made, number)

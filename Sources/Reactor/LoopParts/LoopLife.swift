@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 
 /// The stages of a loop's life, in their order. A loop may leave stages out, and returns to none.
-enum LoopStage: UInt8, AtomicRepresentable, Comparable {
+enum LoopStage: UInt8 {
     /// Turns run, and jobs are accepted.
     case running
     /// Every run must end, because the loop's thread is ending: see `EventLoop.spawn`.
@@ -16,8 +16,6 @@ enum LoopStage: UInt8, AtomicRepresentable, Comparable {
     case released
     /// The descriptors are closed. Swift's jobs of the loop continue elsewhere.
     case over
-
-    static func < (one: LoopStage, other: LoopStage) -> Bool { one.rawValue < other.rawValue }
 }
 
 /// Who owns a loop, and the stage of its life.
@@ -28,7 +26,8 @@ struct LoopLife: ~Copyable {
     /// The `pthread_t` of the thread that drives the loop. Stored before the loop is first handed out.
     private let owner = Atomic<UInt>(clinux_this_thread())
     private let fork = ForkMark()
-    private let current = Atomic(LoopStage.running)
+    // The number of the stage: one comparison tells whether the loop has reached a stage, where an enum would be decoded.
+    private let current = Atomic(LoopStage.running.rawValue)
     /// Distinguishes loops where addresses do not: a new loop may have the address of one that has ended.
     let serial = LoopSerials.next()
     /// Opened when no handler waits on the loop any more, just before it is `released`: others may learn of the end.
@@ -39,10 +38,14 @@ struct LoopLife: ~Copyable {
     let hasReportedTask = Atomic(false)
 
     @inline(__always)
-    var stage: LoopStage { current.load(ordering: .relaxed) }
+    func hasReached(_ stage: LoopStage) -> Bool { current.load(ordering: .relaxed) >= stage.rawValue }
+
+    func isAt(_ stage: LoopStage) -> Bool { current.load(ordering: .relaxed) == stage.rawValue }
 
     /// Called on the loop's thread. A stage that the loop has passed changes nothing.
-    func advance(to stage: LoopStage) { if self.stage < stage { current.store(stage, ordering: .releasing) } }
+    func advance(to stage: LoopStage) {
+        if !hasReached(stage) { current.store(stage.rawValue, ordering: .releasing) }
+    }
 
     var isOwnedByThisThread: Bool { owner.load(ordering: .relaxed) == clinux_this_thread() }
 

@@ -1,0 +1,93 @@
+// The jobs of a loop; see `LoopJobs`.
+
+extension EventLoop {
+    /// Runs `body` on this loop after all jobs that are ready already.
+    ///
+    /// It runs in the current turn if one is under way, otherwise in the next. Once the loop has ended, `body` is
+    /// released without being called.
+    /// - Parameters:
+    ///   - body: called at most once, on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
+        enqueue(meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body))
+    }
+
+    /// Queues a job object, which must not be in a queue already. Once the loop has ended, the job is discarded.
+    package func enqueue(_ job: Job) {
+        assertOwner()
+        if hasReleasedAll { return discard(.passRetained(job)) }
+        enqueueOwned(.passRetained(job))
+    }
+
+    /// Queues a job that runs when no job is ready any more, in the current turn, if one is under way: what several
+    /// ready jobs have prepared can then be done once. A job that is queued between turns is a ready job.
+    package func enqueueAtEndOfTurn(_ job: Job) {
+        guard isBeingDriven && !hasReleasedAll else { return enqueue(job) }
+        assertOwner()
+        jobs.appendAtEndOfTurn(.passRetained(job))
+    }
+
+    /// Queues a job and takes over the caller's reference.
+    @inlinable @inline(__always)
+    package func enqueueOwned(_ job: Unmanaged<Job>) { jobs.ready.append(job) }
+
+    /// The first part of a turn only: runs ready jobs, within the budget of a turn.
+    package func runReadyJobs() {
+        assertOwner()
+        whileDriven { runBatchOfJobs() }
+    }
+
+    func runBatchOfJobs() {
+        jobs.runInterruptedJobs()
+        takeMail()
+        _ = jobs.run()
+    }
+
+    /// Queues the jobs that other threads have posted.
+    @inlinable @inline(__always)
+    package func takeMail() { if !shared.waker.mailbox.isEmpty { collectMail() } }
+
+    @usableFromInline
+    func collectMail() {
+        if waker.isParked { unpark() }
+        shared.waker.mailbox.take(into: &jobs.ready)
+    }
+
+    /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
+    package func runInline(_ job: Unmanaged<Job>) { jobs.runInline(job) }
+
+    /// Runs `job` as `runInline(_:)` does, on behalf of a caller that has an operation under way. If the job runs at
+    /// once and turns the loop, `complete` is called with `context` before that turn, which may depend on the
+    /// operation.
+    package func runInline(
+        _ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: Completion
+    ) { jobs.runInline(job, interrupting: context, complete: complete) }
+
+    /// A C function, so that a loop can keep it without counting references.
+    package typealias Completion = @convention(c) (UnsafeMutableRawPointer) -> Void
+
+    /// Discards `job`, which a loop that has ended has refused; see `LoopJobs.discard`.
+    package func discard(_ job: Unmanaged<Job>) { jobs.discard(job) }
+
+    /// See `LoopJobs.discarding`.
+    package func discarding(_ body: () -> Void) { jobs.discarding(body) }
+
+    /// Whether a discard is under way.
+    package var isDiscarding: Bool { jobs.isDiscarding }
+
+    /// Keeps a job that has run for `takeSpare`, with the caller's reference, to which no other leads.
+    /// - Returns: false if the loop keeps no more; the reference is then still the caller's.
+    @inlinable @inline(__always)
+    package func keepSpare(_ job: Unmanaged<Job>) -> Bool { jobs.spare.keep(job) }
+
+    /// A job that was kept, with its only reference.
+    @inlinable @inline(__always)
+    package func takeSpare() -> Unmanaged<Job>? { jobs.spare.take() }
+
+    /// As `keepSpare`, for jobs of another class, which have a list of their own.
+    package func keepSpareNode(_ job: Unmanaged<Job>) -> Bool { jobs.spareNodes.keep(job) }
+
+    /// As `takeSpare`, from that list.
+    package func takeSpareNode() -> Unmanaged<Job>? { jobs.spareNodes.take() }
+}

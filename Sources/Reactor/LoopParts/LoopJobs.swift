@@ -1,0 +1,234 @@
+/// The jobs that a loop runs or discards on its thread, and how many of them a turn runs.
+///
+/// Invariant: used on the loop's thread only. A job is in at most one of the queues, which owns it; no queue calls a
+/// job while it is itself being changed. The ready queue comes first: every turn looks at it. A class, because jobs use the
+/// loop, and so this object; `@exclusivity(unchecked)` as in `EventLoop`.
+@usableFromInline
+final class LoopJobs {
+    /// Jobs that turns run, in the order in which they were queued.
+    @exclusivity(unchecked) @usableFromInline var ready = JobQueue()
+    /// Jobs that have run, to be used again.
+    @exclusivity(unchecked) @usableFromInline var spare = SpareJobs()
+    /// Jobs of another class, to be used again.
+    @exclusivity(unchecked) var spareNodes = SpareJobs()
+    /// Jobs that run in the same turn, when no job is ready any more; see `EventLoop.enqueueAtEndOfTurn`.
+    @exclusivity(unchecked) private var endOfTurn = JobQueue()
+    /// For how many batches of ready jobs they have waited.
+    @exclusivity(unchecked) private var batchesBeforeEnd: UInt8 = 0
+    /// Whether the jobs of the last batch were long, so that the clock is read more often.
+    @exclusivity(unchecked) private var hasLongJobs = false
+    /// Jobs that run at once, but one after the other.
+    @exclusivity(unchecked) private var inline = Trampoline()
+    /// The operation that the running inline job has interrupted, if it must be completed before a turn.
+    @exclusivity(unchecked) private var interrupted: Interrupted?
+    /// Jobs that never run, to be released one after the other.
+    @exclusivity(unchecked) private var discarded = Trampoline()
+    private let meter: LoopMeter
+    private let clock: LoopClock
+
+    init(_ meter: LoopMeter, _ clock: LoopClock) {
+        self.meter = meter
+        self.clock = clock
+    }
+
+    /// Whether a turn has a job to run.
+    @inline(__always)
+    var hasJobs: Bool { !ready.isEmpty || !endOfTurn.isEmpty }
+
+    /// The number of jobs that turns run. Counts them one by one.
+    var count: Int { ready.count + endOfTurn.count }
+
+    /// As `JobQueue.countOfReported`, of both queues.
+    var countOfReported: Int { ready.countOfReported + endOfTurn.countOfReported }
+
+    func appendAtEndOfTurn(_ job: Unmanaged<Job>) {
+        if endOfTurn.isEmpty { batchesBeforeEnd = 0 }
+        endOfTurn.append(job)
+    }
+
+    // MARK: In a turn
+
+    /// How many jobs run before the loop looks at descriptors and timers again, so that a chain of jobs that feeds
+    /// itself starves neither. A job is some 100 ns of work, so a batch takes 0.1 ms.
+    private static var jobBudget: Int { 1024 }
+    /// The budget of a batch in nanoseconds, for long jobs.
+    private static var timeBudget: Int64 { 2_000_000 }
+    /// The number of jobs after which the clock is read first, and the largest number between two readings. Few turns
+    /// have as many as four jobs, so most turns do not read the clock for them; a reading costs about as much as a job.
+    private static var firstLook: Int { 4 }
+    private static var longestStretch: Int { 64 }
+
+    /// Runs ready jobs, at most a budget of them, and then those for the end of the turn.
+    /// - Returns: whether there were any.
+    @inline(__always)
+    func run() -> Bool {
+        guard hasJobs else { return false }
+        runBatch()
+        return true
+    }
+
+    @inline(never)
+    private func runBatch() {
+        var left = Self.jobBudget
+        meter.beginTiming()
+        var deadline = Int64.max
+        var areLong = false
+        // If the jobs of the last batch were long, the time is measured from the first job on; otherwise the clock is
+        // read less and less often.
+        var nextLook = left - Self.firstLook
+        if hasLongJobs {
+            deadline = clock.now.nanoseconds &+ Self.timeBudget
+            nextLook = left - 1
+        }
+        while left > 0, let job = ready.popFirst() ?? endOfTurn.popFirst() {
+            left -= 1
+            meter.run(job)
+            guard left <= nextLook else { continue }
+            let done = Self.jobBudget - left
+            let now = clock.now.nanoseconds
+            if deadline == .max { deadline = now &+ Self.timeBudget }
+            if now > deadline {
+                areLong = done < Self.longestStretch
+                break
+            }
+            nextLook = left - (hasLongJobs && done < Self.longestStretch ? 1 : min(done, Self.longestStretch))
+        }
+        if hasLongJobs != areLong { hasLongJobs = areLong }
+        if !endOfTurn.isEmpty { left -= runLateEndOfTurnJobs(isOverTime: left > 0) }
+        meter.counters.jobs += Self.jobBudget - left
+    }
+
+    /// The number of batches of short jobs that run before the jobs for the end of the turn: a few milliseconds
+    /// together. Fifty clients with 16 requests each cause some 10,000 jobs, whose answers would otherwise be sent in
+    /// ten parts.
+    private static var mostBatches: UInt8 { 8 }
+
+    /// Called when the turn's budget of jobs is used up and further jobs are ready. These may add work for the jobs of
+    /// the end of the turn, which therefore wait for them, unless jobs are long or `mostBatches` is reached. Jobs of
+    /// the end of the turn that they enqueue themselves are left for later.
+    /// - Returns: the number of jobs that were run.
+    @inline(never)
+    private func runLateEndOfTurnJobs(isOverTime: Bool) -> Int {
+        if !isOverTime && batchesBeforeEnd < Self.mostBatches {
+            batchesBeforeEnd += 1
+            return 0
+        }
+        batchesBeforeEnd = 0
+        let count = endOfTurn.count
+        for _ in 0..<count {
+            // A nested turn may have run the rest.
+            guard let job = endOfTurn.popFirst() else { break }
+            meter.run(job)
+        }
+        return count
+    }
+
+    // MARK: Inline jobs
+
+    // The context is on the stack of the call of `runInline` that has set the field. The call resets the field before
+    // it returns.
+    private struct Interrupted {
+        let context: UnsafeMutableRawPointer
+        let complete: Completion
+    }
+
+    /// A C function, so that a loop can keep it without counting references.
+    typealias Completion = @convention(c) (UnsafeMutableRawPointer) -> Void
+
+    /// Whether an inline job is running.
+    var isRunningInline: Bool { inline.isRunning }
+
+    /// Runs `job` and releases the caller's reference: at once, or after the inline job that is running.
+    func runInline(_ job: Unmanaged<Job>) {
+        if inline.begin(job) { runInlineJobs() }
+    }
+
+    /// As `runInline(_:)`. If the job runs at once and turns the loop, `complete` is called with `context` before that turn.
+    func runInline(_ job: Unmanaged<Job>, interrupting context: UnsafeMutableRawPointer, complete: Completion) {
+        guard inline.begin(job) else { return }
+        let outer = interrupted
+        interrupted = Interrupted(context: context, complete: complete)
+        runInlineJobs()
+        interrupted = outer
+    }
+
+    /// - Returns: whether there was an inline job.
+    @discardableResult
+    private func runInlineJobs() -> Bool {
+        var hasRun = false
+        while let job = inline.popFirst() {
+            job._withUnsafeGuaranteedRef { $0.runAndRelease() }
+            hasRun = true
+        }
+        return hasRun
+    }
+
+    /// A turn begins inside an inline job: the jobs that wait behind that job must not wait for its return. Inline jobs that
+    /// the completion makes wait for the others.
+    /// - Returns: whether there was an inline job.
+    @discardableResult
+    func runInlineJobsEarly() -> Bool {
+        if let interrupted = interrupted.take() { interrupted.complete(interrupted.context) }
+        return runInlineJobs()
+    }
+
+    /// The turn inside the inline job is over.
+    func resumeInlineJob() { inline.resume() }
+
+    /// Before ready jobs run: those that wait behind an inline job, or behind a `deinit` of a discarded object, must not
+    /// wait for its return.
+    @inline(__always)
+    func runInterruptedJobs() { if inline.isRunning || discarded.isRunning { runInterruptedJobsNow() } }
+
+    @inline(never)
+    private func runInterruptedJobsNow() {
+        if inline.isRunning {
+            runInlineJobsEarly()
+            resumeInlineJob()
+        }
+        // The turn may be long, so jobs to be discarded do not wait for the `deinit` to return.
+        discardWaitingJobs()
+    }
+
+    // MARK: Jobs that never run
+
+    /// Whether a discard is under way.
+    var isDiscarding: Bool { discarded.isRunning }
+
+    /// Discards `job` at once, or after the job that is being discarded. Discards are not nested, since a released job may
+    /// release the next one.
+    func discard(_ job: Unmanaged<Job>) {
+        if discarded.begin(job) { discardWaitingJobs() }
+    }
+
+    private func discardWaitingJobs() {
+        while let job = discarded.popFirst() { job._withUnsafeGuaranteedRef { $0.discardAndRelease() } }
+    }
+
+    /// Calls `body`, which releases an object of the user's, and then discards the jobs that its `deinit`s have handed
+    /// to `discard`. No job is therefore discarded inside another. Must not be nested; see `isDiscarding`.
+    func discarding(_ body: () -> Void) {
+        discarded.resume()
+        body()
+        discardWaitingJobs()
+    }
+
+    /// Discards the jobs that turns would run.
+    /// - Returns: the number of those to report as undelivered.
+    func discardAll() -> Int {
+        var undelivered = 0
+        while let job = ready.popFirst() ?? endOfTurn.popFirst() {
+            job._withUnsafeGuaranteedRef {
+                if $0.isReportedUndelivered { undelivered += 1 }
+                $0.discardAndRelease()
+            }
+        }
+        return undelivered
+    }
+
+    /// Keeps no more jobs for reuse.
+    func closeSpares() {
+        spare.close()
+        spareNodes.close()
+    }
+}
