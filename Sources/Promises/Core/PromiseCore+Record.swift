@@ -27,7 +27,7 @@ extension PromiseCore {
     /// pay for it.
     @inline(never)
     func endAnnotated() {
-        if has(.isNoted) { leaveUndrivenWork() }
+        if has(.isNoted) { leaveUnrunWork() }
         end(has(.isRecorded) ? TraceRegistry.remove(at: ref.pointer) : nil)
     }
 

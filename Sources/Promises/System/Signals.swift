@@ -21,9 +21,8 @@ public func signals(
     _ signals: CInt..., file: StaticString = #fileID, line: UInt = #line
 ) throws(SystemError) -> LoopSequence<CInt> {
     let loop = EventLoop.ofCurrentThread
-    loop.note(CallSite(file, line))
     let feed = SignalFeed("signals", on: loop)
-    for signal in signals { try feed.watch(signal) }
+    for signal in signals { try feed.watch(signal, file, line) }
     return LoopSequence(feed)
 }
 
@@ -39,9 +38,9 @@ private final class SignalFeed: LoopSource<CInt> {
         }
     }
 
-    func watch(_ signal: CInt) throws(SystemError) {
+    func watch(_ signal: CInt, _ file: StaticString, _ line: UInt) throws(SystemError) {
         let source = SignalSource(self)
-        let watch = try loop.onSignal(signal) { source.feed?.take(signal) }
+        let watch = try loop.onSignal(signal, { source.feed?.take(signal) }, file: file, line: line)
         watch.unref()
         watches.append(watch)
     }

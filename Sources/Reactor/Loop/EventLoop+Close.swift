@@ -11,13 +11,16 @@ extension EventLoop {
         outsideWaiters.close()
         if waker.isParked { unpark() }
         runEndings()
-        let undrivenPlaces = undrivenPlaces
+        let unrun = unrunCallSites
         let withdrawn = withdrawOutsideWaiters()
         shared.waker.mailbox.close(into: &jobs.ready)
         let undelivered = withdrawn + releaseEverything() + waitingHandlers
         attachment.take()?.release()
-        endUndrivenDetection(undelivered > 0 ? undrivenPlaces : [])
-        if undelivered > 0 { LoopEvent.send(.undelivered(undelivered)) }
+        endObservation()
+        if undelivered > 0 {
+            UnrunWork.report(unrun)
+            LoopEvent.send(.undelivered(undelivered))
+        }
         releaseLocals()
         ownRemote = nil
         shared.life.ended.open()

@@ -90,7 +90,9 @@ extension EventLoop {
         let isMainThread = clinux_gettid() == getpid()
         let loop = isMainThread ? mainLoop.loop : EventLoop()
         loop.installOnThisThread(endsWithIt: !isMainThread)
-        loop.expectToBeDriven(isMain: isMainThread)
+        // Once the main thread has driven its loop, it is assumed to continue.
+        loop.unrunWork = UnrunWork(isMain: isMainThread)
+        noteHandlersIfNeeded()
         watchEndOfProcess()
         return loop
     }
@@ -132,7 +134,7 @@ extension EventLoop {
             pthread_setspecific(endOfThread, nil)
             end(address)
         }
-        loop.undrivenDetector?.forgetPlaces()
+        loop.unrunWork?.forgetAll()
         loop.notifyRequestingLoop()
     }
 

@@ -50,9 +50,8 @@ public final class EventLoop {
     /// An object that the layer above keeps with the loop; see `exchangeAttachment`. Owned; released by the end of the
     /// loop at the latest. Unmanaged, because counting references took 7 % of a `hang`.
     @exclusivity(unchecked) var attachment: Unmanaged<AnyObject>?
-    /// The call sites of handlers that have been attached since the loop was last driven, if the loop may never be
-    /// driven.
-    @exclusivity(unchecked) var undrivenDetector: UndrivenLoopDetector?
+    /// The observer of the loop's thread, if the thread may never drive the loop.
+    @exclusivity(unchecked) var unrunWork: UnrunWork?
     @exclusivity(unchecked) var hooks = LoopHooks()
     @exclusivity(unchecked) var signals = LoopSignals()
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
@@ -158,7 +157,7 @@ public final class EventLoop {
             depth -= 1
             clinux_set_current_loop(outer)
         }
-        if meter.isTiming || jobs.isRunningInline || undrivenDetector != nil {
+        if meter.isTiming || jobs.isRunningInline || unrunWork != nil {
             try takeInterruptedSteps(wait)
         } else if meter.measuresTurns {
             try takeMeasuredSteps(wait)

@@ -7,11 +7,11 @@ import Testing
 @testable import PromisesTestSupport
 
 /// Handlers on threads whose loop is not driven are reported with their line.
-@Suite(.serialized) struct UndrivenLoopTests {
+@Suite(.serialized) struct UnrunWorkTests {
     private func recorder(of line: UInt32) -> LogRecorder {
         LogRecorder(where: { event in
             guard case .undrivenLoop(let origin) = event else { return false }
-            return origin.line == line && origin.file.hasSuffix("UndrivenLoopTests.swift")
+            return origin.line == line && origin.file.hasSuffix("UnrunWorkTests.swift")
         })
     }
 
@@ -27,13 +27,13 @@ import Testing
             }
         }
         #expect(reports.count == 1)
-        #expect(reports.lines.first?.contains("UndrivenLoopTests.swift:\(line) waits on a thread whose") == true)
+        #expect(reports.lines.first?.contains("UnrunWorkTests.swift:\(line) waits on a thread whose") == true)
         resolver.fulfill(1)
     }
 
     @Test(.ownThread) func inASynchronousFunctionThatATaskCalls() {
-        UndrivenLoopDetector.gracePeriod.store(0, ordering: .relaxed)
-        defer { UndrivenLoopDetector.gracePeriod.store(1_000_000_000, ordering: .relaxed) }
+        UnrunWork.gracePeriod.store(0, ordering: .relaxed)
+        defer { UnrunWork.gracePeriod.store(1_000_000_000, ordering: .relaxed) }
         let line = UInt32(#line) + 5
         let reports = recorder(of: line)
         defer { reports.stop() }
@@ -52,9 +52,9 @@ import Testing
         TestThread.run {
             let loop = EventLoop.current
             let value = Promise.value(1).map { $0 + 1 }
-            let before = loop.undrivenPlaces
+            let before = loop.unrunCallSites
             do { _ = try hang(value) } catch { Issue.record(error) }
-            let after = loop.undrivenPlaces
+            let after = loop.unrunCallSites
             places.change { $0 = [before, after] }
         }
         #expect(places.value.map(\.count) == [1, 0])
@@ -103,14 +103,14 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let seen = Shared<[Bool]>([])
         @Sendable func attach() {
-            UndrivenLoopDetector.gracePeriod.store(0, ordering: .relaxed)
+            UnrunWork.gracePeriod.store(0, ordering: .relaxed)
             hang(after(.zero))
             promise.done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
             seen.change { $0.append(EventLoop.isNotingHandlers) }
         }
         Task.detached { attach() }
         while reports.count == 0 { sched_yield() }
-        UndrivenLoopDetector.gracePeriod.store(1_000_000_000, ordering: .relaxed)
+        UnrunWork.gracePeriod.store(1_000_000_000, ordering: .relaxed)
         #expect(seen.value == [true])
         #expect(reports.count == 1)
         withExtendedLifetime(resolver) {}
@@ -157,7 +157,7 @@ import Testing
         TestThread.run {
             let loop = EventLoop.current
             body()
-            let places = loop.undrivenPlaces.filter { $0.file.hasSuffix("/UndrivenLoopTests.swift") }
+            let places = loop.unrunCallSites.filter { $0.file.hasSuffix("/UnrunWorkTests.swift") }
             let noted = places.map { UInt($0.line) - line }
             lines.change { $0 = noted }
             while loop.isReady { try? loop.turn(.poll) }
@@ -265,7 +265,7 @@ import Testing
         let places = Shared(-1)
         worker.submit {
             let value = Promise.value(1).map { $0 + 1 }
-            let count = EventLoop.current.undrivenPlaces.count
+            let count = EventLoop.current.unrunCallSites.count
             places.change { $0 = count }
             withExtendedLifetime(value) {}
         }
