@@ -38,6 +38,7 @@ extension EventLoop {
         whileDriven { runBatchOfJobs() }
     }
 
+    @inline(__always)
     func runBatchOfJobs() {
         jobs.runInterruptedJobs()
         takeMail()

@@ -2,7 +2,10 @@
 
 extension EventLoop {
     /// Whether anything is left that the loop waits for. `run()` returns when this is false.
-    public var isAlive: Bool {
+    public var isAlive: Bool { isAnythingLeft }
+
+    @inline(__always)
+    private var isAnythingLeft: Bool {
         // Most loops watch a descriptor. Otherwise external work is checked first: jobs that it has posted before it ended
         // must then be seen in the mailbox.
         poller.referenced > 0 || shared.work.awaitsExternalWork || isReady || timers.referenced > 0
@@ -12,7 +15,7 @@ extension EventLoop {
     /// Whether anything on this loop, referenced or not, or any work that it knows of, can still make something happen.
     /// If not, only another thread can.
     package var canWakeItself: Bool {
-        isAlive || sourceCount > keepAlive.backgroundSources || requestingLoopAwaitsOthers
+        isAnythingLeft || sourceCount > keepAlive.backgroundSources || requestingLoopAwaitsOthers
             || shared.work.hasDispatchedJobs
     }
 

@@ -72,10 +72,7 @@ extension EventLoop {
             try wait(0)
             return false
         }
-        guard park() else { return false }
-        defer { unpark() }
-        try wait(isArmed ? -1 : milliseconds(until: deadline))
-        return true
+        return try sleep(isArmed ? -1 : milliseconds(until: deadline))
     }
 
     /// The latest moment at which a wait must end; `.max` for never.
@@ -115,9 +112,19 @@ extension EventLoop {
             return isJump
         }
         if !hasWaker { try openWaker() }
+        return try sleep(waker.realLimit)
+    }
+
+    /// Waits with the mailbox parked, unless there is mail.
+    /// - Returns: whether it has waited.
+    @inline(__always)
+    private func sleep(_ milliseconds: CInt) throws(SystemError) -> Bool {
         guard park() else { return false }
-        defer { unpark() }
-        try wait(waker.realLimit)
+        do throws(SystemError) { try wait(milliseconds) } catch {
+            unpark()
+            throw error
+        }
+        unpark()
         return true
     }
 
@@ -143,6 +150,7 @@ extension EventLoop {
     /// Returns false if there is mail. A nested turn may have left the mailbox parked.
     private func park() -> Bool { waker.park(shared.waker) }
 
+    @inline(__always)
     func unpark() {
         if waker.unpark(shared.waker) { meter.counters.wakeups += 1 }
     }

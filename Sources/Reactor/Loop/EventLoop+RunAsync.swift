@@ -64,7 +64,7 @@ extension EventLoop {
                 task.cancel()
             }
             // The stack was checked before the body began. One more check, in a deeper frame, could fail.
-            do { try turnAgain(.wait, isChecked: true) } catch {
+            do { try drive(.wait) } catch {
                 fatalError("EventLoop.run { … } cannot continue, and its body must not outlive it: \(error)")
             }
         }

@@ -35,7 +35,7 @@ extension EventLoop {
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)
-            loop.installOnThisThread()
+            ThreadLoop.install(loop)
             do throws(SystemError) {
                 try loop.openWaker()
                 start.succeed(loop.remote)

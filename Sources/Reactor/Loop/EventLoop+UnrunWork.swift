@@ -1,20 +1,8 @@
 import CLinux
-import Glibc
-import Synchronization
 
 // The observation of a thread that may never drive its loop; see `UnrunWork`.
 
 extension EventLoop {
-    /// Makes the operators of this thread note their work, if its current loop may never be driven and is not being
-    /// driven now.
-    static func noteHandlersIfNeeded() {
-        guard let address = clinux_get_current_loop() else { return clinux_set_noting_handlers(false) }
-        clinux_set_noting_handlers(
-            Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef {
-                $0.unrunWork != nil && !$0.isBeingDriven
-            })
-    }
-
     /// Whether operators of this thread note their work.
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
 
@@ -34,7 +22,7 @@ extension EventLoop {
     /// The thread is not observed any more.
     func endObservation() {
         guard let observer = unrunWork.take() else { return }
-        Self.noteHandlersIfNeeded()
+        ThreadLoop.noteHandlersIfNeeded()
         observer.end()
     }
 
@@ -51,26 +39,6 @@ extension EventLoop {
         guard let unrunWork, !isBeingDriven else { return false }
         unrunWork.note(job, callSite)
         return true
-    }
-
-    /// Makes the end of the process report the work of all threads whose loop was never driven.
-    static func watchEndOfProcess() { _ = endOfProcess }
-
-    private static let endOfProcess: Void = {
-        generationOfProcess.store(ForkDetector.generation, ordering: .relaxed)
-        atexit { EventLoop.reportUnrunWork() }
-    }()
-
-    private static let generationOfProcess = Atomic<CInt>(0)
-
-    /// Called on the thread that ends the process.
-    static func reportUnrunWork() {
-        // A forked child has no other threads, and one of them may have held a lock.
-        guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
-        // An async `main` leaves the main thread to other code, and another thread may call exit.
-        guard UnrunWork.reportAll(), clinux_gettid() == getpid() else { return }
-        let left = mainLoopOfProcess.undeliveredCount
-        if left > 0 { LoopEvent.send(.undelivered(left)) }
     }
 
     /// The number of handlers and jobs that would be undelivered if the loop ended now.

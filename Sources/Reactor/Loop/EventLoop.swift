@@ -57,8 +57,7 @@ public final class EventLoop {
     @exclusivity(unchecked) var registrationFailures = RegistrationFailures()
     @exclusivity(unchecked) var scratchBuffer = ScratchBuffer()
     @exclusivity(unchecked) var ending = LoopEnding()
-    /// What the loop lives in: see `ThreadBoundExecutor`.
-    @exclusivity(unchecked) var scope = Scope.thread
+    @exclusivity(unchecked) var scope = LoopScope.thread
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
     @exclusivity(unchecked) var requestingLoop: Remote?
 
@@ -145,9 +144,14 @@ public final class EventLoop {
 
     /// A turn that follows another one at once: its wait begins when that one ended, so it reads the clock once less if
     /// turns are measured.
-    /// - Parameter isChecked: whether the caller has called `checkWhetherItCanTurn`.
-    package func turnAgain(_ wait: Wait, isChecked: Bool = false) throws(SystemError) {
-        if !isChecked { try checkWhetherItCanTurn() }
+    package func turnAgain(_ wait: Wait) throws(SystemError) {
+        try checkWhetherItCanTurn()
+        try drive(wait)
+    }
+
+    /// A turn for a caller that has called `checkWhetherItCanTurn`.
+    @inline(__always)
+    func drive(_ wait: Wait) throws(SystemError) {
         assertOwner()
         // A loop of `withLoop` may be embedded in the surrounding loop, or the other way round.
         let outer = clinux_get_current_loop()

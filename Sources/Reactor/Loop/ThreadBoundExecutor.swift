@@ -1,5 +1,3 @@
-import CLinux
-
 /// An executor for tasks whose closures use what belongs to the loop's thread and is not `Sendable`.
 ///
 /// While the loop lives, it differs in nothing from the loop's remote. A loop of `withLoop` ends before its thread does:
@@ -10,7 +8,7 @@ package final class ThreadBoundExecutor: TaskExecutor {
     private let loops: [EventLoop.Remote]
 
     /// Called on the loop's thread.
-    package init(_ loop: EventLoop) { loops = loop.loopsOfThread() }
+    package init(_ loop: EventLoop) { loops = ThreadLoop.loops(from: loop) }
 
     /// Called by Swift, on any thread.
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -21,37 +19,5 @@ package final class ThreadBoundExecutor: TaskExecutor {
     func loop(around loop: EventLoop) -> EventLoop? {
         guard let index = loops.firstIndex(where: { $0.loop === loop }), index + 1 < loops.count else { return nil }
         return loops[index + 1].loop
-    }
-}
-
-extension EventLoop {
-    /// What a loop lives in, and ends with.
-    enum Scope {
-        case thread
-        /// The function that is passed to `withLoop`. The loop around it, if the thread has one, outlives it.
-        case function(within: UnsafeMutableRawPointer?)
-    }
-
-    /// The loop around this one on its thread, if there is one.
-    var surroundingLoop: UnsafeMutableRawPointer? {
-        if case .function(let outer) = scope { outer } else { nil }
-    }
-
-    /// This loop and those around it. If the thread has no loop of its own yet, it is made here, since the thread
-    /// continues.
-    fileprivate func loopsOfThread() -> [Remote] {
-        guard case .function(let outer) = scope else { return [remote] }
-        let around = outer ?? makeSurroundingLoop()
-        return [remote] + Unmanaged<EventLoop>.fromOpaque(around)._withUnsafeGuaranteedRef { $0.loopsOfThread() }
-    }
-
-    private func makeSurroundingLoop() -> UnsafeMutableRawPointer {
-        let current = clinux_get_current_loop()
-        clinux_set_current_loop(nil)
-        let made = EventLoop.addressOfThisThread
-        clinux_set_current_loop(current)
-        EventLoop.noteHandlersIfNeeded()
-        scope = .function(within: made)
-        return made
     }
 }

@@ -18,6 +18,18 @@ enum LoopStage: UInt8 {
     case over
 }
 
+/// What a loop lives in, and ends with.
+enum LoopScope {
+    case thread
+    /// The function that is passed to `withLoop`. The loop around it, if the thread has one, outlives it.
+    case function(within: UnsafeMutableRawPointer?)
+
+    /// The loop around the loop on its thread, if there is one.
+    var surroundingLoop: UnsafeMutableRawPointer? {
+        if case .function(let outer) = self { outer } else { nil }
+    }
+}
+
 /// Who owns a loop, and the stage of its life.
 ///
 /// Invariant: any thread may read it. Only the loop's own thread changes it, and the stage never goes back.

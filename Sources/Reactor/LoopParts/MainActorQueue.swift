@@ -55,7 +55,10 @@ final class MainActorQueue {
     /// Runs about as many jobs as have arrived, so that a chain of them cannot occupy the loop. If more are left, the
     /// eventfd is written again.
     func runJobs() {
-        guard isServed else { return }
+        if isServed { runServedJobs() }
+    }
+
+    private func runServedJobs() {
         let outer = isRunningJobs
         isRunningJobs = true
         clinux_run_main_queue()
@@ -69,7 +72,7 @@ final class MainActorQueue {
         var count: UInt64 = 0
         // If the eventfd cannot be opened, libdispatch has none, so no job has arrived.
         guard let queue = try? descriptor(kernel), read(queue, &count, 8) == 8 else { return false }
-        runJobs()
+        runServedJobs()
         return true
     }
 }

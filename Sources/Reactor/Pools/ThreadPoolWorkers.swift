@@ -140,7 +140,7 @@ package final class ThreadPoolWorkers: @unchecked Sendable {
             state.busy += 1
             pthread_mutex_unlock(lock)
             job._withUnsafeGuaranteedRef { $0.runAndRelease() }
-            EventLoop.endJobOfThisThread()
+            ThreadLoop.endJob()
             pthread_mutex_lock(lock)
             state.busy -= 1
             state.completed += 1

@@ -1,0 +1,139 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// The loop of each thread, which is made when it is first used, and ends with its thread or with the function that is
+/// passed to `withLoop`.
+///
+/// Invariant: the thread's current loop is the innermost one that is driven there, or that lives there. It is retained by
+/// the end of the thread, by the function, or, as the main thread's, for ever.
+@usableFromInline
+enum ThreadLoop {
+
+    @usableFromInline
+    static func make() -> EventLoop {
+        let isMainThread = clinux_gettid() == getpid()
+        let loop = isMainThread ? mainLoop.loop : EventLoop()
+        install(loop, endsWithThread: !isMainThread)
+        // Once the main thread has driven its loop, it is assumed to continue.
+        loop.unrunWork = UnrunWork(isMain: isMainThread)
+        noteHandlersIfNeeded()
+        _ = endOfProcess
+        return loop
+    }
+
+    /// Makes `loop` the current loop of the calling thread, which must have none yet.
+    static func install(_ loop: EventLoop, endsWithThread: Bool = true) {
+        ForkDetector.watch()
+        loop.shared.life.setOwner()
+        let address = Unmanaged.passUnretained(loop).toOpaque()
+        clinux_set_current_loop(address)
+        // The end of the thread closes the loop and releases this reference.
+        if endsWithThread { pthread_setspecific(endOfThread, Unmanaged.passRetained(loop).toOpaque()) }
+    }
+
+    /// Calls `body` with a loop that ends afterwards.
+    static func with<Value>(_ loop: EventLoop, _ body: (EventLoop) throws -> Value) rethrows -> Value {
+        ForkDetector.watch()
+        loop.scope = .function(within: clinux_get_current_loop())
+        clinux_set_current_loop(Unmanaged.passUnretained(loop).toOpaque())
+        loop.shared.life.setOwner()
+        noteHandlersIfNeeded()
+        defer {
+            loop.close()
+            clinux_set_current_loop(loop.scope.surroundingLoop)
+            noteHandlersIfNeeded()
+        }
+        return try body(loop)
+    }
+
+    /// `loop` and those around it on this thread, from the inside out. If the thread has no loop of its own yet, it is made
+    /// here, since the thread continues.
+    static func loops(from loop: EventLoop) -> [EventLoop.Remote] {
+        guard case .function(let outer) = loop.scope else { return [loop.remote] }
+        let around = outer ?? makeAround(loop)
+        return [loop.remote] + loops(from: Unmanaged<EventLoop>.fromOpaque(around).takeUnretainedValue())
+    }
+
+    private static func makeAround(_ loop: EventLoop) -> UnsafeMutableRawPointer {
+        let current = clinux_get_current_loop()
+        let made = Unmanaged.passUnretained(make()).toOpaque()
+        clinux_set_current_loop(current)
+        noteHandlersIfNeeded()
+        loop.scope = .function(within: made)
+        return made
+    }
+
+    // MARK: The end of a thread
+
+    private static let endOfThread: pthread_key_t = {
+        var key = pthread_key_t()
+        pthread_key_create(&key) { address in
+            if let address { ThreadLoop.end(address) }
+        }
+        return key
+    }()
+
+    private static func end(_ address: UnsafeMutableRawPointer) {
+        // Handlers that are released now may ask for the current loop once more.
+        clinux_set_current_loop(address)
+        Unmanaged<EventLoop>.fromOpaque(address).takeRetainedValue().close()
+        clinux_set_current_loop(nil)
+        noteHandlersIfNeeded()
+    }
+
+    /// For a thread that runs one job after another and drives no loop: ends the thread's loop if the job has left
+    /// something on it that is not ready. The next job gets a new loop.
+    static func endJob() {
+        guard let address = clinux_get_current_loop() else { return }
+        let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
+        loop.endJob()
+        if loop.hasWaiters {
+            pthread_setspecific(endOfThread, nil)
+            end(address)
+        }
+        loop.unrunWork?.forgetAll()
+        loop.notifyRequestingLoop()
+    }
+
+    // MARK: The main thread
+
+    // The invariant of the box: until the main thread has asked for its loop, only `remote` has seen it, and `remote`
+    // touches nothing but the mailbox. From then on the loop belongs to the main thread.
+    private struct MainLoop: @unchecked Sendable {
+        let loop = EventLoop()
+    }
+    private static let mainLoop = MainLoop()
+
+    static var remoteOfMain: EventLoop.Remote { mainLoop.loop.remote }
+
+    // MARK: Threads that may never drive their loop
+
+    /// Makes the operators of this thread note their work, if its current loop may never be driven and is not being
+    /// driven now; see `UnrunWork`.
+    static func noteHandlersIfNeeded() {
+        guard let address = clinux_get_current_loop() else { return clinux_set_noting_handlers(false) }
+        clinux_set_noting_handlers(
+            Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef {
+                $0.unrunWork != nil && !$0.isBeingDriven
+            })
+    }
+
+    /// Makes the end of the process report the work of all threads whose loop was never driven.
+    private static let endOfProcess: Void = {
+        generationOfProcess.store(ForkDetector.generation, ordering: .relaxed)
+        atexit { ThreadLoop.reportUnrunWork() }
+    }()
+
+    private static let generationOfProcess = Atomic<CInt>(0)
+
+    /// Called on the thread that ends the process.
+    private static func reportUnrunWork() {
+        // A forked child has no other threads, and one of them may have held a lock.
+        guard ForkDetector.generation == generationOfProcess.load(ordering: .relaxed) else { return }
+        // An async `main` leaves the main thread to other code, and another thread may call exit.
+        guard UnrunWork.reportAll(), clinux_gettid() == getpid() else { return }
+        let left = mainLoop.loop.undeliveredCount
+        if left > 0 { LoopEvent.send(.undelivered(left)) }
+    }
+}
