@@ -81,18 +81,7 @@ extension EventLoop {
         return requestingLoop.loop.shared.work.externalWork.count > 1
     }
 
-    /// Runs ready jobs, and those that they make ready, until there are none.
-    func endJob() {
-        while !hasNoReadyJobs { runBatchOfJobs() }
-    }
-
-    /// Called when nothing is left of a job that had left something on this loop.
-    func notifyRequestingLoop() {
-        let home = requestingLoop.take()
-        home?.endExternalWork()
-    }
-
-    private var hasNoReadyJobs: Bool { !jobs.hasJobs && shared.waker.mailbox.isEmpty }
+    var hasNoReadyJobs: Bool { !jobs.hasJobs && shared.waker.mailbox.isEmpty }
 }
 
 /// A job that does nothing but wake the loop.

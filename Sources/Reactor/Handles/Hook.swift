@@ -19,7 +19,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), to: .before))
+        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .beforeWaiting))
     }
 
     /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
@@ -33,7 +33,7 @@ extension EventLoop {
         _ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Hook {
         assertOwner()
-        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), to: .after))
+        return Hook(self, hasReleasedAll ? 0 : hooks.add(body, CallSite(file, line), .afterWaiting))
     }
 
     /// A handle to a hook; see `LoopHandle`.
@@ -52,43 +52,13 @@ extension EventLoop {
         @discardableResult
         public func cancel() -> Bool {
             loop.requireOwner()
-            // Bound to a name, so that the closure is released after the list is consistent again.
-            let removed = loop.hooks.remove(id)
-            return removed != nil
+            return loop.hooks.remove(id)
         }
 
         /// Whether the hook has not been cancelled.
         public var isActive: Bool {
             loop.requireOwner()
-            return loop.hooks[id] != nil
-        }
-    }
-
-    /// Returns whether the loop may still wait.
-    func callHooksBeforeWaiting() -> Bool {
-        let wasAlive = isAlive
-        // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
-        // is called directly, waits in any case, with hooks or without.
-        let wasStopped = stopRequested
-        callHooks(hooks.before.all.map(\.number))
-        // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
-        // is not alive at all wants it to wait for other threads.)
-        return !jobs.hasJobs && shared.waker.mailbox.isEmpty && !poller.hasUndelivered
-            && (!stopRequested || wasStopped)
-            && (isAlive || !wasAlive)
-    }
-
-    func callHooksAfterWaiting() { callHooks(hooks.after.all.map { -$0.number }) }
-
-    private func callHooks(_ list: [Int]) {
-        guard !hooks.areBeingCalled else { return }
-        hooks.areBeingCalled = true
-        defer { hooks.areBeingCalled = false }
-        meter.beginTiming()
-        // A hook before it may have cancelled it.
-        for id in list {
-            guard let hook = hooks[id] else { continue }
-            meter.call(.hook, hook.origin) { hook.body() }
+            return loop.hooks.contains(id)
         }
     }
 }

@@ -21,7 +21,10 @@ extension EventLoop {
         _ signal: CInt, _ handler: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line
     ) throws(SystemError) -> SignalWatch {
         guard (1...64).contains(signal) else { throw SystemError(.sigaction, EINVAL, detail: "signal \(signal)") }
-        try openSignalSlot()
+        if signals.slot == nil {
+            try openPoller()
+            try signals.open(&poller, kernel)
+        }
         return SignalWatch(loop: self, id: try signals.add(signal, handler, CallSite(file, line)))
     }
 
@@ -60,19 +63,6 @@ extension EventLoop {
         public func ref() {
             loop.requireOwner()
             loop.signals.setReferenced(id, true)
-        }
-    }
-
-    private func openSignalSlot() throws(SystemError) {
-        guard signals.slot == nil else { return }
-        try openPoller()
-        let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
-        do throws(SystemError) {
-            try poller.add(.signals, fd, kernel)
-            signals.slot = try SignalRegistry.open(fd)
-        } catch {
-            kernel.close(fd)
-            throw error
         }
     }
 }

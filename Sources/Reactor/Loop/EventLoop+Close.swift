@@ -10,7 +10,8 @@ extension EventLoop {
         shared.life.advance(to: .ending)
         outsideWaiters.close()
         if waker.isParked { unpark() }
-        runEndings()
+        // A body may forget others. None is added any more.
+        for id in ending.ids { ending.take(id)?() }
         let unrun = unrunCallSites
         let withdrawn = withdrawOutsideWaiters()
         shared.waker.mailbox.close(into: &jobs.ready)
@@ -21,7 +22,10 @@ extension EventLoop {
             UnrunWork.report(unrun)
             LoopEvent.send(.undelivered(undelivered))
         }
-        releaseLocals()
+        shared.life.advance(to: .releasingLocals)
+        ending.beginReleasingLocals()
+        // The `deinit` of a value may ask for another one, which is there as long as it has not been released.
+        while ending.takeLastLocal() != nil {}
         ownRemote = nil
         shared.life.ended.open()
         // The `deinit` of a value may have made something ready.
@@ -77,9 +81,9 @@ extension EventLoop {
             }
             for handler in handlers { handler.loopWillEnd() }
             closeSignals()
-            let removed = hooks.removeAll()
+            let hadHooks = hooks.removeAll()
             if actions.isEmpty && handlers.isEmpty && !jobs.hasJobs && timers.isEmpty && poller.waiting == 0
-                && removed.isEmpty
+                && !hadHooks
             {
                 return undelivered
             }
@@ -88,8 +92,13 @@ extension EventLoop {
 
     private func closeSignals() {
         for watch in signals.removeAll().reversed() { watch.end() }
-        guard let slot = signals.slot else { return }
-        signals.slot = nil
-        kernel.close(SignalRegistry.close(slot))
+        signals.close(kernel)
     }
+
+    /// Calls `body` when the loop ends, on the loop's thread, before what waits there is released.
+    /// - Returns: an identifier for `forgetEnding`. Once the loop has ended, `body` is released without being called.
+    package func whenEnding(_ body: @escaping () -> Void) -> Int { hasEnded ? 0 : ending.add(body) }
+
+    /// Releases a body that was passed to `whenEnding`, if it has not been called.
+    package func forgetEnding(_ id: Int) { _ = ending.take(id) }
 }

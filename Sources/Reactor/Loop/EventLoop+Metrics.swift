@@ -51,4 +51,32 @@ extension EventLoop {
 
     /// See `LoopMeter.nodesVisited`.
     package var nodesVisited: Int { meter.nodesVisited }
+
+    /// Everything that keeps `run()` from returning. Use it to find out why a server does not exit; its `description`
+    /// has one line for each reason.
+    ///
+    /// ```
+    /// 2 timers, the nearest due in 29.9 seconds
+    /// descriptor 7 for reading: Connection(127.0.0.1:54321)
+    /// hold at App/Server.swift:12
+    /// ```
+    public var keepAliveReasons: KeepAliveReasons {
+        assertOwner()
+        return KeepAliveReasons(
+            readyJobs: jobs.count + shared.waker.mailbox.count,
+            undeliveredEvents: poller.undeliveredCount,
+            timers: timers.referenced, unreferencedTimers: timers.count - timers.referenced,
+            nearestTimer: nextDeadline.map { now.duration(to: $0) },
+            descriptors: poller.watched().map {
+                .init(number: $0.fd, interest: $0.interest, isReferenced: $0.isReferenced, user: $0.handler.label)
+            },
+            signals: signals.handlers.map {
+                .init(number: $0.signal, isReferenced: $0.isReferenced, origin: $0.callSite)
+            },
+            holds: keepAlive.holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
+            externalWork: shared.work.externalWork.count)
+    }
+
+    /// See `keepAliveReasons`.
+    public typealias Reasons = KeepAliveReasons
 }

@@ -46,14 +46,26 @@ extension EventLoop {
             hasWaited = try pollVirtually(virtual, mayBlock: mayBlock, limit)
         } else {
             let callsHooks =
-                mayBlock && !hooks.before.isEmpty && !isDue(nextMoment(limit)) && shared.waker.mailbox.isEmpty
+                mayBlock && hooks.hasAny(.beforeWaiting) && !isDue(nextMoment(limit)) && shared.waker.mailbox.isEmpty
             hasWaited = try pollKernel(mayBlock: callsHooks ? callHooksBeforeWaiting() : mayBlock, limit)
         }
         guard hasWaited else { return LoopMeter.unknown }
         let ended = isMeasured ? meter.noteWait(since: began) : LoopMeter.unknown
-        if hooks.after.isEmpty { return ended }
-        callHooksAfterWaiting()
+        if !hooks.hasAny(.afterWaiting) { return ended }
+        hooks.call(.afterWaiting, meter)
         return LoopMeter.unknown
+    }
+
+    /// - Returns: whether the loop may still wait.
+    private func callHooksBeforeWaiting() -> Bool {
+        let wasAlive = isAlive
+        // An earlier request to stop is meant for a surrounding `run()`, or for the next one. A `hang`, or a turn that
+        // is called directly, waits in any case, with hooks or without.
+        let wasStopped = stopRequested
+        hooks.call(.beforeWaiting, meter)
+        // If a hook removes the last reason to stay alive, waiting would never end. (A caller that turns a loop which
+        // is not alive at all wants it to wait for other threads.)
+        return !isReady && (!stopRequested || wasStopped) && (isAlive || !wasAlive)
     }
 
     /// Returns whether it has waited.
@@ -99,7 +111,7 @@ extension EventLoop {
         // Before the mailbox, as in `isAlive`.
         var awaitsExternalWork = shared.work.externalWork.isBusy
         guard mayBlock && !poller.hasUndelivered && shared.waker.mailbox.isEmpty else { return false }
-        if !hooks.before.isEmpty && !isDue(nextMoment(limit)) {
+        if hooks.hasAny(.beforeWaiting) && !isDue(nextMoment(limit)) {
             guard callHooksBeforeWaiting() else { return false }
             // A hook may have dispatched a job to a pool.
             awaitsExternalWork = shared.work.externalWork.isBusy
@@ -171,7 +183,7 @@ extension EventLoop {
     }
 
     @inline(never)
-    private func deliver(_ event: Poller.Event) {
+    private func deliver(_ event: Poller.PollEvent) {
         switch event {
         case .handler(let handler, let ready):
             meter.call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }

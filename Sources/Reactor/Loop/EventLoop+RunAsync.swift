@@ -35,7 +35,9 @@ extension EventLoop {
     public func run<Value>(_ body: @escaping @isolated(any) () async throws -> Value) throws -> Value {
         try checkWhetherItCanTurn()
         assertOwner()
-        if let actor = body.isolation, !mayRun(for: actor) {
+        // A body is not `Sendable`, so the caller runs on the actor that the body is isolated to. The main actor's jobs run
+        // between those of the main thread's loop; see `MainActorQueue.isRunningJobs`.
+        if let actor = body.isolation, !(actor is MainActor), !isExecutor(of: actor) {
             throw DispatchError.badInput(
                 "EventLoop.run { … } in a method of the actor \(type(of: actor)), with a body of that actor, which would wait "
                     + "for this method to return; make the method async, or have the actor live on the loop")
@@ -68,13 +70,6 @@ extension EventLoop {
                 fatalError("EventLoop.run { … } cannot continue, and its body must not outlive it: \(error)")
             }
         }
-    }
-
-    /// Whether a body that is isolated to `actor` gets its turn while this thread drives the loop. A body is not
-    /// `Sendable`, so the caller runs on the actor that the body is isolated to.
-    private func mayRun(for actor: any Actor) -> Bool {
-        // The main actor's jobs run between those of the main thread's loop; see `MainActorQueue.isRunningJobs`.
-        actor is MainActor || isExecutor(of: actor)
     }
 
     /// Whether the jobs of `actor` run on this loop, or between its jobs on the main thread.

@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 extension EventLoop {
     /// Starts a thread that drives a loop of its own until `stop()` is called on the returned remote.
@@ -31,23 +30,22 @@ extension EventLoop {
         name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
     ) throws(SystemError) -> Remote {
         let name = name.isEmpty ? "loop" : name
-        let start = Start()
+        let start = Handover<Result<Remote, SystemError>>()
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)
             ThreadLoop.install(loop)
             do throws(SystemError) {
                 try loop.openWaker()
-                start.succeed(loop.remote)
+                start.give(.success(loop.remote))
             } catch {
-                start.fail(error)
-                return
+                return start.give(.failure(error))
             }
             loop.driveUntilStopped()
         }
         guard failure == 0 else { throw SystemError(.threadCreate, failure, detail: "of the loop \"\(name)\"") }
         pthread_detach(handle)
-        return try start.outcome.get()
+        return try start.take().get()
     }
 
     /// Drives the loop until it is stopped, even when it has nothing left to do. Returns false if the loop failed.
@@ -60,24 +58,5 @@ extension EventLoop {
             return false
         }
         return true
-    }
-
-    /// The result that the new thread passes to the starting thread.
-    private final class Start: Sendable {
-        private let latch = Latch()
-        private let told = Mutex<Result<Remote, SystemError>?>(nil)
-
-        func succeed(_ remote: Remote) { tell(.success(remote)) }
-        func fail(_ error: SystemError) { tell(.failure(error)) }
-
-        private func tell(_ outcome: Result<Remote, SystemError>) {
-            told.withLock { $0 = outcome }
-            latch.open()
-        }
-
-        var outcome: Result<Remote, SystemError> {
-            latch.wait()
-            return told.withLock { $0! }
-        }
     }
 }

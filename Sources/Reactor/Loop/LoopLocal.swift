@@ -32,7 +32,11 @@ public final class LoopLocal<Value>: Sendable {
     public init(_ make: @escaping @Sendable () -> Value) { self.make = make }
 
     deinit {
-        for remote in holders.withLock({ $0 }) { remote.releaseLocal(number) }
+        // A loop that has ended has released its value.
+        for remote in holders.withLock({ $0 }) {
+            let loop = remote.loop
+            loop.performCleanup { [number] in if !loop.hasEnded { _ = loop.ending.takeLocal(number) } }
+        }
     }
 
     /// Calls `body` with the value of this thread's loop. Other loops have values of their own.
@@ -90,13 +94,4 @@ private enum LoopLocalNumbers {
 
     /// No number is used twice, so a value is never mistaken for another one.
     static func next() -> Int { last.add(1, ordering: .relaxed).newValue }
-}
-
-extension EventLoop.Remote {
-    /// Any thread: releases a value on the loop's thread. A loop that has ended has released it.
-    fileprivate func releaseLocal(_ number: Int) {
-        loop.performCleanup { [loop] in
-            if !loop.hasEnded { _ = loop.ending.takeLocal(number) }
-        }
-    }
 }

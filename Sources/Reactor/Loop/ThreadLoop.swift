@@ -87,13 +87,14 @@ enum ThreadLoop {
     static func endJob() {
         guard let address = clinux_get_current_loop() else { return }
         let loop = Unmanaged<EventLoop>.fromOpaque(address).takeUnretainedValue()
-        loop.endJob()
+        while !loop.hasNoReadyJobs { loop.runBatchOfJobs() }
         if loop.hasWaiters {
             pthread_setspecific(endOfThread, nil)
             end(address)
         }
         loop.unrunWork?.forgetAll()
-        loop.notifyRequestingLoop()
+        // Nothing is left of the job.
+        loop.requestingLoop.take()?.endExternalWork()
     }
 
     // MARK: The main thread

@@ -1,36 +1,60 @@
 /// The hooks of a loop.
-struct LoopHooks {
-    struct Entry {
+///
+/// Invariant: used on the loop's thread only. A class, because hooks use the loop, and so this object.
+final class LoopHooks {
+    enum Moment { case beforeWaiting, afterWaiting }
+
+    private struct Entry {
         let body: () -> Void
-        let origin: CallSite
+        let callSite: CallSite
     }
 
     // A hook's identifier is its number in the list, negated in the second one.
-    private(set) var before = NumberedList<Entry>()
-    private(set) var after = NumberedList<Entry>()
+    private var before = NumberedList<Entry>()
+    private var after = NumberedList<Entry>()
     /// Stored, since each turn asks.
-    private(set) var isEmpty = true
-    var areBeingCalled = false
+    @exclusivity(unchecked) private(set) var isEmpty = true
+    private var areBeingCalled = false
 
-    enum Kind { case before, after }
+    func hasAny(_ moment: Moment) -> Bool { moment == .beforeWaiting ? !before.isEmpty : !after.isEmpty }
+
+    func contains(_ id: Int) -> Bool { self[id] != nil }
+
+    private subscript(_ id: Int) -> Entry? { id > 0 ? before[id] : after[-id] }
 
     /// - Returns: an identifier, which is never zero.
-    mutating func add(_ body: @escaping () -> Void, _ origin: CallSite, to list: Kind) -> Int {
+    func add(_ body: @escaping () -> Void, _ callSite: CallSite, _ moment: Moment) -> Int {
         isEmpty = false
-        let entry = Entry(body: body, origin: origin)
-        return list == .before ? before.add(entry) : -after.add(entry)
+        let entry = Entry(body: body, callSite: callSite)
+        return moment == .beforeWaiting ? before.add(entry) : -after.add(entry)
     }
 
-    subscript(_ id: Int) -> Entry? { id > 0 ? before[id] : after[-id] }
-
-    mutating func remove(_ id: Int) -> Entry? {
-        defer { isEmpty = before.isEmpty && after.isEmpty }
-        return id > 0 ? before.remove(id) : after.remove(-id)
+    /// Removes a hook, and releases its closure when the list is consistent again.
+    /// - Returns: whether there was one.
+    func remove(_ id: Int) -> Bool {
+        let removed = id > 0 ? before.remove(id) : after.remove(-id)
+        isEmpty = before.isEmpty && after.isEmpty
+        return withExtendedLifetime(removed) { removed != nil }
     }
 
-    /// Returns the removed hooks, for the caller to release when the list is consistent again.
-    mutating func removeAll() -> [Entry] {
+    /// Removes all hooks, and releases them when the lists are consistent again.
+    /// - Returns: whether there was any.
+    func removeAll() -> Bool {
         isEmpty = true
-        return before.removeAll() + after.removeAll()
+        let removed = before.removeAll() + after.removeAll()
+        return !removed.isEmpty
+    }
+
+    /// Calls the hooks. A turn that a hook runs calls none.
+    func call(_ moment: Moment, _ meter: LoopMeter) {
+        guard !areBeingCalled else { return }
+        areBeingCalled = true
+        defer { areBeingCalled = false }
+        meter.beginTiming()
+        // A hook before it may have cancelled it.
+        for id in moment == .beforeWaiting ? before.all.map(\.number) : after.all.map({ -$0.number }) {
+            guard let hook = self[id] else { continue }
+            meter.call(.hook, hook.callSite) { hook.body() }
+        }
     }
 }

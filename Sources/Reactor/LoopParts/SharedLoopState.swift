@@ -6,8 +6,8 @@ import Synchronization
 /// `EventLoop.Remote` sound, which is `Sendable` and refers to the loop.
 @usableFromInline
 struct SharedLoopState: ~Copyable {
-    @usableFromInline let waker = LoopWaker.Shared()
-    let work = KeepAlive.Shared()
+    @usableFromInline let waker = SharedWaker()
+    let work = SharedWork()
     let life = LoopLife()
     /// Whether jobs must record their call sites: a copy of `LoopMeter.isTiming` for other threads.
     let keepsOrigins = Atomic(false)

@@ -30,7 +30,7 @@ struct LoopWaker {
     /// Parks the mailbox before a wait. A nested turn may have left it parked.
     /// - Returns: false if there is mail: the loop must not wait.
     @inline(__always)
-    mutating func park(_ shared: borrowing Shared) -> Bool {
+    mutating func park(_ shared: borrowing SharedWaker) -> Bool {
         if isParked { return shared.mailbox.isEmpty }
         isParked = shared.mailbox.park()
         return isParked
@@ -39,7 +39,7 @@ struct LoopWaker {
     /// Ends the sleep.
     /// - Returns: whether another thread has ended it.
     @inline(__always)
-    mutating func unpark(_ shared: borrowing Shared) -> Bool {
+    mutating func unpark(_ shared: borrowing SharedWaker) -> Bool {
         isParked = false
         guard !shared.mailbox.unpark() else { return false }
         wakes += 1
@@ -53,7 +53,7 @@ struct LoopWaker {
     ///   time. That is coarser, but a server that has run out of descriptors needs its timers to recover.
     @inline(__always)
     mutating func arm(
-        _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing Shared, _ kernel: CountingSyscalls
+        _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) throws(SystemError) -> Bool {
         deadline >= armedDeadline ? true : try armEarlier(deadline, &poller, shared, kernel)
     }
@@ -62,7 +62,7 @@ struct LoopWaker {
     /// only for an earlier deadline: 100,000 request time-outs, started and cancelled, arm it twice.
     @inline(never)
     private mutating func armEarlier(
-        _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing Shared, _ kernel: CountingSyscalls
+        _ deadline: Int64, _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) throws(SystemError) -> Bool {
         guard try openTimer(&poller, shared, kernel) else { return false }
         // Zero would disarm the timerfd.
@@ -87,7 +87,7 @@ struct LoopWaker {
     // MARK: Descriptors
 
     /// Opens the descriptors, with the first wait. The epoll descriptor must be open.
-    func open(_ poller: inout Poller, _ shared: borrowing Shared, _ kernel: CountingSyscalls) throws(SystemError) {
+    func open(_ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls) throws(SystemError) {
         let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
         do throws(SystemError) { try poller.add(.mailbox, fd, kernel) } catch {
             kernel.close(fd)
@@ -101,7 +101,7 @@ struct LoopWaker {
     /// the first descriptor that becomes free again, which a waiting client needs.
     /// - Returns: false if no descriptor can be opened.
     private func openTimer(
-        _ poller: inout Poller, _ shared: borrowing Shared, _ kernel: CountingSyscalls
+        _ poller: inout Poller, _ shared: borrowing SharedWaker, _ kernel: CountingSyscalls
     ) throws(SystemError) -> Bool {
         if shared.timer.load(ordering: .relaxed) >= 0 { return true }
         do throws(SystemError) {
@@ -119,7 +119,7 @@ struct LoopWaker {
     }
 
     /// The open descriptors, as the poller knows them.
-    func descriptors(_ shared: borrowing Shared) -> [(source: Poller.Source, fd: CInt)] {
+    func descriptors(_ shared: borrowing SharedWaker) -> [(source: Poller.OwnDescriptor, fd: CInt)] {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         return (mailbox >= 0 ? [(.mailbox, mailbox)] : []) + (timer >= 0 ? [(.timer, timer)] : [])
     }
@@ -127,47 +127,12 @@ struct LoopWaker {
     /// Closes the descriptors, after the writes of other threads to the eventfd: a thread that found the mailbox parked
     /// writes a moment later, and by then the number must not belong to another descriptor. A forked child does not have
     /// that thread.
-    func close(_ shared: borrowing Shared, _ kernel: CountingSyscalls, isForked: Bool) {
+    func close(_ shared: borrowing SharedWaker, _ kernel: CountingSyscalls, isForked: Bool) {
         let (mailbox, timer) = (shared.descriptor.load(ordering: .relaxed), shared.timer.load(ordering: .relaxed))
         if mailbox >= 0 {
             while shared.finishedWakes.load(ordering: .acquiring) < wakes && !isForked { sched_yield() }
             kernel.close(mailbox)
         }
         if timer >= 0 { kernel.close(timer) }
-    }
-
-    /// Where other threads leave jobs, and how they wake the loop.
-    ///
-    /// Invariant: `descriptor` is stored before the mailbox is parked for the first time, and read by other threads
-    /// after they have found it parked.
-    @usableFromInline
-    struct Shared: ~Copyable {
-        @usableFromInline let mailbox = Mailbox()
-        /// The eventfd, or −1 before the first wait.
-        let descriptor = Atomic<CInt>(-1)
-
-        var isOpen: Bool { descriptor.load(ordering: .relaxed) >= 0 }
-
-        /// The timerfd, or −1 before there is one. No thread but the loop's own arms it before the mailbox is parked.
-        let timer = Atomic<CInt>(-1)
-        /// How often a thread has ended the loop's sleep, or has tried to. After that it uses no descriptor any more.
-        let finishedWakes = Atomic<Int>(0)
-
-        /// Called on a thread that has found the mailbox parked: wakes the loop.
-        func wake() {
-            // The loop does not close its descriptors before this wake is counted: see `LoopWaker.close`.
-            var one: UInt64 = 1
-            if write(descriptor.load(ordering: .acquiring), &one, 8) != 8 { wakeByTimer() }
-            finishedWakes.add(1, ordering: .releasing)
-        }
-
-        /// Wakes the loop although its eventfd cannot be written, because other code has closed it or forbids it.
-        @inline(never)
-        private func wakeByTimer() {
-            let timer = timer.load(ordering: .acquiring)
-            if timer < 0 { return }
-            var past = itimerspec(it_interval: timespec(), it_value: timespec(tv_sec: 0, tv_nsec: 1))
-            timerfd_settime(timer, CInt(TFD_TIMER_ABSTIME), &past, nil)
-        }
     }
 }

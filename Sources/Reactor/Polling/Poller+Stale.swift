@@ -35,7 +35,7 @@ extension Poller {
     /// Opens an epoll descriptor that has only the registrations of the table, and closes the current one.
     /// - Parameter own: the loop's own descriptors.
     /// - Returns: whether there was room for it; if not, nothing has changed.
-    mutating func rebuild(_ own: [(source: Source, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
+    mutating func rebuild(_ own: [(source: OwnDescriptor, fd: CInt)], _ kernel: CountingSyscalls) -> Bool {
         let old = descriptor
         let result = kernel.epollCreate()
         guard result >= 0 else { return false }

@@ -31,7 +31,7 @@ package struct Poller: ~Copyable {
     }
 
     /// The loop's own descriptors. Generations never reach these values: `following` keeps the last one free.
-    package enum Source: UInt64 {
+    package enum OwnDescriptor: UInt64 {
         case mailbox = 0xFFFF_FFFF_0000_0000
         case timer = 0xFFFF_FFFF_0000_0001
         case signals = 0xFFFF_FFFF_0000_0002
@@ -74,7 +74,7 @@ package struct Poller: ~Copyable {
     }
 
     /// Adds one of the loop's own descriptors, edge-triggered: a counter that is never read reports each new write.
-    package mutating func add(_ source: Source, _ fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
+    package mutating func add(_ source: OwnDescriptor, _ fd: CInt, _ kernel: CountingSyscalls) throws(SystemError) {
         let event = clinux_epoll_event(UInt32(clinux_EPOLLIN | clinux_EPOLLET), source.rawValue)
         _ = try add(fd, event, kernel).orThrow(.epollControl)
     }
@@ -217,7 +217,7 @@ package struct Poller: ~Copyable {
         wasInterrupted = false
         if count < 0 { return try noteFailure(count) }
         // A wake-up that arrives alone has already had its effect: the wait has ended.
-        let isLoneWakeUp = count == 1 && events![0].data.u64 == Source.mailbox.rawValue
+        let isLoneWakeUp = count == 1 && events![0].data.u64 == OwnDescriptor.mailbox.rawValue
         undelivered = 0..<(isLoneWakeUp ? 0 : count)
         return count
     }
@@ -228,7 +228,7 @@ package struct Poller: ~Copyable {
         mayHaveMore = true
         wasInterrupted = true
         // A signal: the loop looks for it although its write to the eventfd may have failed.
-        events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), Source.signals.rawValue)
+        events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), OwnDescriptor.signals.rawValue)
         undelivered = 0..<1
         return 0
     }
@@ -236,8 +236,8 @@ package struct Poller: ~Copyable {
     /// Called when some time has passed since the events were fetched.
     mutating func expectMore() { mayHaveMore = true }
 
-    package enum Event {
-        case loop(Source)
+    package enum PollEvent {
+        case loop(OwnDescriptor)
         case handler(any ReadinessHandler, Interest)
         /// The kernel continues to report this number, whose registration is not in the table.
         case staleRegistration(CInt)
@@ -251,7 +251,7 @@ package struct Poller: ~Copyable {
         // Opened before there can be an event.
         let event = events.unsafelyUnwrapped[undelivered.lowerBound]
         let data = event.data.u64
-        guard data < Source.mailbox.rawValue else { return nil }
+        guard data < OwnDescriptor.mailbox.rawValue else { return nil }
         // The table has a slot for each registered number, and never shrinks.
         let slot = slots.baseAddress.unsafelyUnwrapped + Int(data & 0xFFFF_FFFF)
         let ready = event.events
@@ -268,13 +268,13 @@ package struct Poller: ~Copyable {
 
     /// Returns the next event that a handler still waits for. The poller's own state is consistent when this returns,
     /// so the caller may call the handler.
-    package mutating func next(_ kernel: CountingSyscalls) -> Event? {
+    package mutating func next(_ kernel: CountingSyscalls) -> PollEvent? {
         while !undelivered.isEmpty {
             let event = events![undelivered.lowerBound]
             undelivered = undelivered.dropFirst()
             let data = event.data.u64
             // Compared with one value first, since nearly all events are those of handlers.
-            if data >= Source.mailbox.rawValue, let source = Source(rawValue: data) { return .loop(source) }
+            if data >= OwnDescriptor.mailbox.rawValue, let own = OwnDescriptor(rawValue: data) { return .loop(own) }
             let fd = Int(data & 0xFFFF_FFFF)
             guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
                 guard isProvenStale(data) else { continue }

@@ -26,40 +26,8 @@ public enum ChildExitStatus: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension EventLoop {
-    /// Starts a child process. This loop watches for its end.
-    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is not open; and
-    ///   errors of the calls that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before
-    ///   there is a child.
-    package func spawn(_ request: SpawnRequest) throws(SystemError) -> Child {
-        assertOwner()
-        if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
-        try openPoller()
-        ZombieReaper.reap()
-        // A child that could not be watched must not be started.
-        let watch = try ChildWatch(self)
-        defer { watch.end() }
-        var copies: [CInt] = []
-        var temporary: [CInt] = []
-        defer { for fd in temporary { kernel.close(fd) } }
-        for stream in request.streams {
-            guard case .copy(let fd) = stream else {
-                copies.append(-1)
-                continue
-            }
-            guard fd <= 2 else {
-                copies.append(fd)
-                continue
-            }
-            let copy = CInt(try kernel.fileControl(fd, F_DUPFD_CLOEXEC, 3).orThrow(.spawn, "descriptor \(fd)"))
-            copies.append(copy)
-            temporary.append(copy)
-        }
-        let process = try kernel.spawn(SpawnArguments(request: request, copies: copies)).orThrow(
-            .spawn, request.program)
-        let child = Child(pid_t(process), request.program, hasOwnGroup: request.hasOwnGroup, self)
-        try watch.begin(child)
-        return child
-    }
+    /// Starts a child process; see `Child.start`.
+    package func spawn(_ request: SpawnRequest) throws(SystemError) -> Child { try Child.start(request, on: self) }
 }
 
 /// A child process and the watch of its end: by a pidfd, or by SIGCHLD where there is no pidfd. The child is waited for
@@ -83,6 +51,41 @@ package final class Child: ReadinessHandler {
         self.program = program
         self.hasOwnGroup = hasOwnGroup
         self.loop = loop
+    }
+
+    /// Starts a child process. The loop watches for its end.
+    /// - Throws: `SystemError` of `posix_spawn`, such as `ENOENT`; `EBADF` for a descriptor that is not open; and
+    ///   errors of the calls that open the loop's own descriptors and watch the child: `EMFILE` of `pidfd_open`, before
+    ///   there is a child.
+    static func start(_ request: SpawnRequest, on loop: EventLoop) throws(SystemError) -> Child {
+        loop.assertOwner()
+        if let problem = request.problem { throw SystemError(.spawn, EINVAL, detail: "\(request.program): \(problem)") }
+        try loop.openPoller()
+        ZombieReaper.reap()
+        // A child that could not be watched must not be started.
+        let watch = try ChildWatch(loop)
+        defer { watch.end() }
+        var copies: [CInt] = []
+        var temporary: [CInt] = []
+        defer { for fd in temporary { loop.kernel.close(fd) } }
+        for stream in request.streams {
+            guard case .copy(let fd) = stream else {
+                copies.append(-1)
+                continue
+            }
+            guard fd <= 2 else {
+                copies.append(fd)
+                continue
+            }
+            let copy = CInt(try loop.kernel.fileControl(fd, F_DUPFD_CLOEXEC, 3).orThrow(.spawn, "descriptor \(fd)"))
+            copies.append(copy)
+            temporary.append(copy)
+        }
+        let process = try loop.kernel.spawn(SpawnArguments(request: request, copies: copies)).orThrow(
+            .spawn, request.program)
+        let child = Child(pid_t(process), request.program, hasOwnGroup: request.hasOwnGroup, loop)
+        try watch.begin(child)
+        return child
     }
 
     /// Sends the child a signal. With `wholeGroup`, sends it to the child's process group, which must be the child's

@@ -7,22 +7,38 @@ struct LoopSignals {
     /// How many watches each signal has.
     private var counts: [CInt: Int] = [:]
     private var referenced = 0
-    var slot: SignalSlot?
+    private(set) var slot: SignalSlot?
 
     var handlers: [SignalHandler] { watches.elements }
     var count: Int { watches.count }
     var hasReferenced: Bool { referenced > 0 }
 
+    /// Opens the slot. The epoll descriptor must be open.
+    mutating func open(_ poller: inout Poller, _ kernel: CountingSyscalls) throws(SystemError) {
+        let fd = CInt(try kernel.eventCreate().orThrow(.eventCreate))
+        do throws(SystemError) {
+            try poller.add(.signals, fd, kernel)
+            slot = try SignalRegistry.open(fd)
+        } catch {
+            kernel.close(fd)
+            throw error
+        }
+    }
+
+    mutating func close(_ kernel: CountingSyscalls) {
+        if let slot = slot.take() { kernel.close(SignalRegistry.close(slot)) }
+    }
+
     func contains(_ id: Int) -> Bool { watches[id] != nil }
 
     /// The slot must be open.
     mutating func add(
-        _ signal: CInt, _ body: @escaping () -> Void, _ origin: CallSite
+        _ signal: CInt, _ body: @escaping () -> Void, _ callSite: CallSite
     ) throws(SystemError) -> Int {
         if let slot, counts[signal] == nil { try SignalRegistry.subscribe(slot, to: signal) }
         counts[signal, default: 0] += 1
         referenced += 1
-        return watches.add(SignalHandler(signal: signal, body: body, origin: origin))
+        return watches.add(SignalHandler(signal: signal, body: body, callSite: callSite))
     }
 
     /// Returns the removed handler, for the caller to end when the state is consistent again.

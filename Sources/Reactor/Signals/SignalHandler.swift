@@ -5,17 +5,17 @@ import Glibc
 /// Invariant: used on the loop's thread only.
 final class SignalHandler: Job {
     let signal: CInt
-    let origin: CallSite
+    let callSite: CallSite
     /// `nil` once the watch has ended.
     private var body: (() -> Void)?
     var isReferenced = true
     /// Whether the loop's ready queue contains this job.
     var isQueued = false
 
-    init(signal: CInt, body: @escaping () -> Void, origin: CallSite) {
+    init(signal: CInt, body: @escaping () -> Void, callSite: CallSite) {
         self.signal = signal
         self.body = body
-        self.origin = origin
+        self.callSite = callSite
         super.init()
     }
 
@@ -34,7 +34,7 @@ final class SignalHandler: Job {
     }
 
     override var kind: HandlerKind { .signal }
-    override var startedAt: CallSite? { origin }
+    override var startedAt: CallSite? { callSite }
     // A loop that ends has no use for the signals that have arrived.
     override var isReportedUndelivered: Bool { false }
 }
