@@ -1,7 +1,7 @@
 /// Information about a handler, recorded before it runs, since it may be released afterwards.
 struct HandlerInfo {
     var kind: HandlerKind
-    var origin: CallSite?
+    var callSite: CallSite?
     var subject: (any AnyObject & Sendable)?
 }
 
@@ -44,7 +44,7 @@ struct HandlerProfiler {
         reports += 1
         defer { suppressedCount = 0 }
         return SlowHandler(
-            duration: .nanoseconds(time), kind: identity.kind, origin: identity.origin, suppressedCount: suppressedCount
-        )
+            duration: .nanoseconds(time), kind: identity.kind, origin: identity.callSite,
+            suppressedCount: suppressedCount)
     }
 }

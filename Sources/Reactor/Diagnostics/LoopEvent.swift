@@ -29,25 +29,25 @@ package enum LoopEvent: Sendable {
     private static let limited: LimitedReports<Key> = {
         atexit { LoopEvent.limited.reportAllSuppressed() }
         return LimitedReports { key, count in
-            let name = key.map { " of \($0.name)\($0.origin.map { " at \($0)" } ?? "")" } ?? ""
+            let name = key.map { " of \($0.name)\($0.callSite.map { " at \($0)" } ?? "")" } ?? ""
             LoopEvent.print("\(count) more report\(count == 1 ? "" : "s")\(name) suppressed")
         }
     }()
 
     private struct Key: Hashable {
         let name: String
-        var origin: CallSite?
+        var callSite: CallSite?
     }
 
     private var key: Key {
         switch self {
         case .undelivered: Key(name: "undelivered handlers")
-        case .slowHandler(let handler, _): Key(name: "slow handlers", origin: handler.origin)
+        case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.origin)
         case .taskOnEndedLoop: Key(name: "tasks of ended loops")
-        case .undriven(let origin): Key(name: "loops that are not driven", origin: origin)
+        case .undriven(let callSite): Key(name: "loops that are not driven", callSite: callSite)
         case .loopFailed: Key(name: "loops that failed")
         case .watchPaused: Key(name: "descriptors that cannot be watched for now")
-        case .staleWatch(_, let origin): Key(name: "descriptors closed while watched", origin: origin)
+        case .staleWatch(_, let callSite): Key(name: "descriptors closed while watched", callSite: callSite)
         }
     }
 
@@ -71,12 +71,12 @@ extension LoopEvent: CustomStringConvertible {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
-        case .undriven(let origin):
-            "work started at \(origin) waits on a thread whose event loop is not driven; do it on a loop's own thread, attach "
+        case .undriven(let callSite):
+            "work started at \(callSite) waits on a thread whose event loop is not driven; do it on a loop's own thread, attach "
                 + "with on:, await the result, or drive this loop, in an async main by driveAsyncMain()"
         case .watchPaused(let error): Self.describe(watchPaused: error)
-        case .staleWatch(let descriptor, let origin):
-            "descriptor \(descriptor) was closed while it was watched\(origin.map { " at \($0)" } ?? ""); cancel the watch first"
+        case .staleWatch(let descriptor, let callSite):
+            "descriptor \(descriptor) was closed while it was watched\(callSite.map { " at \($0)" } ?? ""); cancel the watch first"
         case .loopFailed(let name, let error): Self.describe(loopFailed: name, error)
         }
     }

@@ -48,7 +48,7 @@ final class LoopMeter {
         var snapshot = counters
         snapshot.longestHandler = .nanoseconds(handlers.longest)
         snapshot.longestHandlerKind = handlers.longestIdentity?.kind
-        snapshot.longestHandlerOrigin = handlers.longestIdentity?.origin
+        snapshot.longestHandlerOrigin = handlers.longestIdentity?.callSite
         snapshot.slowHandlers = handlers.slow
         if measuresTurns || measuresHandlers { snapshot.measured.insert(.waits) }
         if measuresTurns { snapshot.measured.insert(.turns) }
@@ -106,7 +106,8 @@ final class LoopMeter {
         _ kind: HandlerKind, _ callSite: @autoclosure () -> CallSite?,
         _ subject: @autoclosure () -> (any AnyObject & Sendable)? = nil, _ body: () -> Void
     ) {
-        if isTiming { callTimed(HandlerInfo(kind: kind, origin: callSite(), subject: subject()), body) } else { body() }
+        guard isTiming else { return body() }
+        callTimed(HandlerInfo(kind: kind, callSite: callSite(), subject: subject()), body)
     }
 
     @inline(never)

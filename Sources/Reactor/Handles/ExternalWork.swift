@@ -4,7 +4,7 @@ import Synchronization
 // Work that other threads do for a loop, such as jobs of a pool or async tasks. It is counted, so that `run()` does not
 // end before it.
 
-extension EventLoop.Remote {
+extension LoopRemote {
     /// Any thread: counts the beginning of work on another thread whose result this loop waits for. The loop stays
     /// alive until `endExternalWork` has been called as often.
     package func beginExternalWork() { loop.shared.work.externalWork.begin() }
@@ -37,7 +37,7 @@ extension EventLoop {
     }
 }
 
-extension EventLoop.Remote {
+extension LoopRemote {
     /// Whether the loop's clock is virtual. Any thread: it never changes.
     package var isVirtual: Bool { loop.clock.isVirtual }
 
@@ -61,12 +61,12 @@ extension EventLoop.Remote {
 extension EventLoop {
     /// The loop that must count the work which this thread dispatches: this loop, or the loop on whose behalf the
     /// thread works.
-    package var loopToNotify: Remote { requestingLoop ?? remote }
+    package var loopToNotify: LoopRemote { requestingLoop ?? remote }
 
     /// Runs `body`, a job of a pool on whose thread this loop is, on behalf of `home`.
     /// - Returns: whether the job has ended. If not, it has left something on this loop; `home` is notified when the
     ///   ready jobs have run and the rest has been released.
-    package func work(for home: Remote, _ body: () -> Void) -> Bool {
+    package func work(for home: LoopRemote, _ body: () -> Void) -> Bool {
         requestingLoop = home
         body()
         if hasNoReadyJobs && !hasWaiters { requestingLoop = nil }

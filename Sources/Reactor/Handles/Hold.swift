@@ -13,10 +13,10 @@ extension EventLoop {
         hold(at: CallSite(file, line))
     }
 
-    /// As `hold()`, for work that was started at `site`.
-    package func hold(at site: CallSite) -> Hold {
+    /// As `hold()`, for work that was started at `callSite`.
+    package func hold(at callSite: CallSite) -> Hold {
         assertOwner()
-        return Hold(self, keepAlive.hold(site))
+        return Hold(self, keepAlive.hold(callSite))
     }
 
     /// A handle that keeps a loop alive; see `EventLoop.hold()` and `LoopHandle`.

@@ -67,11 +67,9 @@ extension EventLoop {
         at deadline: LoopInstant, interval: Int64, _ body: @escaping () -> Void, _ file: StaticString, _ line: UInt
     ) -> Timer {
         assertOwner()
-        if hasReleasedAll { return Timer(self, timerOfEndedLoop(ClosureJob(body))) }
-        let action: TimerHeap.Action =
-            meter.isTiming ? .job(LocatedJob(body, CallSite(file, line))) : .closure(body)
         let deadline = interval > 0 ? deadline : max(deadline, now)
-        return Timer(self, timers.insert(deadline: deadline.nanoseconds, interval: interval, action))
+        let job: Job = meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body)
+        return Timer(self, insert(job, at: deadline.nanoseconds, interval: interval))
     }
 
     /// Starts a timer; see `schedule(after:_:)` for the public forms. The deadline is never set before now: a timer
@@ -84,15 +82,26 @@ extension EventLoop {
     /// - Returns: the id of the timer, for `removeTimer`.
     package func addTimer(at deadline: LoopInstant, _ job: Job) -> UInt64 {
         assertOwner()
-        if hasReleasedAll { return timerOfEndedLoop(job) }
-        return timers.insert(deadline: max(deadline, now).nanoseconds, interval: 0, .job(job))
+        return insert(job, at: max(deadline, now).nanoseconds)
     }
 
     package func addTimer(after delay: Duration, _ job: Job) -> UInt64 {
         assertOwner()
-        if hasReleasedAll { return timerOfEndedLoop(job) }
-        let deadline = deadline(after: max(delay.clampedNanoseconds, 0))
-        return timers.insert(deadline: deadline, interval: 0, .job(job))
+        return insert(job, at: deadline(after: max(delay.clampedNanoseconds, 0)))
+    }
+
+    /// A loop that has ended has no timer: it discards the job, which nothing else would release.
+    /// - Returns: the id of the timer, or of none.
+    @inline(__always)
+    private func insert(_ job: Job, at deadline: Int64, interval: Int64 = 0) -> UInt64 {
+        if hasReleasedAll { return discardTimer(job) }
+        return timers.insert(deadline: deadline, interval: interval, .job(job))
+    }
+
+    @inline(never)
+    private func discardTimer(_ job: Job) -> UInt64 {
+        discard(.passRetained(job))
+        return .max
     }
 
     /// Cancels the timer with this id.
@@ -117,14 +126,6 @@ extension EventLoop {
         return sum == .max && nanoseconds < .max ? LoopInstant.last.nanoseconds : sum
     }
 
-    /// Releases the job of a timer that is started after the loop has ended, when nothing else would release it.
-    /// - Returns: the id of no timer.
-    @inline(never)
-    private func timerOfEndedLoop(_ job: Job) -> UInt64 {
-        discard(.passRetained(job))
-        return .max
-    }
-
     /// A handle to a timer that has been started; see `LoopHandle`.
     public struct Timer: LoopHandle {
         private let loop: EventLoop
@@ -141,9 +142,7 @@ extension EventLoop {
         @discardableResult
         public func cancel() -> Bool {
             loop.requireOwner()
-            // Bound to a name, so that the closure and its captures are released after the heap is consistent again.
-            let action = loop.timers.remove(id)
-            return action != nil
+            return loop.removeTimer(id)
         }
 
         /// Moves the timer to another deadline. This costs no system call unless the timer becomes the earliest of all.

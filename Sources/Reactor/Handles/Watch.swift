@@ -95,7 +95,7 @@ final class WatchGroup: ReadinessHandler {
         let interest: Interest
         let handler: (Interest) -> Void
         let generation: Int
-        let origin: CallSite
+        let callSite: CallSite
     }
     private var interests: [Entry] = []
     private(set) var generation = 0
@@ -114,14 +114,14 @@ final class WatchGroup: ReadinessHandler {
     private var all: Interest { interests.reduce(into: []) { $0.formUnion($1.interest) } }
 
     func add(
-        _ interest: Interest, _ handler: @escaping (Interest) -> Void, _ origin: CallSite
+        _ interest: Interest, _ handler: @escaping (Interest) -> Void, _ callSite: CallSite
     ) throws(SystemError) {
         guard all.isDisjoint(with: interest) else {
             throw SystemError(.epollControl, EEXIST, detail: "descriptor \(fd) is watched already")
         }
         try loop?.register(all.union(interest), of: fd, handler: self)
         generation += 1
-        interests.append(Entry(interest: interest, handler: handler, generation: generation, origin: origin))
+        interests.append(Entry(interest: interest, handler: handler, generation: generation, callSite: callSite))
     }
 
     func contains(_ generation: Int) -> Bool { interests.contains { $0.generation == generation } }
@@ -145,14 +145,14 @@ final class WatchGroup: ReadinessHandler {
 
     /// Called when the descriptor was closed before its watches were cancelled: reports that and ends the watches.
     func end(on loop: EventLoop) {
-        loop.reportStaleWatch(of: fd, interests.first?.origin)
+        loop.reportStaleWatch(of: fd, interests.first?.callSite)
         loop.forget(fd)
         releaseHandlers()
     }
 
     /// As `end`, after the handlers have been called. The number may be registered for another handler by then.
     private func endAfterRefusal(on loop: EventLoop) {
-        loop.reportStaleWatch(of: fd, interests.first?.origin)
+        loop.reportStaleWatch(of: fd, interests.first?.callSite)
         if loop.isHandler(self, of: fd) { loop.forget(fd) }
         releaseHandlers()
     }
@@ -169,12 +169,12 @@ final class WatchGroup: ReadinessHandler {
         loop.setReferenced(isReferenced, of: fd)
     }
 
-    func origin(of ready: Interest) -> CallSite? {
-        interests.first { !$0.interest.isDisjoint(with: ready) }?.origin
+    func callSite(of ready: Interest) -> CallSite? {
+        interests.first { !$0.interest.isDisjoint(with: ready) }?.callSite
     }
 
     /// `watch at App/Server.swift:12`
-    var label: String { "watch at " + interests.map(\.origin.description).joined(separator: " and at ") }
+    var label: String { "watch at " + interests.map(\.callSite.description).joined(separator: " and at ") }
 
     /// Releases the handlers, although a `Watch` may still retain the group.
     func loopWillEnd() { releaseHandlers() }

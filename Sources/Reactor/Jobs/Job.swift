@@ -97,14 +97,14 @@ package final class ClosureJob: Job {
 /// A job that calls a closure and knows its call site: for loops that report slow handlers.
 final class LocatedJob: Job {
     private let body: () -> Void
-    private let place: CallSite
+    private let callSite: CallSite
 
-    init(_ body: @escaping () -> Void, _ place: CallSite) {
+    init(_ body: @escaping () -> Void, _ callSite: CallSite) {
         self.body = body
-        self.place = place
+        self.callSite = callSite
     }
 
     override func run() { body() }
 
-    override var startedAt: CallSite? { place }
+    override var startedAt: CallSite? { callSite }
 }

@@ -9,7 +9,7 @@ extension EventLoop {
 
     /// The remote of the main thread's loop, for other threads. It can be used anywhere, even before the main thread
     /// has asked for its loop. Submitted jobs run once the main thread drives that loop.
-    public static var main: Remote { ThreadLoop.remoteOfMain }
+    public static var main: LoopRemote { ThreadLoop.remoteOfMain }
 
     /// Runs `body` with a fresh loop as this thread's `current`, and then ends that loop.
     ///

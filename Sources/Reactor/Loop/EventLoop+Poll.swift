@@ -186,7 +186,7 @@ extension EventLoop {
     private func deliver(_ event: Poller.PollEvent) {
         switch event {
         case .handler(let handler, let ready):
-            meter.call(.watch, handler.origin(of: ready)) { handler.descriptorIsReady(ready) }
+            meter.call(.watch, handler.callSite(of: ready)) { handler.descriptorIsReady(ready) }
         case .loop(.signals): signals.enqueueArrived(into: &jobs.ready)
         // The event has only ended the wait.
         case .loop(.mailbox): break

@@ -21,16 +21,16 @@ extension EventLoop {
     ///   "loop".
     /// - Returns: the remote of the new loop.
     /// - Throws: `SystemError` of `pthread_create`, or of opening the loop's descriptors.
-    public static func spawn(name: String = "loop") throws(SystemError) -> Remote {
+    public static func spawn(name: String = "loop") throws(SystemError) -> LoopRemote {
         try spawn(name: name, syscalls: { Syscalls() }, create: LibraryThread.create)
     }
 
     /// As `spawn(name:)`, with system calls that a test has replaced.
     package static func spawn(
         name: String, syscalls: @escaping @Sendable () -> Syscalls, create: LibraryThread.Create = LibraryThread.create
-    ) throws(SystemError) -> Remote {
+    ) throws(SystemError) -> LoopRemote {
         let name = name.isEmpty ? "loop" : name
-        let start = Handover<Result<Remote, SystemError>>()
+        let start = Handover<Result<LoopRemote, SystemError>>()
         var handle = LibraryThread.noHandle
         let failure = LibraryThread.start(name, &handle, create) {
             let loop = EventLoop(syscalls: syscalls(), name: name)

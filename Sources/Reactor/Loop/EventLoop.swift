@@ -47,7 +47,7 @@ public final class EventLoop {
     /// Whether the innermost `run()` must end.
     @exclusivity(unchecked) var stopRequested = false
     /// The loop's remote, until the loop ends. The remote retains the loop in turn.
-    @exclusivity(unchecked) var ownRemote: Remote?
+    @exclusivity(unchecked) var ownRemote: LoopRemote?
     /// An object that the layer above keeps with the loop; see `exchangeAttachment`. Owned; released by the end of the
     /// loop at the latest. Unmanaged, because counting references took 7 % of a `hang`.
     @exclusivity(unchecked) var attachment: Unmanaged<AnyObject>?
@@ -59,14 +59,14 @@ public final class EventLoop {
     @exclusivity(unchecked) var ending = LoopEnding()
     @exclusivity(unchecked) var scope = LoopScope.thread
     /// The loop on whose behalf this thread, which belongs to a pool, runs its current job.
-    @exclusivity(unchecked) var requestingLoop: Remote?
+    @exclusivity(unchecked) var requestingLoop: LoopRemote?
 
     package init(clock: LoopClock = .monotonic, syscalls: Syscalls = Syscalls(), name: String? = nil) {
         self.clock = clock
         meter = LoopMeter(clock)
         jobs = LoopJobs(meter, clock)
         kernel = CountingSyscalls(syscalls)
-        ownRemote = Remote(of: self, name: name)
+        ownRemote = LoopRemote(of: self, name: name)
     }
 
     deinit {

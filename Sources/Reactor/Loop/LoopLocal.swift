@@ -26,7 +26,7 @@ public final class LoopLocal<Value>: Sendable {
     private let number = LoopLocalNumbers.next()
     private let make: @Sendable () -> Value
     /// The loops that have a value.
-    private let holders = LockedValue<Set<EventLoop.Remote>>([])
+    private let holders = LockedValue<Set<LoopRemote>>([])
 
     /// - Parameter make: makes the value of a loop, on the loop's thread.
     public init(_ make: @escaping @Sendable () -> Value) { self.make = make }
@@ -73,11 +73,11 @@ public final class LoopLocal<Value>: Sendable {
 
     private final class Box: LoopLocalValue {
         let value: Value
-        let remote: EventLoop.Remote
-        private let holders: LockedValue<Set<EventLoop.Remote>>
+        let remote: LoopRemote
+        private let holders: LockedValue<Set<LoopRemote>>
         var isKept = false
 
-        init(_ value: Value, _ holders: LockedValue<Set<EventLoop.Remote>>, _ remote: EventLoop.Remote) {
+        init(_ value: Value, _ holders: LockedValue<Set<LoopRemote>>, _ remote: LoopRemote) {
             self.value = value
             self.holders = holders
             self.remote = remote

@@ -5,7 +5,7 @@
 /// thread run where all jobs of ended loops do; see `SwiftJob`.
 package final class ThreadBoundExecutor: TaskExecutor {
     /// The loop, and those around it on its thread, from the inside out.
-    private let loops: [EventLoop.Remote]
+    private let loops: [LoopRemote]
 
     /// Called on the loop's thread.
     package init(_ loop: EventLoop) { loops = ThreadLoop.loops(from: loop) }

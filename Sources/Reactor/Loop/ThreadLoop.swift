@@ -49,7 +49,7 @@ enum ThreadLoop {
 
     /// `loop` and those around it on this thread, from the inside out. If the thread has no loop of its own yet, it is made
     /// here, since the thread continues.
-    static func loops(from loop: EventLoop) -> [EventLoop.Remote] {
+    static func loops(from loop: EventLoop) -> [LoopRemote] {
         guard case .function(let outer) = loop.scope else { return [loop.remote] }
         let around = outer ?? makeAround(loop)
         return [loop.remote] + loops(from: Unmanaged<EventLoop>.fromOpaque(around).takeUnretainedValue())
@@ -106,7 +106,7 @@ enum ThreadLoop {
     }
     private static let mainLoop = MainLoop()
 
-    static var remoteOfMain: EventLoop.Remote { mainLoop.loop.remote }
+    static var remoteOfMain: LoopRemote { mainLoop.loop.remote }
 
     // MARK: Threads that may never drive their loop
 

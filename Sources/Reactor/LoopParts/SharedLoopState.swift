@@ -3,7 +3,7 @@ import Synchronization
 /// The part of a loop that other threads may access.
 ///
 /// Invariant: everything in it is atomic, locked, or constant; the loop holds it in a `let`. This is what makes
-/// `EventLoop.Remote` sound, which is `Sendable` and refers to the loop.
+/// `LoopRemote` sound, which is `Sendable` and refers to the loop.
 @usableFromInline
 struct SharedLoopState: ~Copyable {
     @usableFromInline let waker = SharedWaker()

@@ -12,14 +12,14 @@ package protocol ReadinessHandler: AnyObject {
     func loopWillEnd()
 
     /// The call site of the closure that is called for `ready`, if it is known.
-    func origin(of ready: Interest) -> CallSite?
+    func callSite(of ready: Interest) -> CallSite?
 
     /// The text for this handler in `keepAliveReasons`.
     var label: String { get }
 }
 
 extension ReadinessHandler {
-    package func origin(of ready: Interest) -> CallSite? { nil }
+    package func callSite(of ready: Interest) -> CallSite? { nil }
     package var label: String { (self as? any CustomStringConvertible)?.description ?? "\(type(of: self))" }
 }
 

@@ -90,7 +90,7 @@ public final class LoopGroup: Sendable {
 
     /// Chooses each loop in turn. Loops that have ended are skipped, unless all have ended.
     /// - Returns: the remote of the chosen loop.
-    public func next() -> EventLoop.Remote { (pick(.roundRobin) ?? members[0]).remote }
+    public func next() -> LoopRemote { (pick(.roundRobin) ?? members[0]).remote }
 
     /// A share of a loop's work, which is counted until it is cancelled or released: for connections, sessions and
     /// other work that the program itself assigns to loops. See `LoopHandle`.
@@ -101,7 +101,7 @@ public final class LoopGroup: Sendable {
         private let isCancelled = Atomic(false)
 
         /// The loop on which the lease counts.
-        public var remote: EventLoop.Remote { member.remote }
+        public var remote: LoopRemote { member.remote }
 
         fileprivate init(_ member: Member, _ group: LoopGroup) {
             self.member = member
@@ -150,12 +150,12 @@ public final class LoopGroup: Sendable {
 
     /// A loop of a group, and its number of leases.
     package final class Member: Sendable {
-        package let remote: EventLoop.Remote
+        package let remote: LoopRemote
         package let index: Int
         package let load = Atomic(0)
         private let isKnownToHaveEnded = Atomic(false)
 
-        fileprivate init(_ remote: EventLoop.Remote, index: Int) {
+        fileprivate init(_ remote: LoopRemote, index: Int) {
             self.remote = remote
             self.index = index
         }
@@ -180,5 +180,5 @@ extension LoopGroup: RandomAccessCollection {
     /// The remote of one loop.
     /// - Parameter index: the number of the loop, from 0; the loop at 0 is called "loop-1".
     /// - Returns: the remote.
-    public subscript(index: Int) -> EventLoop.Remote { members[index].remote }
+    public subscript(index: Int) -> LoopRemote { members[index].remote }
 }

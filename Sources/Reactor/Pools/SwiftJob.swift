@@ -10,7 +10,7 @@ extension EventLoop {
 final class SwiftJob: Job {
     enum Purpose {
         case actor(LoopActorExecutor)
-        case task(EventLoop.Remote)
+        case task(LoopRemote)
         case boundTask(ThreadBoundExecutor)
     }
 
@@ -35,7 +35,7 @@ final class SwiftJob: Job {
 
     override func run() { Self.run(job, purpose, loop.ownRemote) }
 
-    static func run(_ job: UnownedJob, _ purpose: Purpose, _ remote: EventLoop.Remote?) {
+    static func run(_ job: UnownedJob, _ purpose: Purpose, _ remote: LoopRemote?) {
         switch (purpose, remote) {
         case (.actor(let actors), let remote?):
             job.runSynchronously(

@@ -12,7 +12,7 @@
 ///
 /// Isolation holds: two jobs of one loop never run at the same time. But a job that turns the loop, in a nested `run()`
 /// for instance, lets other jobs run before it returns, including jobs of the same actor.
-extension EventLoop.Remote: SerialExecutor, TaskExecutor {
+extension LoopRemote: SerialExecutor, TaskExecutor {
     /// Queues a job of a task that prefers the loop. Called by Swift, on any thread.
     /// - Parameter job: the job to run on the loop's thread.
     public func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(UnownedJob(job), ofTask: .task(self)) }
@@ -24,7 +24,7 @@ extension EventLoop.Remote: SerialExecutor, TaskExecutor {
     /// Compares two remotes. Called by Swift.
     /// - Parameter other: another remote.
     /// - Returns: whether both are remotes of one loop.
-    public func isSameExclusiveExecutionContext(other: EventLoop.Remote) -> Bool { self == other }
+    public func isSameExclusiveExecutionContext(other: LoopRemote) -> Bool { self == other }
 
     /// Traps unless the calling thread is the loop's and has the loop as its current one. `assumeIsolated` therefore
     /// works in the loop's handlers.

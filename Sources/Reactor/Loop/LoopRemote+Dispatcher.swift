@@ -1,4 +1,4 @@
-extension EventLoop.Remote: Dispatcher {
+extension LoopRemote: Dispatcher {
     /// Runs `job` on the loop, as `submit` does; always as a job of its own, even when called on the loop's thread.
     /// - Parameter job: called at most once, on the loop's thread.
     /// - Throws: `DispatchError.loopEnded`. A loop that ends with the job still in its queue releases the job.

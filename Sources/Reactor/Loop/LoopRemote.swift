@@ -1,0 +1,145 @@
+import Synchronization
+
+// @unchecked: it touches only the loop's mailbox and atomics, which are made for any thread.
+/// A reference to a loop for other threads: the only part of a loop that is `Sendable`.
+///
+/// A remote is also an executor of Swift Concurrency, for actors and tasks that are to run on the loop. An actor
+/// that names the remote as its executor lives there, next to the handlers of that thread:
+///
+/// ```swift
+/// actor Ledger {
+///     private let home: LoopRemote
+///     nonisolated var unownedExecutor: UnownedSerialExecutor { home.asUnownedSerialExecutor() }
+///     init(on home: LoopRemote) { self.home = home }
+/// }
+/// ```
+///
+/// An object that refers to the remote unowned, as an actor does, must also retain it. `EventLoop.main` lives
+/// forever.
+public final class LoopRemote: @unchecked Sendable {
+    // The loop retains its remote too. The cycle ends with the loop; only the main thread's loop never ends.
+    let loop: EventLoop
+    let actors: LoopActorExecutor
+    /// The name of the loop's thread, if `EventLoop.spawn` has started it.
+    public let name: String?
+    private var isSpawned: Bool { name != nil }
+
+    init(of loop: EventLoop, name: String? = nil) {
+        self.loop = loop
+        self.name = name
+        actors = LoopActorExecutor(loop)
+    }
+
+    /// Runs `job` on the loop, after the jobs that this thread has submitted before. A sleeping loop is woken, once
+    /// for any number of jobs.
+    /// - Parameters:
+    ///   - job: called at most once, on the loop's thread.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    /// - Returns: false if the loop has ended; the job is then released on this thread without being run.
+    @discardableResult
+    public func submit(
+        _ job: @escaping @Sendable () -> Void, file: StaticString = #fileID, line: UInt = #line
+    ) -> Bool {
+        let isLocated = loop.shared.keepsOrigins.load(ordering: .relaxed)
+        let job = Unmanaged<Job>.passRetained(isLocated ? LocatedJob(job, CallSite(file, line)) : ClosureJob(job))
+        guard !loop.post(job) else { return true }
+        job.release()
+        return false
+    }
+
+    /// Ends the loop's `run()` after its current turn, as `EventLoop.stop()` does on the loop's own thread. Jobs
+    /// that this thread has submitted before run first.
+    ///
+    /// A loop of `EventLoop.spawn` is ended for good: nested runs and `hang`s return too, and then its thread ends.
+    /// - Returns: false if the loop has ended.
+    @discardableResult
+    public func stop() -> Bool {
+        let job = Unmanaged<Job>.passRetained(StopJob(loop, forGood: isSpawned))
+        guard !loop.post(job) else { return true }
+        job.release()
+        return false
+    }
+
+    /// Blocks the calling thread until the loop has ended and released everything it held. A loop of
+    /// `EventLoop.spawn` ends after `stop()`.
+    ///
+    /// Returns at once on the loop's own thread and in a forked child, where the wait would never end. On the
+    /// thread of another loop, that loop stands still meanwhile.
+    @available(*, noasync, message: "it blocks its thread")
+    public func join() {
+        if EventLoop.owns(loop) || loop.isForked { return }
+        loop.shared.life.isOver.wait()
+    }
+
+    /// Whether the loop has ended. Any thread.
+    public var hasEnded: Bool { loop.shared.life.ended.isOpen }
+
+    /// Calls `body` on the loop's thread when the loop has ended, as the last step there. If the loop has ended
+    /// already, calls it at once on the calling thread.
+    /// - Returns: an identifier for `forgetWhenEnded`.
+    @discardableResult
+    package func whenEnded(_ body: @escaping @Sendable () -> Void) -> Int { loop.shared.life.ended.whenOpen(body) }
+
+    /// How many bodies wait, for tests.
+    package var waitersForEnd: Int { loop.shared.life.ended.count }
+
+    /// Releases a body that was passed to `whenEnded`, if it still waits.
+    /// - Returns: whether it did.
+    @discardableResult
+    package func forgetWhenEnded(_ id: Int) -> Bool { loop.shared.life.ended.forget(id) }
+}
+
+extension EventLoop {
+    /// The `Sendable` reference to this loop for other threads. It is the same object each time, until the loop has
+    /// ended.
+    public var remote: LoopRemote { ownRemote ?? LoopRemote(of: self) }
+
+    /// See `remote`.
+    public typealias Remote = LoopRemote
+}
+
+extension LoopRemote: Hashable {
+    /// Whether both are remotes of one loop.
+    public static func == (one: LoopRemote, other: LoopRemote) -> Bool { one.loop === other.loop }
+
+    /// Hashes the identity of the loop.
+    /// - Parameter hasher: receives the identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(loop)) }
+}
+
+extension EventLoop {
+    /// Any thread: posts `job` to the loop at `address` if `isThere` returns true. `isThere` must return true only
+    /// while there is a loop at that address, and that must stay so until the loop has ended.
+    package static func post(_ job: Job, toLoopAt address: UnsafeMutableRawPointer, if isThere: () -> Bool) {
+        let node = Unmanaged<Job>.passRetained(job)
+        let isPosted = ends.withLock { _ in
+            isThere() && Unmanaged<EventLoop>.fromOpaque(address)._withUnsafeGuaranteedRef { $0.post(node) }
+        }
+        if !isPosted { node.release() }
+    }
+
+    // Held while a thread uses a loop that it has no reference to, and while a loop is deallocated.
+    static let ends = Mutex(())
+}
+
+/// A request from another thread to stop.
+private final class StopJob: Job {
+    // The loop retains the job in turn, until it runs the job or ends. Accessed only on the loop's thread.
+    private let loop: EventLoop
+    private let isForGood: Bool
+
+    init(_ loop: EventLoop, forGood: Bool) {
+        self.loop = loop
+        isForGood = forGood
+        super.init()
+    }
+
+    override func run() {
+        if isForGood { loop.shared.life.advance(to: .stopping) }
+        loop.stop()
+    }
+
+    // The job is not a handler, and the end of the loop fulfills its request.
+    override var isReportedUndelivered: Bool { false }
+}
