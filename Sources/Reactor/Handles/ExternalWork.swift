@@ -33,7 +33,7 @@ extension EventLoop {
         // One at a time: it may be that no thread ever drives this loop.
         guard !shared.work.isWakeJobPosted.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let job = Unmanaged<Job>.passRetained(WakeJob(self))
-        if !post(job) { job.release() }
+        if !shared.post(job) { job.release() }
     }
 }
 

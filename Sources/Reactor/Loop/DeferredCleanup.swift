@@ -15,7 +15,7 @@ extension EventLoop {
     package func performCleanup(_ body: @escaping () -> Void) {
         if isOwnedByThisThread { return body() }
         let cleanup = Unmanaged<Job>.passRetained(DeferredCleanup(self, body))
-        if !post(cleanup) { cleanup.takeRetainedValue().run() }
+        if !shared.post(cleanup) { cleanup.takeRetainedValue().run() }
     }
 
     /// Forgets and closes a descriptor. Call it on the loop's thread, or on any thread once the loop has ended.
