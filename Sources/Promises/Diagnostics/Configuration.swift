@@ -31,14 +31,14 @@ public final class Configuration: Sendable {
 
     init() {
         atexit { conf.limited.reportAllSuppressed() }
-        let handler = LoopEvent.Handler { report in
+        let handler = LoopEvent.Receiver { report in
             switch report {
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))
             case .slowHandler(let handler, let subject):
                 conf.log(
                     .slowHandler(handler, (subject as? TraceRecord).map { TraceRegistry.provenance($0, origin: nil) }))
             case .taskOnEndedLoop: conf.log(.taskOnEndedLoop)
-            case .undriven(let origin): conf.log(.undrivenLoop(at: origin))
+            case .unrunWork(let origin): conf.log(.undrivenLoop(at: origin))
             case .loopFailed(let name, let error): conf.log(.loopFailed(name, error))
             case .watchPaused(let error): conf.log(.watchPaused(error))
             case .staleWatch(let fd, let origin): conf.log(.staleWatch(descriptor: fd, at: origin))

@@ -115,7 +115,7 @@ extension LogEvent: CustomStringConvertible {
         case .watchPaused(let error): LoopEvent.describe(watchPaused: error)
         case .staleWatch(let descriptor, let origin): LoopEvent.staleWatch(descriptor, origin).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
-        case .undrivenLoop(let origin): LoopEvent.undriven(origin).description
+        case .undrivenLoop(let origin): LoopEvent.unrunWork(origin).description
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise) and will never resume: \(error)"
         case .loopFailed(let name, let error): LoopEvent.describe(loopFailed: name, error)

@@ -11,7 +11,7 @@ package enum LoopEvent: Sendable {
     /// A job of a task came to a loop that has ended, so it runs on another thread.
     case taskOnEndedLoop
     /// A handler was attached at this line on a thread whose loop no thread drives.
-    case undriven(CallSite)
+    case unrunWork(CallSite)
     /// The loop of `spawn` with this name cannot wait any more, and ends.
     case loopFailed(String, SystemError)
     /// A descriptor cannot be watched for now; the loop tries again. Reported once in each episode.
@@ -21,7 +21,7 @@ package enum LoopEvent: Sendable {
     case staleWatch(CInt, CallSite?)
 
     package static let handler = Mutex(
-        Handler { report in
+        Receiver { report in
             if limited.admit(report.key) { LoopEvent.print(report.description) }
         })
 
@@ -44,7 +44,7 @@ package enum LoopEvent: Sendable {
         case .undelivered: Key(name: "undelivered handlers")
         case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.origin)
         case .taskOnEndedLoop: Key(name: "tasks of ended loops")
-        case .undriven(let callSite): Key(name: "loops that are not driven", callSite: callSite)
+        case .unrunWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
         case .loopFailed: Key(name: "loops that failed")
         case .watchPaused: Key(name: "descriptors that cannot be watched for now")
         case .staleWatch(_, let callSite): Key(name: "descriptors closed while watched", callSite: callSite)
@@ -52,7 +52,7 @@ package enum LoopEvent: Sendable {
     }
 
     /// A struct, because reading a bare closure from generic storage wraps it once more each time.
-    package struct Handler: Sendable {
+    package struct Receiver: Sendable {
         let call: @Sendable (LoopEvent) -> Void
 
         package init(_ call: @escaping @Sendable (LoopEvent) -> Void) { self.call = call }
@@ -71,7 +71,7 @@ extension LoopEvent: CustomStringConvertible {
         case .undelivered(let count): "an event loop ended with \(count) undelivered handler\(count == 1 ? "" : "s")"
         case .slowHandler(let handler, _): handler.description
         case .taskOnEndedLoop: "a task ran on a thread of its own, since its event loop has ended"
-        case .undriven(let callSite):
+        case .unrunWork(let callSite):
             "work started at \(callSite) waits on a thread whose event loop is not driven; do it on a loop's own thread, attach "
                 + "with on:, await the result, or drive this loop, in an async main by driveAsyncMain()"
         case .watchPaused(let error): Self.describe(watchPaused: error)

@@ -129,7 +129,7 @@ package final class UnrunWork: Sendable {
     /// Reports each call site once in the life of the process.
     static func report(_ callSites: [CallSite]) {
         for callSite in callSites where table.withLock({ $0.reported.insert(callSite).inserted }) {
-            LoopEvent.send(.undriven(callSite))
+            LoopEvent.send(.unrunWork(callSite))
         }
     }
 

@@ -4,7 +4,7 @@ import Glibc
 /// The description of a child process to start.
 package struct SpawnRequest {
     /// The treatment of one of the descriptors 0, 1 and 2.
-    package enum Stream {
+    package enum StandardStream {
         case inherit
         case null
         /// A copy of this descriptor of the parent.
@@ -19,12 +19,13 @@ package struct SpawnRequest {
     /// The environment; `nil` means this process's own.
     package var environment: [String: String]?
     package var workingDirectory: String?
-    package var streams: [Stream]
+    package var streams: [StandardStream]
     package var hasOwnGroup: Bool
 
     package init(
         _ program: String, isLookedUp: Bool = false, arguments: [String] = [], environment: [String: String]? = nil,
-        workingDirectory: String? = nil, streams: [Stream] = [.inherit, .inherit, .inherit], hasOwnGroup: Bool = false
+        workingDirectory: String? = nil, streams: [StandardStream] = [.inherit, .inherit, .inherit],
+        hasOwnGroup: Bool = false
     ) {
         self.program = program
         self.isLookedUp = isLookedUp

@@ -15,7 +15,7 @@ final class Offspring {
 }
 
 /// `/bin/sh` with a script.
-func shell(_ script: String, streams: [SpawnRequest.Stream] = [.null, .inherit, .inherit]) -> SpawnRequest {
+func shell(_ script: String, streams: [SpawnRequest.StandardStream] = [.null, .inherit, .inherit]) -> SpawnRequest {
     SpawnRequest("/bin/sh", arguments: ["-c", script], streams: streams)
 }
 
