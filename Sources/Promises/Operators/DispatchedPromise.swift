@@ -7,16 +7,25 @@ import Reactor
 /// job that never ran compete for the next step: the first that changes the stage, under a lock, takes it.
 // @unchecked: as PromiseCore. The properties are constant, and `progress` has a lock. A closure in there is called by the
 // party that has taken it out, or, `plan`, by the one thread that settles the source.
-final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @unchecked Sendable {
+final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     enum Outcome {
-        case value(Output)
+        /// Fulfills the promise that it receives.
+        case fulfilled((PromiseCore) -> Void)
         case error(any Error, from: CallSite?)
         /// The future outcome of this promise, which the closure has returned.
         case following(PromiseCore)
+
+        static func value<Value>(_ value: Value) -> Outcome { .fulfilled { $0.fulfill(value) } }
+
+        /// The outcome of the source.
+        static func same<Value>(_ source: Source<Value>) -> Outcome {
+            if source.isFulfilled { return .value(source.value) }
+            return .error(source.error, from: source.callSite)
+        }
     }
 
     /// What is to be done about the outcome of the source. Called on the thread that settles it.
-    typealias Plan = (Source<Input>) -> Step
+    typealias Plan = (AnySource) -> Step
 
     enum Step {
         /// The closure is not interested.
@@ -54,37 +63,26 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
     /// Whether a cancellation makes the closure run.
     private let cleansUp: Bool
 
-    /// Makes a promise of type `type` of `source`, by a closure that `plan` gives to `dispatcher`; `nil` runs it inline.
-    /// - Parameters:
-    ///   - operation: the name of the operator.
-    ///   - cleansUp: whether the closure also runs if the promise is cancelled, with the cancellation as the outcome.
-    static func start<Made>(
-        _ operation: StaticString, after source: PromiseCore, on dispatcher: (any Dispatcher)?, _ type: Made.Type,
-        cleansUp: Bool = false, _ file: StaticString, _ line: UInt, _ plan: @escaping Plan
-    ) -> PromiseCore {
-        let isGuarantee = type == Guarantee<Output>.self
-        let promise = DispatchedPromise(
-            on: dispatcher, isGuarantee: isGuarantee, cleansUp: cleansUp, CallSite(file, line), plan)
-        // First: the promise that the closure returns is recorded with this one.
-        _ = promise.traced(operation, after: source, type, file, line)
-        promise.wait(for: source, at: .waiting) { $0.sourceDidSettle($1) }
-        return promise
-    }
+    /// How a promise of this type passes on what another one settles with.
+    private let passOn: (AnySource) -> Outcome
 
-    private init(
-        on dispatcher: (any Dispatcher)?, isGuarantee: Bool, cleansUp: Bool, _ callSite: CallSite,
+    fileprivate init<Value>(
+        of type: Value.Type, on dispatcher: (any Dispatcher)?, isGuarantee: Bool, cleansUp: Bool, _ callSite: CallSite,
         _ plan: @escaping Plan
     ) {
         madeAt = callSite
         self.isGuarantee = isGuarantee
         self.cleansUp = cleansUp
+        passOn = { .same($0.of(Value.self)) }
         jobs = dispatcher is ThreadPool ? .ofPool : dispatcher == nil ? .none : .ofOthers
         home = jobs == .ofPool ? EventLoop.ofCurrentThread.loopToNotify : EventLoop.ofCurrentThread.remote
         progress = LockedValue(Progress(dispatcher: dispatcher, plan: plan))
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
-            PromiseCore.perform(Follow<Output>.self, $0, $1)
+            PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
     }
+
+    fileprivate func start(after source: PromiseCore) { wait(for: source, at: .waiting) { $0.sourceDidSettle($1) } }
 
     override var callSite: CallSite? { madeAt }
 
@@ -101,12 +99,11 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
         }
     }
 
-    private func wait<Value>(
-        for core: PromiseCore, at stage: DispatchStage,
-        _ didSettle: @escaping (DispatchedPromise, Source<Value>) -> Void
+    private func wait(
+        for core: PromiseCore, at stage: DispatchStage, _ didSettle: @escaping (DispatchedPromise, AnySource) -> Void
     ) {
         let ticket = Ticket(self, stage)
-        let waiter = PromiseCore(inline: Arrival<Value> { didSettle(ticket.promise, $0) })
+        let waiter = PromiseCore(inline: Arrival { didSettle(ticket.promise, $0) })
         core.attach(waiter)
         let isWaiting = progress.withLock { progress in
             guard progress.stage == stage else { return false }
@@ -117,7 +114,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
         if !isWaiting && waiter.withdraw() && !waiter.isAttachedThroughLink { core.cancelIfUnobserved() }
     }
 
-    private func sourceDidSettle(_ source: Source<Input>) {
+    private func sourceDidSettle(_ source: AnySource) {
         switch nextStep(after: source) {
         case .nothing: break
         case .end(let outcome): end(outcome)
@@ -128,7 +125,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
     private enum NextStep { case nothing, end(Outcome), dispatch((any Dispatcher)?) }
 
     // This function and `outcome(of:)` have released the closure when they return: who learns of the outcome finds it gone.
-    private func nextStep(after source: Source<Input>) -> NextStep {
+    private func nextStep(after source: AnySource) -> NextStep {
         guard let plan = progress.withLock({ $0.plan }) else { return .nothing }
         switch plan(source) {
         case .pass(let outcome): return leave(.waiting, for: .ended) == nil ? .nothing : .end(outcome)
@@ -166,7 +163,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
 
     private func end(_ outcome: Outcome) {
         switch outcome {
-        case .value(let value): settle { fulfill(value) }
+        case .fulfilled(let fulfill): settle { fulfill(self) }
         case .error(let error, let callSite): settle { reject(error, at: callSite) }
         case .following(let inner): follow(inner)
         }
@@ -179,9 +176,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
             return settle { reject(PromiseError.returnedSelf) }
         }
         if Tracing.isOn { Tracing.adopt(self, inner) }
-        wait(for: inner, at: .following) { (promise: DispatchedPromise, source: Source<Output>) in
-            promise.end(source.isFulfilled ? .value(source.value) : .error(source.error, from: source.callSite))
-        }
+        wait(for: inner, at: .following) { $0.end($0.passOn($1)) }
     }
 
     /// Settles as the cancellation says, or else by `body`, if no other party has.
@@ -207,7 +202,7 @@ final class DispatchedPromise<Input: Sendable, Output: Sendable>: PromiseCore, @
         if let error, otherwise == nil && previous.cancellation == nil && !isGuarantee {
             settle { reject(error) }
         } else {
-            Reports.abandoned(provenance(origin: callSite))
+            Reports.abandoned(provenance(origin: madeAt))
             let error = PromiseError.noProducer
             if let otherwise { end(otherwise()) } else { settle { error.staysPending ? abandon() : reject(error) } }
         }
@@ -311,11 +306,11 @@ private enum Jobs {
 }
 
 /// What takes a dispatched promise to its next stage, held by a job or a waiter, so that their release is noticed.
-private final class Ticket<Input: Sendable, Output: Sendable>: Sendable {
-    let promise: DispatchedPromise<Input, Output>
+private final class Ticket: Sendable {
+    let promise: DispatchedPromise
     private let stage: DispatchStage
 
-    init(_ promise: DispatchedPromise<Input, Output>, _ stage: DispatchStage) {
+    init(_ promise: DispatchedPromise, _ stage: DispatchStage) {
         self.promise = promise
         self.stage = stage
     }
@@ -324,13 +319,34 @@ private final class Ticket<Input: Sendable, Output: Sendable>: Sendable {
 }
 
 /// The waiter of a dispatched promise.
-private struct Arrival<Value>: Operation {
-    typealias Input = Value
+private struct Arrival: Operation {
+    typealias Input = Never
     typealias Output = Void
-    let body: (Source<Value>) -> Void
+    let body: (AnySource) -> Void
 
-    func run(_ source: Source<Value>, _ core: PromiseCore) {
+    func run(_ source: AnySource, _ core: PromiseCore) {
         body(source)
         core.finish(())
+    }
+}
+
+extension Thenable {
+    /// Makes a promise of type `type` of this one, by a closure that `plan` gives to `dispatcher`; `nil` runs it inline.
+    /// - Parameters:
+    ///   - operation: the name of the operator.
+    ///   - cleansUp: whether the closure also runs if the promise is cancelled, with the cancellation as the outcome.
+    func dispatched<Made: Thenable>(
+        _ operation: StaticString, on dispatcher: (any Dispatcher)?, as type: Made.Type, isGuarantee: Bool = false,
+        cleansUp: Bool = false, _ file: StaticString, _ line: UInt,
+        _ plan: @escaping (Source<T>) -> DispatchedPromise.Step
+    ) -> PromiseCore {
+        let source = asPromise().core
+        let promise = DispatchedPromise(
+            of: Made.T.self, on: dispatcher, isGuarantee: isGuarantee, cleansUp: cleansUp, CallSite(file, line)
+        ) { plan($0.of(T.self)) }
+        // First: the promise that the closure returns is recorded with this one.
+        _ = promise.traced(operation, after: source, type, file, line)
+        promise.start(after: source)
+        return promise
     }
 }

@@ -21,17 +21,12 @@ extension Thenable where T: Sendable {
         _ body: @escaping @Sendable (Result<T, any Error>) -> Void, _ file: StaticString, _ line: UInt
     ) -> Promise<T> {
         Promise(
-            DispatchedPromise<T, T>.start(
-                operation, after: asPromise().core, on: dispatcher, Promise<T>.self, cleansUp: true, file, line
-            ) { source in
-                let (result, origin) = (source.result, source.isFulfilled ? nil : source.callSite)
+            dispatched(operation, on: dispatcher, as: Promise<T>.self, cleansUp: true, file, line) { source in
+                let (result, outcome) = (source.result, DispatchedPromise.Outcome.same(source))
                 return .dispatch(
-                    DispatchedPromise<T, T>.Work {
+                    DispatchedPromise.Work {
                         body(result)
-                        switch result {
-                        case .success(let value): return .value(value)
-                        case .failure(let error): return .error(error, from: origin)
-                        }
+                        return outcome
                     })
             })
     }
@@ -72,21 +67,18 @@ extension Catchable where T: Sendable {
         _ body: @escaping @Sendable (any Error) -> Void, file: StaticString = #fileID, line: UInt = #line
     ) -> Finalizer {
         Finalizer(
-            DispatchedPromise<T, Void>.start(
-                "catch", after: asPromise().core, on: dispatcher, Promise<Void>.self, file, line
-            ) {
-                source in
+            dispatched("catch", on: dispatcher, as: Promise<Void>.self, file, line) { source in
                 guard !source.isFulfilled, policy.catches(source.error) else { return .pass(.value(())) }
-                let (error, provenance) = (source.error, source.core.provenance(origin: source.callSite))
-                let handle = { () -> DispatchedPromise<T, Void>.Outcome in
+                let (error, core) = (source.error, source.core)
+                let handle = { () -> DispatchedPromise.Outcome in
                     body(error)
                     return .value(())
                 }
-                let report = { () -> DispatchedPromise<T, Void>.Outcome in
-                    Reports.unhandled(error, provenance)
+                let report = { () -> DispatchedPromise.Outcome in
+                    Reports.unhandled(error, core.provenance(origin: core.payload.callSite))
                     return .value(())
                 }
-                return .dispatch(DispatchedPromise<T, Void>.Work(run: handle, otherwise: report))
+                return .dispatch(DispatchedPromise.Work(run: handle, otherwise: report))
             })
     }
 
@@ -106,9 +98,7 @@ extension Catchable where T: Sendable {
         _ body: @escaping @Sendable (any Error) throws -> Next, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> where Next.T == T {
         Promise(
-            DispatchedPromise<T, T>.start(
-                "recover", after: asPromise().core, on: dispatcher, Promise<T>.self, file, line
-            ) {
+            dispatched("recover", on: dispatcher, as: Promise<T>.self, file, line) {
                 .ofError($0, policy) { .following(try body($0).asPromise().core) }
             })
     }
@@ -124,9 +114,7 @@ extension Catchable where T: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<T> {
         Guarantee(
-            DispatchedPromise<T, T>.start(
-                "recover", after: asPromise().core, on: dispatcher, Guarantee<T>.self, file, line
-            ) {
+            dispatched("recover", on: dispatcher, as: Guarantee<T>.self, isGuarantee: true, file, line) {
                 .ofError($0, .allErrors) { .following(body($0).core) }
             })
     }
@@ -182,15 +170,14 @@ extension CascadingFinalizer {
     ) { _ = watchEnd({}, file, line).map("finally", on: dispatcher, body, file, line) }
 }
 
-extension DispatchedPromise.Step where Input == Output {
+extension DispatchedPromise.Step {
     /// For a closure that is called with an error that `policy` lets it see.
-    static func ofError(
-        _ source: Source<Input>, _ policy: CatchPolicy,
+    static func ofError<Value>(
+        _ source: Source<Value>, _ policy: CatchPolicy,
         _ body: @escaping (any Error) throws -> DispatchedPromise.Outcome
     ) -> Self {
-        if source.isFulfilled { return .pass(.value(source.value)) }
+        guard !source.isFulfilled, policy.catches(source.error) else { return .pass(.same(source)) }
         let error = source.error
-        guard policy.catches(error) else { return .pass(.error(error, from: source.callSite)) }
         return .dispatch(DispatchedPromise.Work { try body(error) })
     }
 }

@@ -83,9 +83,7 @@ extension Thenable where T: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Next.T> where Next.T: Sendable {
         Promise(
-            DispatchedPromise<T, Next.T>.start(
-                "then", after: asPromise().core, on: dispatcher, Promise<Next.T>.self, file, line
-            ) {
+            dispatched("then", on: dispatcher, as: Promise<Next.T>.self, file, line) {
                 .ofValue($0) { .following(try body($0).asPromise().core) }
             })
     }
@@ -97,8 +95,7 @@ extension Thenable where T: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<U> {
         Promise(
-            DispatchedPromise<T, U>.start("then", after: asPromise().core, on: dispatcher, Promise<U>.self, file, line)
-            {
+            dispatched("then", on: dispatcher, as: Promise<U>.self, file, line) {
                 .ofValue($0) { .following(try body($0).core) }
             })
     }
@@ -108,15 +105,41 @@ extension Thenable where T: Sendable {
         _ file: StaticString, _ line: UInt
     ) -> Promise<U> {
         Promise(
-            DispatchedPromise<T, U>.start(
-                operation, after: asPromise().core, on: dispatcher, Promise<U>.self, file, line
-            ) {
+            dispatched(operation, on: dispatcher, as: Promise<U>.self, file, line) {
                 .ofValue($0) { .value(try body($0)) }
             })
     }
 }
 
+extension Promise where T: Sendable {
+    /// A promise that settles as `body` does, which runs on `dispatcher`.
+    ///
+    /// ```swift
+    /// let digest = Promise(on: .shared) { try hash(contentsOf: path) }
+    /// ```
+    ///
+    /// Errors and cancellation are as for `map(on:)`: if the promise is cancelled before `body` has begun, `body` is
+    /// released without being called.
+    /// - Parameters:
+    ///   - dispatcher: where `body` runs: a pool, or a loop's `remote`; `nil` for this thread, at once.
+    ///   - body: called once, as a job of the dispatcher.
+    ///   - file: the file that reports name; the caller's by default.
+    ///   - line: the line that reports name.
+    public init(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () throws -> T, file: StaticString = #fileID,
+        line: UInt = #line
+    ) { self = Promise<Void>.value.map(Trace.Step.making, on: dispatcher, body, file, line) }
+}
+
 extension Guarantee where T: Sendable {
+    /// A guarantee of the result of `body`, which runs on `dispatcher`; see `Promise.init(on:_:)`.
+    ///
+    /// As with `Guarantee.map(on:)`, it is abandoned if the dispatcher refuses the job or releases it without running it.
+    public init(
+        on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () -> T, file: StaticString = #fileID,
+        line: UInt = #line
+    ) { self = Guarantee<Void>.value.map(Trace.Step.making, on: dispatcher, body, file, line) }
+
     /// Transforms the value on `dispatcher`; see `Promise.map(on:)`.
     /// - Returns: a guarantee of what `body` returns. A guarantee has no error to report that the dispatcher has
     ///   refused the job or released it without running it. In these cases it is abandoned, and that is logged.
@@ -157,7 +180,7 @@ extension Guarantee where T: Sendable {
         file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<Next> {
         Guarantee<Next>(
-            DispatchedPromise<T, Next>.start("then", after: core, on: dispatcher, Guarantee<Next>.self, file, line) {
+            dispatched("then", on: dispatcher, as: Guarantee<Next>.self, isGuarantee: true, file, line) {
                 .ofValue($0) { .following(body($0).core) }
             })
     }
@@ -167,7 +190,7 @@ extension Guarantee where T: Sendable {
         _ file: StaticString, _ line: UInt
     ) -> Guarantee<U> {
         Guarantee<U>(
-            DispatchedPromise<T, U>.start(operation, after: core, on: dispatcher, Guarantee<U>.self, file, line) {
+            dispatched(operation, on: dispatcher, as: Guarantee<U>.self, isGuarantee: true, file, line) {
                 .ofValue($0) { .value(body($0)) }
             })
     }
@@ -175,9 +198,10 @@ extension Guarantee where T: Sendable {
 
 extension DispatchedPromise.Step {
     /// For a closure that is called with the value.
-    static func ofValue(_ source: Source<Input>, _ body: @escaping (Input) throws -> DispatchedPromise.Outcome) -> Self
-    {
-        guard source.isFulfilled else { return .pass(.error(source.error, from: source.callSite)) }
+    static func ofValue<Value>(
+        _ source: Source<Value>, _ body: @escaping (Value) throws -> DispatchedPromise.Outcome
+    ) -> Self {
+        guard source.isFulfilled else { return .pass(.same(source)) }
         let value = source.value
         return .dispatch(DispatchedPromise.Work { try body(value) })
     }
