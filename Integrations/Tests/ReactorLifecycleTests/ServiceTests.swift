@@ -43,7 +43,7 @@ import Testing
         let address = try await announcement.address
         let client = try EventLoop.spawn(name: "client")
         // The line is answered, and then the idle connection ends in order.
-        let answers = client.async(.promise) { () -> Promise<[String]> in
+        let answers = Guarantee(on: client) { () -> Promise<[String]> in
             connect(to: address).then { connection in
                 connection.write("one\n").then { connection.readLine() }.then { first in
                     Task { await group.triggerGracefulShutdown() }
@@ -68,7 +68,7 @@ import Testing
         let running = Task { try await group.run() }
         let address = try await announcement.address
         let client = try EventLoop.spawn(name: "client")
-        let end = client.async(.promise) { () -> Promise<Bool> in
+        let end = Guarantee(on: client) { () -> Promise<Bool> in
             connect(to: address).then { connection in
                 connection.receive().then { _ in
                     Task {
@@ -114,7 +114,7 @@ import Testing
     }
 
     private func joined(_ remote: EventLoop.Remote) async {
-        let promise = ThreadPool.shared.async(.promise) { remote.join() }
+        let promise = Guarantee(on: .shared) { remote.join() }
         await promise.value
     }
 }

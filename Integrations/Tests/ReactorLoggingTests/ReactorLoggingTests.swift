@@ -116,7 +116,7 @@ import Testing
             client.abort()
             listener.close()
             let remote = try EventLoop.spawn(name: "worker")
-            let found = remote.async(.promise) { Logger.MetadataProvider.threadName.get() }
+            let found = Guarantee(on: remote) { Logger.MetadataProvider.threadName.get() }
             #expect(hang(found) == ["thread": "worker"])
             remote.stop()
             remote.join()

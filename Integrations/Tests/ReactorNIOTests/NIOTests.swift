@@ -36,16 +36,16 @@ import Testing
     @Test func aPromiseBecomesAFuture() async throws {
         let theirs = group.next()
         let ours = try Reactor.EventLoop.spawn(name: "ours")
-        let number = await ours.async(.promise) { after(.milliseconds(1)).map { 3 }.asPromise() }.value
+        let number = await Guarantee(on: ours) { after(.milliseconds(1)).map { 3 }.asPromise() }.value
         #expect(try await number.future(on: theirs).map { theirs.inEventLoop ? $0 : -1 }.get() == 3)
-        let failure = await ours.async(.promise) { Promise<Int>(error: Flaw()) }.value
+        let failure = await Guarantee(on: ours) { Promise<Int>(error: Flaw()) }.value
         await #expect(throws: Flaw()) { try await failure.future(on: theirs).get() }
         ours.stop()
     }
 
     @Test func aPromiseOfALoopThatEndsFailsItsFuture() async throws {
         let ours = try Reactor.EventLoop.spawn(name: "ours")
-        let waiting = await ours.async(.promise) { after(.seconds(3600)).map { 3 }.asPromise() }.value
+        let waiting = await Guarantee(on: ours) { after(.seconds(3600)).map { 3 }.asPromise() }.value
         let future = waiting.future(on: group.next())
         ours.stop()
         await #expect(throws: (any Error).self) { try await future.get() }

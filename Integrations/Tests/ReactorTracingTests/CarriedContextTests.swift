@@ -67,7 +67,7 @@ private func withRequest<Result>(_ number: Int, _ body: () throws -> Result) ret
         var context = ServiceContext.topLevel
         context[RequestID.self] = 5
         await ServiceContext.$current.withValue(context) {
-            let answer = await remote.async(.promise) { 1 }.value
+            let answer = await Guarantee(on: remote) { 1 }.value
             #expect(answer == 1 && current == 5)
         }
         remote.stop()

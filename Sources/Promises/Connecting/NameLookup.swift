@@ -40,6 +40,6 @@ public struct SystemNameLookup: NameLookup {
     /// - Returns: a promise of the addresses, in the order of preference. Rejected with `NameLookupError`, or with
     ///   `DispatchError.queueIsFull` if too many lookups wait.
     public func addresses(of host: String, port: UInt16) -> Promise<[SocketAddress]> {
-        pool.async(.promise) { try SocketAddress.lookUp(host, port: port) }
+        Promise(on: pool) { try SocketAddress.lookUp(host, port: port) }
     }
 }

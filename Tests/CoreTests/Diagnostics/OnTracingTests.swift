@@ -58,9 +58,9 @@ private func at(_ line: UInt) -> String { "\(#fileID):\(line)" }
                 try hang(end)
 
                 let start: UInt = #line + 1
-                let started = Shelf().async(.promise) { 1 }
+                let started = Guarantee(on: Shelf()) { 1 }
                 let text = String(reflecting: started)
-                guard text.contains("async at \(at(start))") else { throw Mismatch(text) }
+                guard text.contains("made at \(at(start))") else { throw Mismatch(text) }
 
                 let (inner, innerResolver) = Promise<Int>.pending()
                 let outer = Promise.value(1).then(on: nil) { _ in inner }.named("outer")

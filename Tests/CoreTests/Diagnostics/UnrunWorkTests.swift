@@ -123,11 +123,11 @@ import Testing
         let (promise, resolver) = Promise<Int>.pending()
         let pool = try ThreadPool(threads: 1)
         try EventLoop.withLoop { _ in
-            try hang(pool.async(.promise) { hang(after(.zero)) } as Promise<Void>)
+            try hang(Promise(on: pool) { hang(after(.zero)) })
             try hang(
-                pool.async(.promise) { () -> Void in
+                Promise(on: pool) { () -> Void in
                     promise.done { _ in Issue.record("this thread's loop is not driven") }.cauterize()
-                } as Promise<Void>)
+                })
         }
         pool.shutDown()
         #expect(reports.count == 1)

@@ -52,7 +52,7 @@ extension Snippets {
     static func embedding4() throws {
         let (stop, stopHealth) = Guarantee<Void>.pending()
         let health = try EventLoop.spawn(name: "health")
-        let (address, drained) = try hang(health.async(.promise) { () throws -> (SocketAddress, Guarantee<DrainResult>) in
+        let (address, drained) = try hang(Promise(on: health) { () throws -> (SocketAddress, Guarantee<DrainResult>) in
             let listener = try Listener.bind("127.0.0.1:0")                  // usually a port of your choice
             listener.serve { connection in
                 connection.idleTimeout = .seconds(5)

@@ -8,10 +8,10 @@ extension Snippets {
     static func threads1() throws {
         let remote = EventLoop.current.remote                  // Sendable
         let posted = remote.submit { print("on the loop's thread") }
-        let answer = hang(remote.async(.promise) { 6 * 7 })
+        let answer = hang(Guarantee(on: remote) { 6 * 7 })
         assert(posted && answer == 42)
         let worker = try EventLoop.spawn(name: "worker")
-        let sum = hang(worker.async(.promise) { (1...10).reduce(0, +) })
+        let sum = hang(Guarantee(on: worker) { (1...10).reduce(0, +) })
         assert(sum == 55)
         worker.stop()
         hang(worker.ended)
@@ -28,7 +28,7 @@ extension Snippets {
 extension Snippets {
     static func threads2() throws {
         let total = Promise.value(1...1_000).map(on: .shared) { numbers in numbers.reduce(0, +) }
-        let product = ThreadPool.shared.async(.promise) { 6 * 7 }
+        let product = Guarantee(on: .shared) { 6 * 7 }
         let both = try hang(when(fulfilled: total, product))
         assert(both == (500_500, 42))
         _ = total

@@ -22,7 +22,7 @@ extension Snippets {
 extension Snippets {
     static func waiting2() throws {
         let pool = try ThreadPool(name: "sums", threads: 2)
-        let sum = pool.async(.promise) { (1...1000).reduce(0, +) }        // over there
+        let sum = Guarantee(on: pool) { (1...1000).reduce(0, +) }         // over there
         var here = 0
         let stored = sum.done { here = $0 }                               // over here
         hang(stored)

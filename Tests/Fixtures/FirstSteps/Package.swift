@@ -13,6 +13,7 @@ let package = Package(
             name: "FirstSteps",
             dependencies: [
                 .product(name: "Promises", package: "swift-reactor"),
+                .product(name: "PromiseKitNames", package: "swift-reactor"),
                 .product(name: "Reactor", package: "swift-reactor"),
             ])
     ],

@@ -19,7 +19,7 @@ import Testing
             #expect(Promise.value(1).tap(on: Refuser()) { _ in Issue.record("it ran") }.flaw == Flaw(503))
             let failed = Promise<Int>(error: Flaw(1))
             #expect(failed.recover(on: Refuser()) { _ in Promise.value(1) }.flaw == Flaw(503))
-            #expect(Refuser().async(.promise) { try number() }.flaw == Flaw(503))
+            #expect(Promise(on: Refuser()) { try number() }.flaw == Flaw(503))
         }
     }
 

@@ -26,7 +26,7 @@ import Testing
         let pool = try ThreadPool(threads: 1)
         try EventLoop.withLoop { loop throws in
             let (begun, gate) = (Gate(), Gate())
-            let first = pool.async(.promise) {
+            let first = Guarantee(on: pool) {
                 begun.open()
                 gate.wait()
             }
@@ -46,7 +46,7 @@ import Testing
             try EventLoop.withLoop { loop throws in
                 let gate = Gate()
                 let outer = Promise.value(1).then(on: ThreadPool.shared) { value in
-                    ThreadPool.shared.async(.promise) {
+                    Guarantee(on: .shared) {
                         gate.wait()
                         return value + 1
                     }.map(on: ThreadPool.shared) { $0 + 1 }
@@ -111,7 +111,7 @@ import Testing
         let pool = try ThreadPool()
         pool.shutDown()
         inLoop { loop in
-            #expect(pool.async(.promise) { try failing() }.isRejected)
+            #expect(Promise(on: pool) { try failing() }.isRejected)
             #expect(!loop.isAlive)
         }
     }
@@ -186,7 +186,7 @@ import Testing
             let answers = Promise.value(1).map(on: pool) { _ in
                 let gate = Gate()
                 let alone = EventLoop.current.canWakeItself
-                let inner = pool.async(.promise) { gate.wait() }
+                let inner = Guarantee(on: pool) { gate.wait() }
                 let together = EventLoop.current.canWakeItself
                 gate.open()
                 hang(inner)

@@ -49,7 +49,7 @@ import Testing
             let worker = try EventLoop.spawn()
             worker.stop()
             worker.join()
-            expect(worker.async(.promise) { () throws -> Int in 2 }, failsWith: DispatchError.loopEnded)
+            expect(Promise(on: worker) { () throws -> Int in 2 }, failsWith: DispatchError.loopEnded)
         }
     }
 

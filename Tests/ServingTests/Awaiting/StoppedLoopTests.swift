@@ -47,7 +47,7 @@ import Testing
         let resident = Resident(on: worker)
         Task.detached(executorPreference: worker) { await resident.rest() }
         // The task and its timer have begun when this has been answered.
-        for _ in 0..<3 { EventLoop.withLoop { _ in expect(worker.async(.promise) { 1 }.asPromise(), gives: 1) } }
+        for _ in 0..<3 { EventLoop.withLoop { _ in expect(Guarantee(on: worker) { 1 }.asPromise(), gives: 1) } }
         worker.stop()
         worker.join()
         while reports.count == 0 { sched_yield() }

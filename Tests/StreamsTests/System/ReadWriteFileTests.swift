@@ -298,7 +298,7 @@ import Testing
     @Test func whatIsCancelledBeforeItsTurnDoesNothing() {
         EventLoop.withLoop { _ in
             let gate = Gate()
-            let holder = pool.async(.promise) { gate.wait() }
+            let holder = Guarantee(on: pool) { gate.wait() }
             let writing = write([1], "a")
             // One look: the job of the gate goes from the queue to a thread meanwhile.
             let metrics = pool.metrics
@@ -348,7 +348,7 @@ import Testing
             let small = try ThreadPool(name: "small", threads: 1, queueLimit: 2)
             let gate = Gate()
             let began = Gate()
-            let holder = small.async(.promise) {
+            let holder = Guarantee(on: small) {
                 began.open()
                 gate.wait()
             }

@@ -82,7 +82,7 @@ struct StormBuilder {
         case .asyncBody(let outcome): return Promise { try outcome.get() }
         case .dispatched(let outcome, let place):
             let witness = witness(place)
-            return storm.dispatcher(place)!.async(.promise) { () throws -> Int in
+            return Promise(on: storm.dispatcher(place)!) { () throws -> Int in
                 witness.call()
                 return try outcome.get()
             }

@@ -3,7 +3,7 @@ import Reactor
 
 /// The same without a promise before it.
 func poolWork(_ ledger: Ledger, _ pool: ThreadPool) -> Promise<Int> {
-    pool.async(.promise) { () throws -> Int in
+    Promise(on: pool) { () throws -> Int in
         ledger.entries.count  // error: capture of 'ledger' with non-Sendable type 'Ledger'
     }
 }

@@ -1,3 +1,4 @@
+import PromiseKitNames
 import Promises
 import Reactor
 import TestSupport
@@ -6,7 +7,7 @@ import Testing
 @testable import PromisesTestSupport
 
 /// The operators on elements with `on:`.
-@Suite struct ValuesOnTests {
+@Suite struct ElementsTests {
     private let pool = ThreadPool.shared
 
     @Test func transformAndSelect() {
@@ -19,7 +20,6 @@ import Testing
             expect(promise.sortedValues(on: pool), gives: [1, 2, 3])
             expect(promise.sortedValues(on: pool) { $0 > $1 }, gives: [3, 2, 1])
             expect(promise.firstValue(on: pool) { $0 < 3 }, gives: 1)
-            expect(promise.lastValue(on: pool) { $0 > 1 }, gives: 2)
         }
     }
 
@@ -29,7 +29,6 @@ import Testing
             expect(promise.mapValues(on: pool) { throw Flaw($0) } as Promise<[Int]>, failsWith: Flaw(3))
             expect(promise.filterValues(on: pool) { throw Flaw($0) }, failsWith: Flaw(3))
             expect(promise.firstValue(on: pool) { $0 > 3 }, failsWith: PromiseError.emptySequence)
-            expect(promise.lastValue(on: pool) { $0 > 3 }, failsWith: PromiseError.emptySequence)
             expect(promise.mapValues(on: Refuser()) { $0 }, failsWith: Flaw(503))
         }
     }
