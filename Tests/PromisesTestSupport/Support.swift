@@ -56,7 +56,7 @@ func expect<Each: Thenable>(
     _ thenable: Each, gives value: Each.T, _ location: SourceLocation = #_sourceLocation
 ) where Each.T: Equatable {
     do {
-        let seen = try thenable.wait()
+        let seen = try hang(thenable.asPromise())
         #expect(seen == value, sourceLocation: location)
     } catch { Issue.record(error, sourceLocation: location) }
 }
@@ -65,7 +65,7 @@ func expect<Each: Thenable>(
 func expect<Failure: Error & Equatable>(
     _ thenable: some Thenable, failsWith error: Failure, _ location: SourceLocation = #_sourceLocation
 ) {
-    #expect(throws: error, sourceLocation: location) { try thenable.wait() }
+    #expect(throws: error, sourceLocation: location) { try hang(thenable.asPromise()) }
 }
 
 /// All orders of the numbers below `count`.

@@ -98,33 +98,6 @@ public func hang<T>(
     try hang(guarantee.asPromise(), timeout: timeout, file, line)
 }
 
-extension Thenable {
-    /// Drives this thread's loop until this promise settles, exactly as `hang(self)`.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    /// - Returns: the value of the promise.
-    /// - Throws: the error of the promise, and the errors of `hang`.
-    @available(*, noasync, message: "an async function must not block its thread; write try await promise.value")
-    @inlinable
-    @discardableResult
-    public func wait(_ file: StaticString = #fileID, _ line: UInt = #line) throws -> T {
-        try hang(asPromise(), timeout: nil, file, line)
-    }
-}
-
-extension Guarantee {
-    /// Drives this thread's loop until this guarantee is fulfilled, exactly as `hang(self)`. Traps if it cannot be.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    /// - Returns: the value of the guarantee.
-    @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
-    @inlinable
-    @discardableResult
-    public func wait(_ file: StaticString = #fileID, _ line: UInt = #line) -> T { hang(self, file, line) }
-}
-
 @usableFromInline
 enum HangLoop {
     /// Turns the loop until this core has settled. Returns how it has settled.

@@ -35,12 +35,6 @@ extension Promise {
             return try await AwaitingTask.suspendOrCancel(until: core).outcome()
         }
     }
-
-    /// Waits for the promise, under PromiseKit's name; see `value`.
-    /// - Returns: the value of the promise.
-    /// - Throws: the promise's error; `CancellationError` if the task is cancelled.
-    @inlinable
-    public nonisolated(nonsending) func async() async throws -> T { try await value }
 }
 
 extension Guarantee {
@@ -58,11 +52,6 @@ extension Guarantee {
             }
         }
     }
-
-    /// Waits for the guarantee, under PromiseKit's name; see `value`.
-    /// - Returns: the value of the guarantee.
-    @inlinable
-    public nonisolated(nonsending) func async() async -> T { await value }
 }
 
 extension PromiseCore {

@@ -20,18 +20,6 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
     Guarantee(TimerPromise.make(after: delay).traced(root: "after", Guarantee<Void>.self, file, line))
 }
 
-/// A guarantee that is fulfilled `seconds` from now; see `after(_:)`.
-/// - Parameters:
-///   - seconds: the time to wait, at most 6.3e9 s. NaN and negative values count as zero.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
-/// - Returns: a guarantee without a value.
-@available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
-@inlinable
-public func after(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-    after(.clamped(seconds: seconds), file: file, line: line)
-}
-
 /// A guarantee that is fulfilled at `deadline`; see `after(_:)`.
 /// - Parameters:
 ///   - deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
@@ -44,13 +32,6 @@ public func after(
     deadline: LoopInstant, file: StaticString = #fileID, line: UInt = #line
 ) -> Guarantee<Void> {
     Guarantee(TimerPromise.make(at: deadline).traced(root: "after", Guarantee<Void>.self, file, line))
-}
-
-extension Duration {
-    /// Converts seconds to a duration of at most 6.3e9 s, two hundred years. Larger values, including infinity, do not
-    /// fit or mean "never" in practice. NaN and negative values become zero.
-    @inlinable
-    static func clamped(seconds: Double) -> Duration { .seconds(seconds > 0 ? min(seconds, 6.3e9) : 0) }
 }
 
 /// The promise of a timer: a plain core, which a loop may use again, and the job of its own timer. The payload, which is

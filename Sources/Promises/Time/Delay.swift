@@ -15,18 +15,6 @@ extension Thenable {
         let source = asPromise().core
         return Promise(source.derive(Delay<T>(pause)).traced("delay", after: source, Promise<T>.self, file, line))
     }
-
-    /// Passes the value on after a pause in seconds; see `delay(_:)`.
-    /// - Parameters:
-    ///   - seconds: the pause, at most 6.3e9 s. NaN and negative values count as zero.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    /// - Returns: a promise of the value. Rejected with the error of this promise.
-    @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
-    @inlinable
-    public func delay(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Promise<T> {
-        delay(.clamped(seconds: seconds), file: file, line: line)
-    }
 }
 
 extension Guarantee {
@@ -40,18 +28,6 @@ extension Guarantee {
     @inlinable
     public func delay(_ pause: Duration, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {
         Guarantee(core.derive(Delay<T>(pause)).traced("delay", after: core, Guarantee<T>.self, file, line))
-    }
-
-    /// Passes the value on after a pause in seconds; see `delay(_:)`.
-    /// - Parameters:
-    ///   - seconds: the pause, at most 6.3e9 s. NaN and negative values count as zero.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    /// - Returns: a guarantee of the value.
-    @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
-    @inlinable
-    public func delay(seconds: Double, file: StaticString = #fileID, line: UInt = #line) -> Guarantee<T> {
-        delay(.clamped(seconds: seconds), file: file, line: line)
     }
 }
 

@@ -22,19 +22,6 @@ extension Thenable {
         _ limit: Duration, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<T> { timeout(LoopDeadline(after: limit), error, file, line) }
 
-    /// Limits the time to settle, in seconds; see `timeout(_:)`.
-    /// - Parameters:
-    ///   - seconds: the limit, at most 6.3e9 s. NaN and negative values count as zero.
-    ///   - error: the error of the result when the limit expires.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    /// - Returns: a promise of the value. Rejected with the error of this promise, or with `error`.
-    @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
-    @inlinable
-    public func timeout(
-        seconds: Double, error: any Error = PromiseError.timedOut, file: StaticString = #fileID, line: UInt = #line
-    ) -> Promise<T> { timeout(LoopDeadline(after: .clamped(seconds: seconds)), error, file, line) }
-
     /// Limits the time to settle by a moment on the loop's clock, so that several steps can share one limit; see
     /// `timeout(_:)`.
     ///

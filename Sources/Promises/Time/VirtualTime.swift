@@ -7,7 +7,7 @@ import Reactor
 ///
 /// ```swift
 /// withVirtualTime {
-///     hang(after(seconds: 3600))
+///     hang(after(.seconds(3600)))
 /// }
 /// ```
 ///

@@ -97,7 +97,7 @@ import Testing
             $0.recover(on: ThreadPool.shared) { error -> Promise<Int> in throw error }
         },
         Relay("hang") { source in caught { try hang(source) } },
-        Relay("wait of a thenable") { source in caught { try Outcome(result: source.result).wait() } },
+        Relay("hang of a thenable") { source in caught { try hang(Outcome(result: source.result).asPromise()) } },
         Relay("an async function") { source in Promise { try await source.value } },
         Relay("LazyPromise") { source in LazyPromise { $0.resolve(source.result!) }.asPromise() },
     ]

@@ -116,7 +116,7 @@ private enum Bodies {
                 root(race(pending(), pending())),
                 root(race([pending()])),
                 root(race([Promise<Int>]())),
-                root(after(seconds: 1).asPromise()),
+                root(after(.seconds(1)).asPromise()),
                 root(Promise.value(1).map { $0 }),
                 root(connect(to: "nowhere")),
             ]

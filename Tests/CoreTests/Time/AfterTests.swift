@@ -54,13 +54,6 @@ import Testing
         }
     }
 
-    @Test func inSeconds() {
-        inLoop { loop in
-            hang(after(seconds: 0.25))
-            #expect(loop.now.nanoseconds == 250_000_000)
-        }
-    }
-
     @Test func aTimerPerHandlerIsNotNeeded() throws {
         try inLoop { loop throws in
             let guarantee = after(.seconds(1))

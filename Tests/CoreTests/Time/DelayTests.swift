@@ -9,7 +9,7 @@ import Testing
         try inLoop { loop throws in
             #expect(try hang(after(.seconds(1)).then { Promise.value(4) }.delay(.seconds(2))) == 4)
             #expect(loop.now.nanoseconds == 3_000_000_000)
-            #expect(hang(Guarantee.value(5).delay(seconds: 0.5)) == 5)
+            #expect(hang(Guarantee.value(5).delay(.milliseconds(500))) == 5)
             #expect(loop.now.nanoseconds == 3_500_000_000)
         }
     }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct VirtualTimeScopeTests {
     @Test func anHourPassesAtOnce() {
         let end = withVirtualTime {
-            hang(after(seconds: 3600))
+            hang(after(.seconds(3600)))
             return EventLoop.current.now
         }
         #expect(end == LoopInstant(nanoseconds: 3_600_000_000_000))

@@ -17,7 +17,7 @@ import Testing
             expect(failed.recover(only: Flaw.self) { .value($0.number + 1) }, gives: 2)
             expect(Promise.value([1, 2]).thenMap { .value("\($0)") }, gives: ["1", "2"])
             let empty: Promise<Void> = one.then { $0 > 0 ? .value : one.asVoid() }
-            #expect(throws: Never.self) { try empty.wait() }
+            #expect(throws: Never.self) { try hang(empty) }
             let text: Promise<String?> = after(.zero).then { .value(.some("x")) }
             expect(text, gives: "x")
         }

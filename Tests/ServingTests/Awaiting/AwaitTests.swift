@@ -14,8 +14,8 @@ import Testing
     }
 
     @Test func inTheWordsOfPromiseKit() async throws {
-        #expect(try await Promise.value(3).async() == 3)
-        #expect(await Guarantee.value("x").async() == "x")
+        #expect(try await Promise.value(3).value == 3)
+        #expect(await Guarantee.value("x").value == "x")
     }
 
     @Test func whatHasSettledIsThereInACancelledTaskToo() async throws {

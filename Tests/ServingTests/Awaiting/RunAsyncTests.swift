@@ -80,7 +80,7 @@ import Testing
     @Test func itAwaitsPromisesInVirtualTime() throws {
         try EventLoop.withLoop(clock: VirtualClock()) { loop throws in
             let begin = loop.now
-            try loop.run { await firstly { after(.seconds(3600)) }.async() }
+            try loop.run { await firstly { after(.seconds(3600)) }.value }
             #expect(begin.duration(to: loop.now) == .seconds(3600))
         }
     }
@@ -90,7 +90,7 @@ import Testing
             #expect(throws: CancellationError.self) {
                 try loop.run {
                     loop.stop()
-                    try await firstly { after(.seconds(3600)).asPromise() }.async()
+                    try await firstly { after(.seconds(3600)).asPromise() }.value
                 }
             }
             #expect(!loop.isAlive, "the timer has gone")
