@@ -99,7 +99,6 @@ import Testing
         Relay("hang") { source in caught { try hang(source) } },
         Relay("hang of a thenable") { source in caught { try hang(Outcome(result: source.result).asPromise()) } },
         Relay("an async function") { source in Promise { try await source.value } },
-        Relay("LazyPromise") { source in LazyPromise { $0.resolve(source.result!) }.asPromise() },
     ]
 
     @Test(arguments: relays) func staysInItsBox(_ relay: Relay) throws {

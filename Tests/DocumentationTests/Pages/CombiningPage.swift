@@ -187,7 +187,7 @@ extension Snippets {
     static func combining7() throws {
         let clock = EventLoop.current
         hang(after(.milliseconds(1500)))
-        hang(after(seconds: 1.5))
+        hang(after(.seconds(1.5)))
         assert(clock.now == LoopInstant(nanoseconds: 3_000_000_000))
 
         let late = try hang(Promise.value("late").delay(.seconds(2)))

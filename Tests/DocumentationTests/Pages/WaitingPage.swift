@@ -10,7 +10,7 @@ extension Snippets {
         assert(promise.isPending && promise.result == nil)
         resolver.fulfill(3)
         assert(promise.isResolved && promise.isFulfilled && promise.settledValue == 3)
-        let value = try promise.wait()
+        let value = try hang(promise)
         assert(value == 3)
         _ = promise
         _ = resolver
@@ -48,26 +48,9 @@ extension Snippets {
     }
 }
 
-// docs/guides/waiting.md: Lazy promises
-extension Snippets {
-    static func waiting4() throws {
-        var begun = false
-        let lazy = LazyPromise<Int> { resolver in
-            begun = true
-            resolver.fulfill(1)
-        }
-        assert(!begun)
-        let value = try hang(lazy.map { $0 + 1 })
-        assert(begun && lazy.isStarted && value == 2)
-        _ = begun
-        _ = lazy
-        _ = value
-    }
-}
-
 // docs/guides/waiting.md: async and await
 extension Snippets {
-    static func waiting5() throws {
+    static func waiting4() throws {
         func greeting(of promise: Promise<String>, _ guarantee: Guarantee<Int>) async throws -> String {
             try await "\(promise.value) \(guarantee.value)"
         }
@@ -76,7 +59,7 @@ extension Snippets {
 
 // docs/guides/waiting.md: async and await
 extension Snippets {
-    static func waiting6() throws {
+    static func waiting5() throws {
         final class Draft {
             var lines: [String] = []
         }
@@ -97,7 +80,7 @@ extension Snippets {
 
 // docs/guides/waiting.md: async and await
 extension Snippets {
-    static func waiting7() throws {
+    static func waiting6() throws {
         let promise = Promise { try await double(21) }
         let value = try hang(promise)
         assert(value == 42)
@@ -112,7 +95,7 @@ extension Snippets {
 
 // docs/guides/waiting.md: A thenable of your own
 extension Snippets {
-    static func waiting8() throws {
+    static func waiting7() throws {
         final class Button: Thenable {
             private var presses = 0
             private var handlers: [(Result<Int, any Error>) -> Void] = []
@@ -144,7 +127,7 @@ extension Snippets {
 
 // docs/guides/waiting.md: Testing
 extension Snippets {
-    static func waiting9() throws {
+    static func waiting8() throws {
         let waited = try withVirtualTime { clock in
             try hang(Promise.value("an hour later").delay(.seconds(3600)), timeout: .seconds(7200))
             return clock.now

@@ -86,10 +86,6 @@ struct StormBuilder {
                 witness.call()
                 return try outcome.get()
             }
-        case .lazy(let outcome, let place):
-            let storm = storm
-            let lazy = LazyPromise<Int> { resolver in storm.perform(on: place) { resolver.settle(outcome) } }
-            return lazy.asPromise()
         case .thenable(let outcome): return Promise.value(0).then { _ in StormThenable(outcome) }
         case .endless: return endless().timeout(.microseconds(50))
         case .onlyCancelled(let form, let place, let second):

@@ -23,7 +23,6 @@ indirect enum StormPlan {
         case timer(Int)
         case asyncBody(StormOutcome)
         case dispatched(StormOutcome, Place)
-        case lazy(StormOutcome, Place)
         case thenable(StormOutcome)
         /// What nothing settles, with a time limit.
         case endless
@@ -87,8 +86,7 @@ extension StormPlan.Leaf {
         case 7: .abandoned(.random(&dice))
         case 8: .timer(dice.below(16))
         case 9: .asyncBody(.random(&dice))
-        case 10, 11: .dispatched(.random(&dice), dice.pick([.loop(0), .loop(1), .pool]))
-        case 12: .lazy(.random(&dice), .random(&dice))
+        case 10...12: .dispatched(.random(&dice), dice.pick([.loop(0), .loop(1), .pool]))
         case 13: .thenable(.random(&dice))
         case 14: .endless
         case 15...18:

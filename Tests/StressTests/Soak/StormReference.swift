@@ -15,7 +15,7 @@ extension StormPlan.Leaf {
     func possible(_ shared: [OutcomeSet]) -> OutcomeSet {
         switch self {
         case .settled(let outcome), .resolved(let outcome, _), .asyncBody(let outcome), .dispatched(let outcome, _),
-            .lazy(let outcome, _), .thenable(let outcome):
+            .thenable(let outcome):
             OutcomeSet(outcome)
         case .guaranteed(let value), .timer(let value): OutcomeSet(.value(value))
         case .abandoned: OutcomeSet(.abandoned)
