@@ -40,9 +40,11 @@ public func hang<T>(
 ) throws -> T {
     let core = promise.core
     // A look at one word.
-    if core.state.load().isFulfilled { return core.payload.value(as: T.self) }
+    let seen = core.state.load()
+    if seen.isFulfilled { return core.payload.value(as: T.self) }
     let outcome =
-        try core.settled ?? HangLoop.drive(until: core, timeout, waitingFor: "Promise<\(T.self)>", CallSite(file, line))
+        try core.settled(seen)
+        ?? driveLoop(until: core, timeout, waitingFor: "Promise<\(T.self)>", CallSite(file, line))
     if outcome.isFulfilled { return outcome.of(T.self).value }
     core.markHandled()
     throw outcome.error
@@ -71,7 +73,7 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
     do {
         let outcome =
             try core.settled
-            ?? HangLoop.drive(
+            ?? driveLoop(
                 until: core, nil, waitingFor: "Guarantee<\(T.self)>", CallSite(file, line), endsWithLoop: false)
         if outcome.isFulfilled { return outcome.of(T.self).value }
         throw outcome.error
@@ -98,52 +100,49 @@ public func hang<T>(
     try hang(guarantee.asPromise(), timeout: timeout, file, line)
 }
 
+/// Turns the loop until this core has settled. Returns how it has settled.
 @usableFromInline
-enum HangLoop {
-    /// Turns the loop until this core has settled. Returns how it has settled.
-    @usableFromInline
-    static func drive(
-        until core: PromiseCore, _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ callSite: CallSite,
-        endsWithLoop: Bool = true
-    ) throws -> AnySource {
-        // This thread's loop exists as long as the thread is in this call.
-        let loop = LoopRef.ofThisThread
-        try loop.borrow { try $0.checkStack() }
-        // A promise that this thread's own jobs settle needs no wait and no wake-up.
-        loop.borrow { $0.runReadyJobs() }
+func driveLoop(
+    until core: PromiseCore, _ timeout: Duration?, waitingFor what: @autoclosure () -> String, _ callSite: CallSite,
+    endsWithLoop: Bool = true
+) throws -> AnySource {
+    // This thread's loop exists as long as the thread is in this call.
+    let loop = LoopRef.ofThisThread
+    try loop.borrow { try $0.checkStack() }
+    // A promise that this thread's own jobs settle needs no wait and no wake-up.
+    loop.borrow { $0.runReadyJobs() }
+    if let settled = core.settled { return settled }
+    // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does
+    // not mark a rejection as handled: the `hang` itself does, and may end before there is one.
+    let wakeUp = loop.borrow { WakeUp.take(on: $0) }
+    wakeUp.borrow { core.attach($0, wakeUp.core) }
+    defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
+    let timer = timeout.map { limit in loop.borrow { $0.schedule(after: limit) {} } }
+    defer { timer?.cancel() }
+    if loop.borrow({ $0.isBeingDriven }) && StackSearch.isHeldUp(core) {
+        HangReports.reportDeadlock(core, what, callSite)
+    }
+    var watch = HangWatch()
+    var isFirstTurn = true
+    while true {
         if let settled = core.settled { return settled }
-        // Another thread that settles the promise posts this waiter to the loop, which ends the wait. The waiter does
-        // not mark a rejection as handled: the `hang` itself does, and may end before there is one.
-        let wakeUp = loop.borrow { WakeUp.take(on: $0) }
-        wakeUp.borrow { core.attach($0, wakeUp.core) }
-        defer { loop.borrow { WakeUp.giveBack(wakeUp, to: $0) } }
-        let timer = timeout.map { limit in loop.borrow { $0.schedule(after: limit) {} } }
-        defer { timer?.cancel() }
-        if loop.borrow({ $0.isBeingDriven }) && StackSearch.isHeldUp(core) {
-            HangReports.reportDeadlock(core, what, callSite)
+        let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
+        // With a time limit, the report is made when the limit expires and this call's own timer has fired.
+        if isStuck && watch.isOver(isTimedOut: timer != nil) {
+            HangReports.reportStuck(core, what, callSite)
+            continue
         }
-        var watch = HangWatch()
-        var isFirstTurn = true
-        while true {
-            if let settled = core.settled { return settled }
-            let isStuck = watch.isWatching && !loop.borrow { $0.canWakeItself }
-            // With a time limit, the report is made when the limit expires and this call's own timer has fired.
-            if isStuck && watch.isOver(isTimedOut: timer != nil) {
-                HangReports.reportStuck(core, what, callSite)
-                continue
+        if let timer, !timer.isActive { throw PromiseError.timedOut }
+        if endsWithLoop, loop.borrow({ $0.isStopping }) { throw PromiseError.loopEnded }
+        if isStuck || isFirstTurn {
+            if !isStuck { watch.restart() }
+            try loop.borrow {
+                if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
             }
-            if let timer, !timer.isActive { throw PromiseError.timedOut }
-            if endsWithLoop, loop.borrow({ $0.isStopping }) { throw PromiseError.loopEnded }
-            if isStuck || isFirstTurn {
-                if !isStuck { watch.restart() }
-                try loop.borrow {
-                    if isStuck { try $0.awaitOtherThreads(forRealAtMost: watch.remaining) } else { try $0.turn(.wait) }
-                }
-                isFirstTurn = isStuck
-            } else {
-                watch.restart()
-                try loop.borrow { try $0.turnAgain(.wait) }
-            }
+            isFirstTurn = isStuck
+        } else {
+            watch.restart()
+            try loop.borrow { try $0.turnAgain(.wait) }
         }
     }
 }

@@ -68,12 +68,12 @@ final class AsyncBodyExecutor: TaskExecutor {
 /// A promise that a task settles.
 // @unchecked: as PromiseCore. `task` is written before any other code has the promise.
 private final class TaskCore: PromiseCore, @unchecked Sendable {
-    private let place: CallSite
+    private let madeAt: CallSite
     // A retain cycle until the task ends and releases what it captured.
     private var task: Task<Void, Never>?
 
     init<Value>(_ type: Value.Type, _ file: StaticString, _ line: UInt) {
-        place = CallSite(file, line)
+        madeAt = CallSite(file, line)
         super.init(state: .pending, loop: .ofThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<Value>.self, $0, $1)
         }
@@ -90,7 +90,7 @@ private final class TaskCore: PromiseCore, @unchecked Sendable {
         }
     }
 
-    override var callSite: CallSite? { place }
+    override var callSite: CallSite? { madeAt }
 
     override func cancelProducer() -> Bool {
         guard claim() else { return false }

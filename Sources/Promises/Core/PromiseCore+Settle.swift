@@ -34,8 +34,11 @@ extension PromiseCore {
 
     /// The core with the outcome, which lives as long as this one, or nil while pending.
     @inlinable @inline(__always)
-    var settled: AnySource? {
-        let seen = state.load()
+    var settled: AnySource? { settled(state.load()) }
+
+    /// As `settled`, for a caller that has just loaded the state.
+    @inlinable @inline(__always)
+    func settled(_ seen: StateWord) -> AnySource? {
         if seen.isLink { return settledRoot }
         return seen.isPending ? nil : AnySource(ref, isFulfilled: seen.isFulfilled)
     }

@@ -83,6 +83,16 @@ struct CorePayload {
         (address + 8).copyMemory(from: other.address + 8, byteCount: Self.size - 8)
     }
 
+    #if DEBUG
+        // Of a core that is kept and not in use.
+
+        private static var poison: (UInt, UInt, UInt) { (UInt.max / 3, UInt.max / 5, UInt.max / 15) }
+
+        func poison() { address.storeBytes(of: Self.poison, as: (UInt, UInt, UInt).self) }
+
+        var isPoisoned: Bool { address.load(as: (UInt, UInt, UInt).self) == Self.poison }
+    #endif
+
     /// Moves what another core holds here.
     func move(from other: CorePayload) { address.copyMemory(from: other.address, byteCount: Self.size) }
 }

@@ -43,10 +43,8 @@ enum SpareCores {
     @usableFromInline @inline(never)
     static func pending(_ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void) -> PromiseCore {
         let loop = LoopRef.ofThisThread
-        guard let spare = loop.borrow({ $0.takeSpare() }) else {
-            return PromiseCore(state: .pending, loop: loop, code: code)
-        }
-        return reuse(CoreRef(spare), loop, code, as: .pending)
+        guard let spare = take(on: loop) else { return PromiseCore(state: .pending, loop: loop, code: code) }
+        return reuse(spare, loop, code, as: .pending)
     }
 
     /// A core in this state, whose outcome the caller stores. No loop is made for a thread that has none.
@@ -54,10 +52,10 @@ enum SpareCores {
     static func settled(
         as state: StateWord, _ code: @escaping (PromiseCore, PromiseCore.Phase) -> Void
     ) -> PromiseCore {
-        guard let spare = LoopRef.ofThisThreadIfAny?.borrow({ $0.takeSpare() }) else {
+        guard let here = LoopRef.ofThisThreadIfAny, let spare = take(on: here) else {
             return PromiseCore(state: state, loop: nil, code: code)
         }
-        return reuse(CoreRef(spare), nil, code, as: state)
+        return reuse(spare, nil, code, as: state)
     }
 
     /// The fields that are written anew although they are constants: those before the payload.
@@ -120,11 +118,25 @@ enum SpareCores {
 
     // MARK: Parts
 
+    @inline(__always)
+    private static func take(on loop: LoopRef) -> CoreRef? {
+        #if REUSE_CHECKS
+            takeFromQuarantine(loop)
+        #else
+            loop.borrow { $0.takeSpare() }.map { CoreRef($0) }
+        #endif
+    }
+
     /// Makes a kept core one in this state; its constants are those that it is to have.
     @inline(__always)
     private static func begin(_ spare: CoreRef, as state: StateWord) {
         spare.borrow { core in
             assert(core.state.loadRelaxed() == .spare, "a kept core was changed")
+            #if DEBUG
+                if core.role.isEmpty && !core.payload.isPoisoned {
+                    fatalError("swift-reactor: a kept core was written")
+                }
+            #endif
             core.state.store(state)
             core.upstream.store(.none)
             core.resetMarks()
@@ -149,6 +161,9 @@ enum SpareCores {
         assert(!CoreLayout.hasSideTable(core), "a weak reference to a core that is not a WeakCore")
         if !here.borrow({ $0.keepSpare(core.job) }) { return core.release() }
         core.borrow { $0.state.store(.spare) }
+        #if DEBUG
+            core.payload.poison()
+        #endif
     }
 
     /// Keeps this node, with the caller's reference.
@@ -187,3 +202,23 @@ extension PromiseCore {
         state.store(.fulfilled(isTrivial: true))
     }
 }
+
+#if REUSE_CHECKS
+    // A sanitizer cannot tell a core from the one that it was before. In a debug build with `-D REUSE_CHECKS` a core that is kept
+    // is not used before 64 others have been kept after it. A party that reaches it meanwhile meets a link that leads nowhere,
+    // or changes a word that is compared when the core is used again.
+    extension SpareCores {
+        private static var rounds: Int { 64 }
+
+        private static func takeFromQuarantine(_ loop: LoopRef) -> CoreRef? {
+            loop.borrow { loop in
+                var kept: [CoreRef] = []
+                while let spare = loop.takeSpare() { kept.append(CoreRef(spare)) }
+                let oldest = kept.count > rounds ? kept.popLast() : nil
+                // There is room: they have been there.
+                for core in kept.reversed() where !loop.keepSpare(core.job) { core.release() }
+                return oldest
+            }
+        }
+    }
+#endif

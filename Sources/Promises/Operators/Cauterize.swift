@@ -30,18 +30,18 @@ struct Cauterize<T>: Operation {
     @usableFromInline typealias Input = T
     @usableFromInline typealias Output = Void
     @usableFromInline let policy: CatchPolicy
-    @usableFromInline let site: CallSite
+    @usableFromInline let callSite: CallSite
 
     @inlinable
-    init(_ policy: CatchPolicy, _ site: CallSite) {
+    init(_ policy: CatchPolicy, _ callSite: CallSite) {
         self.policy = policy
-        self.site = site
+        self.callSite = callSite
     }
 
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         if !source.isFulfilled && policy.catches(source.error) {
-            Reports.cauterized(source.core, Promise<T>.self, site)
+            Reports.cauterized(source.core, Promise<T>.self, callSite)
         }
         core.finish(())
     }
@@ -49,9 +49,9 @@ struct Cauterize<T>: Operation {
 
 extension Reports {
     @usableFromInline
-    static func cauterized(_ core: PromiseCore, _ type: Any.Type, _ site: CallSite) {
+    static func cauterized(_ core: PromiseCore, _ type: Any.Type, _ callSite: CallSite) {
         var promise = core.provenance(type: "\(type)", origin: core.payload.callSite)
-        promise.cauterizedAt = site
+        promise.cauterizedAt = callSite
         conf.log(.cauterized(core.payload.error, promise))
     }
 }
