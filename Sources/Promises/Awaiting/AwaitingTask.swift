@@ -12,7 +12,7 @@ import Synchronization
 // that moves `phase` to an end state, or that finds it there (acquiring).
 @usableFromInline
 final class AwaitingTask: PromiseCore, @unchecked Sendable {
-    private enum Phase {
+    private enum WaitPhase {
         /// The task has not arrived yet.
         static var idle: UInt8 { 0 }
         /// The task has arrived; the waiter is being added to the promise's list.
@@ -25,7 +25,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         static var cancelled: UInt8 { 4 }
     }
 
-    private let phase = Atomic(Phase.idle)
+    private let phase = Atomic(WaitPhase.idle)
     // The suspended caller retains the promise.
     private let promise: CoreRef
     @exclusivity(unchecked) private var job: UnownedJob?
@@ -87,15 +87,15 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         }
     }
 
-    private var isCancelled: Bool { phase.load(ordering: .acquiring) == Phase.cancelled }
+    private var isCancelled: Bool { phase.load(ordering: .acquiring) == WaitPhase.cancelled }
 
     // MARK: Begin
 
     private func begin(_ job: UnownedJob) {
         self.job = job
-        if pass(from: Phase.idle, to: Phase.attaching) {
+        if pass(from: WaitPhase.idle, to: WaitPhase.attaching) {
             promise.borrow { $0.attach(self) }
-            if pass(from: Phase.attaching, to: Phase.waiting) {
+            if pass(from: WaitPhase.attaching, to: WaitPhase.waiting) {
                 // Only once the waiter is in the list: otherwise the loop could settle the promise, find no waiter to
                 // resume, and advance its clock while this thread is still adding the waiter.
                 home?.beginWaitingForLoop()
@@ -133,13 +133,13 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     }
 
     private func cancelOnOwnThread() {
-        guard end(as: Phase.cancelled) == Phase.waiting else { return }
+        guard end(as: WaitPhase.cancelled) == WaitPhase.waiting else { return }
         withdrawAndCancel()
         resume()
     }
 
     private func sourceDidSettle() {
-        if end(as: Phase.notified) == Phase.waiting { resume() }
+        if end(as: WaitPhase.notified) == WaitPhase.waiting { resume() }
     }
 
     private func withdrawAndCancel() {
@@ -157,7 +157,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
     /// task; in an earlier phase, `begin` resumes it.
     private func end(as end: UInt8) -> UInt8 {
         var seen = phase.load(ordering: .acquiring)
-        while seen < Phase.notified {
+        while seen < WaitPhase.notified {
             let (done, now) = phase.weakCompareExchange(
                 expected: seen, desired: end, ordering: .acquiringAndReleasing)
             if done { break }
@@ -165,7 +165,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         }
         // Here, and not in the task, which resumes later: until it does, the loop must not advance its clock. `begin`
         // may be about to count the wait; the count allows for that.
-        if seen == Phase.waiting { home?.endWaitingForLoop() }
+        if seen == WaitPhase.waiting { home?.endWaitingForLoop() }
         return seen
     }
 

@@ -8,7 +8,7 @@ import Synchronization
 /// it is cancelled. It loses its operation, and is rejected when the promise above it has been.
 struct CancellationClimb {
     /// Where the core that is being cancelled is.
-    enum Place {
+    enum Position {
         /// No clean-up is above it: it settles at once.
         case free
         /// It is the topmost core that does not settle at once.
@@ -17,7 +17,7 @@ struct CancellationClimb {
         case behind
     }
 
-    private(set) var place = Place.free
+    private(set) var position = Position.free
     /// What is above.
     private var survey = CleanUpSurvey()
     /// The topmost clean-up.
@@ -51,7 +51,7 @@ struct CancellationClimb {
 
     /// Goes to the next core.
     private mutating func rise() {
-        place = survey.count == 0 ? .free : survey.count == 1 ? .last : .behind
+        position = survey.count == 0 ? .free : survey.count == 1 ? .last : .behind
         survey.count = max(survey.count - 1, 0)
     }
 
@@ -68,10 +68,10 @@ struct CancellationClimb {
 
     /// A core to cancel, with the request for it: the root of a core that has been linked, or the source that a core was waiting
     /// for.
-    private typealias Step = (PromiseCore, CancellationRequest)?
+    private typealias NextCancellation = (PromiseCore, CancellationRequest)?
 
     /// Cancels this core alone.
-    private mutating func step(_ core: PromiseCore, _ request: CancellationRequest) -> Step {
+    private mutating func step(_ core: PromiseCore, _ request: CancellationRequest) -> NextCancellation {
         let seen = core.state.load()
         if seen.isLink { return request.ofRoot.map { (core.root, $0) } }
         if core.role.contains(.externallySettled) { return stepExternally(core, request) }
@@ -93,7 +93,7 @@ struct CancellationClimb {
     }
 
     /// Cancels a core that any thread may settle.
-    private mutating func stepExternally(_ core: PromiseCore, _ request: CancellationRequest) -> Step {
+    private mutating func stepExternally(_ core: PromiseCore, _ request: CancellationRequest) -> NextCancellation {
         guard !request.isUnwanted || !core.isWanted else { return nil }
         rise()
         let stopping = core.cancelExternally(with: request.error)
@@ -115,7 +115,7 @@ struct CancellationClimb {
     private mutating func stepHere(_ core: PromiseCore, _ request: CancellationRequest) -> PromiseCore? {
         guard !request.isUnwanted || !core.isWanted else { return nil }
         rise()
-        if request.isOutOfTime { place = .free }
+        if request.isOutOfTime { position = .free }
         // The promise that a handler has returned settles this core.
         let producer = core.settlingCore
         if producer !== core && request.isOfItself && core.rejectOwnWaiters(request.error) { return nil }

@@ -97,7 +97,7 @@ extension PromiseCore {
         switch stopAction(word) {
         case .none(let stopping): return stopping
         case .stopProducer:
-            if climb.place == .last && isCombinator {
+            if climb.position == .last && isCombinator {
                 cancelInputsFirst(with: error, climb)
                 return .willEnd(nil)
             }
@@ -123,7 +123,7 @@ extension PromiseCore {
         let next = isAttachedThroughLink ? nil : source
         hasArrived()
         defer { source.noteWithdrawal() }
-        let isBehind = climb.place == .behind
+        let isBehind = climb.position == .behind
         guard mustRun || isBehind else {
             destroyOperation()
             waitsNoMore()

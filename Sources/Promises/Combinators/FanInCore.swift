@@ -40,20 +40,20 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     // One slot for each source, in their order. A slot holds the source's node, not owned, until the node runs; then
     // the source, owned until the result has settled. If the sources were kept longer, the values of losers would be
     // kept too. A sequence of combinators, each the source of the next, would also be freed by nested deinits.
-    private let slots: UnsafeMutablePointer<Slot>
+    private let slots: UnsafeMutablePointer<InputSlot>
     private let complete: (FanInCore, Int) -> Void
 
     /// An address, and a mark in its lowest bit: objects have multiples of 16.
-    private struct Slot {
+    private struct InputSlot {
         private let word: UInt
 
-        static var empty: Slot { Slot(word: 0) }
+        static var empty: InputSlot { InputSlot(word: 0) }
 
         private static var settledBit: UInt { 1 }
 
-        static func waiting(_ node: Uncounted<InputNode>) -> Slot { Slot(word: node.address) }
+        static func waiting(_ node: Uncounted<InputNode>) -> InputSlot { InputSlot(word: node.address) }
 
-        static func settled(_ source: CoreRef) -> Slot { Slot(word: source.address | settledBit) }
+        static func settled(_ source: CoreRef) -> InputSlot { InputSlot(word: source.address | settledBit) }
 
         @inline(__always)
         var node: Uncounted<InputNode>? { word & Self.settledBit == 0 ? Uncounted(addressOrZero: word) : nil }
@@ -76,7 +76,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
         missing = rule.isRace ? 1 : count
         // `allocate` would ask for alignment, which the C library serves by a slower way. Memory is there, or the process
         // ends, as it does wherever Swift allocates.
-        slots = malloc(max(count, 1) * MemoryLayout<Slot>.stride)!.bindMemory(to: Slot.self, capacity: count)
+        slots = malloc(max(count, 1) * MemoryLayout<InputSlot>.stride)!.bindMemory(to: InputSlot.self, capacity: count)
         slots.initialize(repeating: .empty, count: count)
         super.init(code: code)
     }

@@ -26,7 +26,7 @@ import Synchronization
 /// see.)
 @usableFromInline
 struct StateWord: Equatable {
-    @usableFromInline enum Kind { case pending, fulfilled, rejected, link }
+    @usableFromInline enum StateKind { case pending, fulfilled, rejected, link }
 
     @usableFromInline let bits: UInt
 
@@ -47,7 +47,7 @@ struct StateWord: Equatable {
     @usableFromInline static var addressMask: UInt { ~15 }
 
     @usableFromInline
-    var kind: Kind {
+    var kind: StateKind {
         switch bits & Self.kindMask {
         case Self.fulfilledBits: .fulfilled
         case Self.rejectedBits: .rejected
