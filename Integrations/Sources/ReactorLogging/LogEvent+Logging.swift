@@ -73,7 +73,7 @@ extension Promises.LogEvent {
         case .hangStalled(_, let site), .hangDeadlock(_, let site), .undrivenLoop(let site): site
         case .staleWatch(_, let site), .suppressed(_, _, let site): site
         case .slowHandler(let handler, _): handler.origin
-        default: provenance.flatMap { $0.trace?.steps.last?.origin ?? $0.origin }
+        default: provenance.flatMap { $0.trace?.steps.last?.callSite ?? $0.callSite }
         }
     }
 }

@@ -44,12 +44,12 @@ enum HangReports {
     @inline(never)
     static func reportStuck(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite) {
         guard isFirst(of: callSite) else { return }
-        conf.log(.hangStalled(core.provenance(type: what(), origin: core.root.callSite), at: callSite))
+        conf.log(.hangStalled(core.provenance(type: what(), callSite: core.root.callSite), at: callSite))
     }
 
     @inline(never)
     static func reportDeadlock(_ core: PromiseCore, _ what: () -> String, _ callSite: CallSite) {
         guard isFirst(of: callSite) else { return }
-        conf.log(.hangDeadlock(core.provenance(type: what(), origin: core.root.callSite), at: callSite))
+        conf.log(.hangDeadlock(core.provenance(type: what(), callSite: core.root.callSite), at: callSite))
     }
 }

@@ -60,7 +60,7 @@ extension PromiseCore {
     func waitForever(
         _ type: String, _ error: any Error, _ isolation: isolated (any Actor)? = #isolation
     ) async -> Never {
-        conf.log(.awaitStalled(provenance(type: type, origin: root.callSite), error))
+        conf.log(.awaitStalled(provenance(type: type, callSite: root.callSite), error))
         while true { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
     }
 }

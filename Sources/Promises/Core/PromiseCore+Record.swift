@@ -14,12 +14,12 @@ extension PromiseCore {
     }
 
     /// The known facts about this promise. May be called on any thread.
-    func provenance(type: String? = nil, origin: CallSite?) -> Provenance {
-        guard has(.isRecorded) else { return Provenance(type: type, origin: origin) }
+    func provenance(type: String? = nil, callSite: CallSite?) -> Provenance {
+        guard has(.isRecorded) else { return Provenance(type: type, callSite: callSite) }
         return TraceRegistry.withLock { table in
             let record = Tracing.record(of: self, in: table)
             return Provenance(
-                name: record?.name, type: type ?? record?.typeName, origin: origin, trace: record?.trace())
+                name: record?.name, type: type ?? record?.typeName, callSite: callSite, trace: record?.trace())
         }
     }
 
@@ -32,11 +32,11 @@ extension PromiseCore {
     }
 
     /// The part of a description before the value: `"login": `
-    var label: String { provenance(origin: nil).name.map { "\"\($0)\": " } ?? "" }
+    var label: String { provenance(callSite: nil).name.map { "\"\($0)\": " } ?? "" }
 
     /// The part of a debug description after the value: ` "login" (made at App/Login.swift:12 → …)`
     var remarks: String {
-        let known = provenance(origin: nil)
+        let known = provenance(callSite: nil)
         return (known.name.map { " \"\($0)\"" } ?? "") + (known.trace.map { " (\($0.text(namesLast: false)))" } ?? "")
     }
 }

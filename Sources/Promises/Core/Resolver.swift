@@ -137,7 +137,7 @@ final class ResolverToken: Sendable {
     deinit {
         // Usually it has settled; checking that retains nothing.
         guard core.ref.borrow({ $0.claim() }) else { return }
-        Reports.abandoned(core.provenance(origin: core.callSite))
+        Reports.abandoned(core.provenance(callSite: core.callSite))
         let error = PromiseError.noProducer
         if error.staysPending { core.abandon() } else { core.reject(error) }
     }

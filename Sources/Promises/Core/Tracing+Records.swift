@@ -36,7 +36,7 @@ extension Tracing {
         if core === PromiseCore.void { return }
         let loop = core.loop == .ofThisThread ? EventLoop.ofCurrentThread.serial : 0
         TraceRegistry.withLock { table in
-            let made = core.callSite.map { (operation: StaticText(Trace.Step.making), origin: $0) }
+            let made = core.callSite.map { (operation: StaticText(Trace.Step.making), callSite: $0) }
             let record = record(of: core, in: table) ?? insert(core, made, after: nil, type, loop, in: &table)
             record.name = name
         }
@@ -57,7 +57,7 @@ extension Tracing {
 
     @discardableResult
     private static func insert(
-        _ core: PromiseCore, _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?,
+        _ core: PromiseCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,
         _ type: Any.Type, _ loop: Int, in table: inout TraceRegistry.Table
     ) -> TraceRecord {
         let traced = TracedCore(address: core.ref.pointer, progress: progress(at:))

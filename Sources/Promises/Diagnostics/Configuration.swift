@@ -26,7 +26,7 @@ public final class Configuration: Sendable {
     }
 
     private let limited = LimitedReports<LogKey> { key, count in
-        conf.logHandler(.suppressed(count, key?.kind, at: key?.origin))
+        conf.logHandler(.suppressed(count, key?.kind, at: key?.callSite))
     }
 
     init() {
@@ -36,12 +36,13 @@ public final class Configuration: Sendable {
             case .undelivered(let count): conf.log(.undeliveredHandlers(count))
             case .slowHandler(let handler, let subject):
                 conf.log(
-                    .slowHandler(handler, (subject as? TraceRecord).map { TraceRegistry.provenance($0, origin: nil) }))
+                    .slowHandler(handler, (subject as? TraceRecord).map { TraceRegistry.provenance($0, callSite: nil) })
+                )
             case .taskOnEndedLoop: conf.log(.taskOnEndedLoop)
-            case .unrunWork(let origin): conf.log(.undrivenLoop(at: origin))
+            case .unrunWork(let callSite): conf.log(.undrivenLoop(at: callSite))
             case .loopFailed(let name, let error): conf.log(.loopFailed(name, error))
             case .watchPaused(let error): conf.log(.watchPaused(error))
-            case .staleWatch(let fd, let origin): conf.log(.staleWatch(descriptor: fd, at: origin))
+            case .staleWatch(let fd, let callSite): conf.log(.staleWatch(descriptor: fd, at: callSite))
             }
         }
         LoopEvent.handler.withLock { $0 = handler }

@@ -6,11 +6,11 @@ public enum LogEvent: Sendable {
     case abandoned(Provenance)
     /// A rejected promise was released, and no `catch`, `recover`, `tap`, `pipe` or `hang` had received its error.
     ///
-    /// Cancellations are not reported. Name and trace are those of the released promise. The origin is that of the
+    /// Cancellations are not reported. Name and trace are those of the released promise. The callSite is that of the
     /// promise that was rejected first, if an initializer or `pending()` made that one.
     case unhandledRejection(any Error, Provenance)
     /// A chain that ends in `cauterize` was rejected. The value describes the promise on which it was called, and has
-    /// the line of the call. The origin is that of the promise that was rejected first, if an initializer or `pending()` made that one.
+    /// the line of the call. The callSite is that of the promise that was rejected first, if an initializer or `pending()` made that one.
     case cauterized(any Error, Provenance)
     /// A loop ended, with its thread or its scope, while handlers waited to run on it; they never will. The value is
     /// their number.
@@ -106,22 +106,22 @@ extension LogEvent: CustomStringConvertible {
             "cauterized: \(error)\(promise.ofRejection)"
         case .undeliveredHandlers(let count):
             LoopEvent.undelivered(count).description
-        case .hangStalled(let promise, let origin):
-            "hang at \(origin) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
-        case .hangDeadlock(let promise, let origin):
-            "hang at \(origin) waits for \(promise), which is settled by a handler that cannot return before the hang does"
+        case .hangStalled(let promise, let callSite):
+            "hang at \(callSite) waits for \(promise), and nothing on this loop can settle it; only another thread still can"
+        case .hangDeadlock(let promise, let callSite):
+            "hang at \(callSite) waits for \(promise), which is settled by a handler that cannot return before the hang does"
         case .acceptPaused(let error):
             "cannot accept connections for now: \(error)"
         case .watchPaused(let error): LoopEvent.describe(watchPaused: error)
-        case .staleWatch(let descriptor, let origin): LoopEvent.staleWatch(descriptor, origin).description
+        case .staleWatch(let descriptor, let callSite): LoopEvent.staleWatch(descriptor, callSite).description
         case .taskOnEndedLoop: LoopEvent.taskOnEndedLoop.description
-        case .undrivenLoop(let origin): LoopEvent.unrunWork(origin).description
+        case .undrivenLoop(let callSite): LoopEvent.unrunWork(callSite).description
         case .awaitStalled(let promise, let error):
             "a task waits for \(promise) and will never resume: \(error)"
         case .loopFailed(let name, let error): LoopEvent.describe(loopFailed: name, error)
-        case .suppressed(let count, let kind, let origin):
+        case .suppressed(let count, let kind, let callSite):
             "\(count) more event\(count == 1 ? "" : "s")\(kind.map { " of the kind \($0)" } ?? " of other kinds and lines")"
-                + "\(origin.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") suppressed by conf.logLimit"
+                + "\(callSite.map { " at \($0)" } ?? "") \(count == 1 ? "was" : "were") suppressed by conf.logLimit"
         case .slowHandler(let handler, let promise):
             "\(handler)\(promise.map { ", the handler of \($0)" } ?? "")"
         }
@@ -135,9 +135,9 @@ extension Provenance {
         return " (\(phrase)\(firstRejected), cauterized at \(cauterizedAt))"
     }
 
-    /// The origin of a rejection that came from another chain.
+    /// The callSite of a rejection that came from another chain.
     private var firstRejected: String {
-        guard let origin, let first = trace?.steps.first, first.origin != origin else { return "" }
-        return "; the promise rejected first was made at \(origin)"
+        guard let callSite, let first = trace?.steps.first, first.callSite != callSite else { return "" }
+        return "; the promise rejected first was made at \(callSite)"
     }
 }

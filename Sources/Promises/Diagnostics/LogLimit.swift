@@ -30,13 +30,13 @@ public struct LogLimit: Hashable, Sendable {
 /// errors, one code.
 struct LogKey: Hashable, Sendable {
     let kind: LogEvent.Kind
-    let origin: CallSite?
+    let callSite: CallSite?
     private let errorType: ObjectIdentifier?
     private let errorCode: CInt?
 
-    init(_ kind: LogEvent.Kind, at origin: CallSite? = nil, _ error: (any Error)? = nil) {
+    init(_ kind: LogEvent.Kind, at callSite: CallSite? = nil, _ error: (any Error)? = nil) {
         self.kind = kind
-        self.origin = origin
+        self.callSite = callSite
         errorType = error.map { ObjectIdentifier(type(of: $0)) }
         errorCode = (error as? SystemError)?.code
     }
@@ -45,22 +45,22 @@ struct LogKey: Hashable, Sendable {
 extension LogEvent {
     var key: LogKey {
         switch self {
-        case .abandoned(let promise): LogKey(kind, at: promise.line)
+        case .abandoned(let promise): LogKey(kind, at: promise.bestCallSite)
         case .unhandledRejection(let error, let promise), .cauterized(let error, let promise),
             .awaitStalled(let promise, let error):
-            LogKey(kind, at: promise.line, error)
-        case .hangStalled(_, let origin), .hangDeadlock(_, let origin), .undrivenLoop(let origin):
-            LogKey(kind, at: origin)
-        case .staleWatch(_, let origin): LogKey(kind, at: origin)
+            LogKey(kind, at: promise.bestCallSite, error)
+        case .hangStalled(_, let callSite), .hangDeadlock(_, let callSite), .undrivenLoop(let callSite):
+            LogKey(kind, at: callSite)
+        case .staleWatch(_, let callSite): LogKey(kind, at: callSite)
         case .acceptPaused(let error), .watchPaused(let error), .loopFailed(_, let error): LogKey(kind, at: nil, error)
         case .slowHandler(let handler, _): LogKey(kind, at: handler.origin)
         case .undeliveredHandlers, .taskOnEndedLoop: LogKey(kind)
-        case .suppressed(_, let kind, let origin): LogKey(kind ?? .suppressed, at: origin)
+        case .suppressed(_, let kind, let callSite): LogKey(kind ?? .suppressed, at: callSite)
         }
     }
 }
 
 extension Provenance {
     /// The most specific line: that of the last step of the trace, that of the creation, or that of the `cauterize`.
-    fileprivate var line: CallSite? { trace?.steps.last?.origin ?? origin ?? cauterizedAt }
+    fileprivate var bestCallSite: CallSite? { trace?.steps.last?.callSite ?? callSite ?? cauterizedAt }
 }

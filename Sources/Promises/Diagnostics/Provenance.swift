@@ -8,7 +8,7 @@ public struct Provenance: Hashable, Sendable {
     public let type: String?
     /// Where the promise was made, if an initializer or `pending()` made it. For a rejection: where the promise that
     /// was rejected first was made.
-    public let origin: CallSite?
+    public let callSite: CallSite?
     /// The chain that leads to the promise, if it was made while `conf.trace` was on.
     public let trace: Trace?
     /// The line of the `cauterize` that has logged the rejection; `nil` in other reports.
@@ -18,17 +18,17 @@ public struct Provenance: Hashable, Sendable {
     /// - Parameters:
     ///   - name: the name of the promise.
     ///   - type: its type.
-    ///   - origin: where it was made.
+    ///   - callSite: where it was made.
     ///   - trace: the chain that leads to it.
-    public init(name: String? = nil, type: String? = nil, origin: CallSite? = nil, trace: Trace? = nil) {
+    public init(name: String? = nil, type: String? = nil, callSite: CallSite? = nil, trace: Trace? = nil) {
         self.name = name
         self.type = type
-        self.origin = origin
+        self.callSite = callSite
         self.trace = trace
     }
 
     /// Whether nothing is known beyond the type.
-    var isUnknown: Bool { name == nil && origin == nil && trace == nil }
+    var isUnknown: Bool { name == nil && callSite == nil && trace == nil }
 
     /// `Promise<Int> "login" made at App/Login.swift:12 → map at App/Login.swift:14`
     var phrase: String {
@@ -36,8 +36,8 @@ public struct Provenance: Hashable, Sendable {
         if let name { words.append("\"\(name)\"") }
         if let trace, let first = trace.steps.first {
             words.append((first.isMaking ? "" : "of ") + trace.text(namesLast: false))
-        } else if let origin {
-            words.append("made at \(origin)")
+        } else if let callSite {
+            words.append("made at \(callSite)")
         }
         return words.joined(separator: " ")
     }

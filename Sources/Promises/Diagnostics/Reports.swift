@@ -9,8 +9,8 @@ enum Reports {
         conf.log(event)
     }
 
-    static func unhandled(_ error: any Error, _ origin: CallSite?, _ record: TraceRecord?) {
-        unhandled(error, TraceRegistry.provenance(record, origin: origin))
+    static func unhandled(_ error: any Error, _ callSite: CallSite?, _ record: TraceRecord?) {
+        unhandled(error, TraceRegistry.provenance(record, callSite: callSite))
     }
 
     static func unhandled(_ error: any Error, _ provenance: @autoclosure () -> Provenance) {

@@ -10,7 +10,7 @@ public struct Trace: Hashable, Sendable {
         /// The name of the operator that made the promise, such as `map`; `made` for an initializer or `pending()`.
         public let operation: String
         /// The location of the call.
-        public let origin: CallSite
+        public let callSite: CallSite
         /// The name of the promise, if it has one; see `Promise.named`.
         public let name: String?
         /// The trace of the promise that the handler has returned, if that is still pending.
@@ -43,7 +43,7 @@ extension Trace.Step: CustomStringConvertible {
 
     fileprivate func text(isNamed: Bool) -> String {
         let name = isNamed ? name.map { " \"\($0)\"" } : nil
-        let place = origin.isKnown ? " at \(origin)" : ""
+        let place = callSite.isKnown ? " at \(callSite)" : ""
         return operation + place + (name ?? "") + (awaited.map { " [awaits: \($0)]" } ?? "")
     }
 }

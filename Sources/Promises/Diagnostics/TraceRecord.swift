@@ -8,7 +8,7 @@ import Reactor
 // @unchecked Sendable: the `let`s are constant, and the `var`s are accessed only under the lock of `TraceRegistry`.
 final class TraceRecord: @unchecked Sendable {
     /// The call that made the promise. `nil` if it was made with tracing off, and only has a name.
-    let step: (operation: StaticText, origin: CallSite)?
+    let step: (operation: StaticText, callSite: CallSite)?
     let type: Any.Type?
     /// The serial number of the promise's loop.
     let loop: Int
@@ -35,7 +35,7 @@ final class TraceRecord: @unchecked Sendable {
     private static var deepest: Int { 8 }
 
     init(
-        _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?, type: Any.Type?, loop: Int,
+        _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?, type: Any.Type?, loop: Int,
         ordinal: Int
     ) {
         let parent = parent?.step == nil ? nil : parent?.shortened()
@@ -72,8 +72,8 @@ final class TraceRecord: @unchecked Sendable {
     var typeName: String? { type.map { "\($0)" } }
 
     /// Where the promise was made, if an initializer or `pending()` made it.
-    var creationSite: CallSite? {
-        step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.origin : nil }
+    var callSite: CallSite? {
+        step.flatMap { $0.operation.text == Trace.Step.making.description ? $0.callSite : nil }
     }
 
     /// This record, or a copy with a shorter list before it, so that there is room for one more.
@@ -119,7 +119,7 @@ final class TraceRecord: @unchecked Sendable {
             let isAwaiting = depth < Self.deepest && record.awaited != nil && record.isPending(&roots)
             let awaited = isAwaiting ? record.awaited?.trace(&roots, depth: depth + 1) : nil
             return Trace.Step(
-                operation: step.operation.text, origin: step.origin, name: record.name, awaited: awaited)
+                operation: step.operation.text, callSite: step.callSite, name: record.name, awaited: awaited)
         }
         return Trace(steps: steps, omitted: omitted)
     }

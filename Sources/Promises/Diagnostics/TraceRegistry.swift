@@ -16,7 +16,7 @@ enum TraceRegistry {
         /// Gives the core a record, which keeps the name of one that it had.
         @discardableResult
         mutating func insert(
-            _ core: TracedCore, _ step: (operation: StaticText, origin: CallSite)?, after parent: TraceRecord?,
+            _ core: TracedCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,
             _ type: Any.Type, _ loop: Int
         ) -> TraceRecord {
             ordinal += 1
@@ -45,10 +45,10 @@ enum TraceRegistry {
     /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
     static func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? { withLock { $0.remove(at: address) } }
 
-    static func provenance(_ record: TraceRecord?, origin: CallSite?) -> Provenance {
-        guard let record else { return Provenance(origin: origin) }
+    static func provenance(_ record: TraceRecord?, callSite: CallSite?) -> Provenance {
+        guard let record else { return Provenance(callSite: callSite) }
         return withLock { _ in
-            Provenance(name: record.name, type: record.typeName, origin: origin, trace: record.trace())
+            Provenance(name: record.name, type: record.typeName, callSite: callSite, trace: record.trace())
         }
     }
 
@@ -62,7 +62,7 @@ enum TraceRegistry {
             return table.records(ofLoop: loop).filter { $0.isPending(&roots) }.sorted { $0.ordinal < $1.ordinal }
                 .map {
                     Provenance(
-                        name: $0.name, type: $0.typeName, origin: $0.creationSite, trace: $0.trace(&roots))
+                        name: $0.name, type: $0.typeName, callSite: $0.callSite, trace: $0.trace(&roots))
                 }
         }
     }

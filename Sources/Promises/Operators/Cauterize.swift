@@ -50,7 +50,7 @@ struct Cauterize<T>: Operation {
 extension Reports {
     @usableFromInline
     static func cauterized(_ core: PromiseCore, _ type: Any.Type, _ callSite: CallSite) {
-        var promise = core.provenance(type: "\(type)", origin: core.payload.callSite)
+        var promise = core.provenance(type: "\(type)", callSite: core.payload.callSite)
         promise.cauterizedAt = callSite
         conf.log(.cauterized(core.payload.error, promise))
     }

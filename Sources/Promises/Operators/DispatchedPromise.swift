@@ -202,7 +202,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         if let error, otherwise == nil && previous.cancellation == nil && !isGuarantee {
             settle { reject(error) }
         } else {
-            Reports.abandoned(provenance(origin: madeAt))
+            Reports.abandoned(provenance(callSite: madeAt))
             let error = PromiseError.noProducer
             if let otherwise { end(otherwise()) } else { settle { error.staysPending ? abandon() : reject(error) } }
         }

@@ -75,7 +75,7 @@ extension Catchable where T: Sendable {
                     return .value(())
                 }
                 let report = { () -> DispatchedPromise.Outcome in
-                    Reports.unhandled(error, core.provenance(origin: core.payload.callSite))
+                    Reports.unhandled(error, core.provenance(callSite: core.payload.callSite))
                     return .value(())
                 }
                 return .dispatch(DispatchedPromise.Work(run: handle, otherwise: report))

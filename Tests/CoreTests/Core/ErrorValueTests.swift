@@ -42,14 +42,14 @@ private struct Maybe: CancellableError {
     }
 
     @Test func logEventsAreOneLine() {
-        let origin = CallSite("Module/File.swift", 12)
-        #expect("\(origin)" == "Module/File.swift:12")
+        let callSite = CallSite("Module/File.swift", 12)
+        #expect("\(callSite)" == "Module/File.swift:12")
         let events: [LogEvent] = [
-            .abandoned(Provenance(origin: origin)), .abandoned(Provenance()),
-            .unhandledRejection(Flaw(1), Provenance(origin: origin)), .unhandledRejection(Flaw(1), Provenance()),
-            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangStalled(Provenance(), at: origin),
-            .hangDeadlock(Provenance(), at: origin),
-            .acceptPaused(Flaw(2)), .awaitStalled(Provenance(origin: origin), PromiseError.loopEnded),
+            .abandoned(Provenance(callSite: callSite)), .abandoned(Provenance()),
+            .unhandledRejection(Flaw(1), Provenance(callSite: callSite)), .unhandledRejection(Flaw(1), Provenance()),
+            .undeliveredHandlers(1), .undeliveredHandlers(2), .hangStalled(Provenance(), at: callSite),
+            .hangDeadlock(Provenance(), at: callSite),
+            .acceptPaused(Flaw(2)), .awaitStalled(Provenance(callSite: callSite), PromiseError.loopEnded),
         ]
         #expect(
             events.map(\.description) == [

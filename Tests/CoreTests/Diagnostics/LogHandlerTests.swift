@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func events() {
-        let promise = Provenance(name: "login", origin: CallSite("App/Login.swift", 12))
+        let promise = Provenance(name: "login", callSite: CallSite("App/Login.swift", 12))
         #expect(
             "\(LogEvent.unhandledRejection(PromiseError.timedOut, promise))".contains(
                 "\"login\" made at App/Login.swift:12"))

@@ -42,7 +42,7 @@ private enum Bodies {
             #expect(promises.map(\.trace?.steps.count) == [1, 2, 3, 1])
             #expect(promises.map(\.trace?.steps.last?.operation) == ["made", "map", "catch", "after"])
             let first = UInt32(line) + 1
-            #expect(promises.map(\.trace?.steps.last?.origin.line) == [first, first + 1, first + 2, first + 3])
+            #expect(promises.map(\.trace?.steps.last?.callSite.line) == [first, first + 1, first + 2, first + 3])
             #expect(
                 EventLoop.pendingPromisesReport == """
                     4 promises are pending:

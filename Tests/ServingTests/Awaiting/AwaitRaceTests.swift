@@ -63,7 +63,7 @@ import Testing
 
     @Test func eachAwaitEndsOnce() async {
         let recorder = LogRecorder(where: { event in
-            if case .abandoned(let promise) = event { promise.origin?.file == #fileID } else { false }
+            if case .abandoned(let promise) = event { promise.callSite?.file == #fileID } else { false }
         })
         defer { recorder.stop() }
         for _ in 0..<scaled(50) {

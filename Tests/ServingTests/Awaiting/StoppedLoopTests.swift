@@ -40,7 +40,7 @@ import Testing
     @Test func aTaskThatAwaitsAGuaranteeNeverResumesAndThatIsReported() throws {
         let reports = LogRecorder(where: {
             guard case .awaitStalled(let promise, _) = $0 else { return false }
-            return promise.origin?.file.hasSuffix("StoppedLoopTests.swift") != false
+            return promise.callSite?.file.hasSuffix("StoppedLoopTests.swift") != false
         })
         defer { reports.stop() }
         let worker = try EventLoop.spawn()

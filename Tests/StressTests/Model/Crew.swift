@@ -129,7 +129,7 @@ final class Crew: @unchecked Sendable {
 
     private func note(_ event: LogEvent, _ seat: Seat) {
         switch event {
-        case .abandoned(let promise): seat.onAbandoned(Int(promise.origin?.line ?? 0))
+        case .abandoned(let promise): seat.onAbandoned(Int(promise.callSite?.line ?? 0))
         case .unhandledRejection(let error, _): seat.log.unhandled.append(Fault(error))
         default: seat.log.otherReports.append(event.description)
         }

@@ -151,10 +151,10 @@ struct Observation: CustomStringConvertible {
         nonisolated(unsafe) let unsafeReports = reports
         let recorder = LogRecorder(where: { _ in pthread_equal(pthread_self(), thread) != 0 }) { event in
             switch event {
-            case .abandoned(let promise): unsafeReports.onAbandoned(Int(promise.origin?.line ?? 0))
+            case .abandoned(let promise): unsafeReports.onAbandoned(Int(promise.callSite?.line ?? 0))
             case .unhandledRejection(let error, let promise):
                 unsafeReports.unhandled.append(
-                    Rejection(fault: Fault(error), origin: promise.origin.map { Int($0.line) }))
+                    Rejection(fault: Fault(error), origin: promise.callSite.map { Int($0.line) }))
             default: unsafeReports.others += 1
             }
         }

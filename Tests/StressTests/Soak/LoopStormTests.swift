@@ -18,7 +18,7 @@ import Testing
         // Who is abandoned, and what a loop that is stopped leaves behind, is reported; that is what happens here.
         let reports = LogRecorder(where: { event in
             switch event {
-            case .abandoned(let promise): promise.origin?.file.hasSuffix("LoopStormTests.swift") == true
+            case .abandoned(let promise): promise.callSite?.file.hasSuffix("LoopStormTests.swift") == true
             case .undeliveredHandlers, .taskOnEndedLoop: true
             default: false
             }

@@ -35,7 +35,7 @@ import Testing
         let expected = LogRecorder(where: { event in
             switch event {
             case .unhandledRejection(let error, _): error is StormFlaw || error is PromiseError
-            case .abandoned(let promise): promise.origin?.file.contains("Storm") == true
+            case .abandoned(let promise): promise.callSite?.file.contains("Storm") == true
             case .hangStalled(_, let origin): origin.file.contains("Storm")
             default: false
             }
