@@ -106,6 +106,7 @@ extension EventLoop {
 
     /// Cancels the timer with this id.
     /// - Returns: whether it had still to fire.
+    @inline(__always)
     package func removeTimer(_ id: UInt64) -> Bool {
         assertOwner()
         // Bound to a name, so that what the timer holds is released after the heap is consistent again.

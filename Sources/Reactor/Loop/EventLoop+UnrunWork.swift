@@ -8,6 +8,7 @@ extension EventLoop {
 
     /// Called when the outermost turn begins.
     /// - Returns: whether operators have noted their work, and are to do so again afterwards.
+    @inline(never)
     func beginDriving() -> Bool {
         if let unrunWork, unrunWork.loopIsDriven() { endObservation() }
         // False if this loop is turned inside a `withLoop`, whose operators note nothing.
@@ -17,6 +18,7 @@ extension EventLoop {
     }
 
     /// Called when the outermost turn ends, if operators had noted their work.
+    @inline(never)
     func stopDriving() { clinux_set_noting_handlers(unrunWork != nil) }
 
     /// The thread is not observed any more.
