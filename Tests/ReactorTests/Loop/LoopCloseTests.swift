@@ -152,7 +152,7 @@ import Testing
     /// The reports that come while `body` runs.
     private static func reports(during body: () -> Void) -> [Int] {
         let counts = SharedList<Int>()
-        let handler = LoopEvent.Handler { if case .undelivered(let count) = $0 { counts.append(count) } }
+        let handler = LoopEvent.Receiver { if case .undelivered(let count) = $0 { counts.append(count) } }
         LoopEvent.handler.withLock { $0 = handler }
         body()
         return counts.value
