@@ -1,0 +1,79 @@
+import Glibc
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// `ServeOptions.prepare`.
+@Suite struct PreparedConnectionTests {
+    /// Reads a line, which must be a greeting.
+    @Sendable private static func greet(_ connection: Connection) -> Promise<Connection> {
+        connection.readLine(limit: 64).map { line in
+            if line != "hello" { throw Flaw(1) }
+            return connection
+        }
+    }
+
+    private static var options: ServeOptions { ServeOptions(maxConnections: 2, prepare: greet) }
+
+    private func expectService(_ listener: Listener, _ served: Promise<DrainResult>, _ errors: () -> [String]) throws {
+        let good = try Peer(to: listener.localAddress)
+        try good.send("hello\nx\n")
+        let answer = elsewhere { try good.receive(upTo: 2) }
+        #expect(try hang(answer, timeout: patience) == Array("x\n".utf8))
+        let bad = try Peer(to: listener.localAddress)
+        try bad.send("go\nx\n")
+        let nothing = elsewhere { try bad.readToEnd() }
+        #expect(try hang(nothing, timeout: patience) == [])
+        #expect(errors() == ["\(Flaw(1))"])
+        for client in [good, bad] { client.close() }
+        listener.close()
+        try hang(served, timeout: patience)
+    }
+
+    @Test(arguments: [false, true]) func isCalledBeforeTheHandler(isAsync: Bool) throws {
+        try withNetwork { net in
+            let listener = try net.listen()
+            var errors: [String] = []
+            let onError = { (error: any Error, _: Connection) in errors.append("\(error)") }
+            let served =
+                isAsync
+                ? listener.serve(Self.options, onError: onError) { connection in
+                    for try await line in connection.lines { try await connection.write(line + "\n").value }
+                }
+                : listener.serve(Self.options, onError: onError) { connection in
+                    connection.forEachLine { line in connection.write(line + "\n") }
+                }
+            try expectService(listener, served) { errors }
+        }
+    }
+
+    @Test func isCalledOnTheLoopsOfAGroup() throws {
+        try EventLoop.withLoop { _ in
+            let group = try LoopGroup(loops: 2, name: "prepared")
+            let listener = try Listener.bind("127.0.0.1:0")
+            let errors = Shared<[String]>([])
+            let served = listener.serve(
+                on: group, Self.options, onError: { error, _ in errors.change { $0.append("\(error)") } }
+            ) { connection in connection.forEachLine { line in connection.write(line + "\n") } }
+            try expectService(listener, served) { errors.value }
+            group.stop()
+            group.join()
+        }
+    }
+
+    /// A client that says nothing counts, and a drain aborts it.
+    @Test func countsAsActiveMeanwhile() throws {
+        try withNetwork(clock: VirtualClock()) { net in
+            let listener = try net.listen()
+            let served = listener.serve(Self.options) { connection in connection.forEachChunk { connection.write($0) } }
+            let client = try Peer(to: listener.localAddress)
+            try net.loop.run(until: { listener.activeConnections == 1 })
+            listener.drain(deadline: .milliseconds(10))
+            _ = try hang(served)
+            client.close()
+        }
+    }
+}
