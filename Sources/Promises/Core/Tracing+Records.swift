@@ -4,7 +4,7 @@ import Synchronization
 // The records of cores in `TraceRegistry`. A core has one if its `annotations` say so.
 
 extension Tracing {
-    static func record(of core: PromiseCore, in table: TraceRegistry.Table) -> TraceRecord? {
+    static func record(of core: PromiseCore, in table: TraceRegistry.TracedPromises) -> TraceRecord? {
         core.has(.isRecorded) ? table.record(at: core.ref.pointer) : nil
     }
 
@@ -58,7 +58,7 @@ extension Tracing {
     @discardableResult
     private static func insert(
         _ core: PromiseCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,
-        _ type: Any.Type, _ loop: Int, in table: inout TraceRegistry.Table
+        _ type: Any.Type, _ loop: Int, in table: inout TraceRegistry.TracedPromises
     ) -> TraceRecord {
         let traced = TracedCore(address: core.ref.pointer, progress: progress(at:))
         let record = table.insert(traced, step, after: parent, type, loop)
@@ -66,7 +66,7 @@ extension Tracing {
         return record
     }
 
-    private static func progress(at address: UnsafeMutableRawPointer) -> TracedCore.Progress {
+    private static func progress(at address: UnsafeMutableRawPointer) -> TracedCore.TracedProgress {
         // The core is alive: its `deinit` would need the lock, which the caller holds.
         let seen = CoreRef(at: address).borrow { $0.state.load() }
         switch seen.kind {

@@ -6,7 +6,7 @@ import Reactor
 /// A core whose `annotations` say that it is recorded removes its record before its deinit ends. A core in the table
 /// may therefore be accessed under the lock. No foreign code runs under the lock.
 enum TraceRegistry {
-    struct Table {
+    struct TracedPromises {
         private var records: [UnsafeMutableRawPointer: TraceRecord] = [:]
         private var ordinal = 0
 
@@ -38,9 +38,9 @@ enum TraceRegistry {
         fileprivate func records(ofLoop loop: Int) -> [TraceRecord] { records.values.filter { $0.loop == loop } }
     }
 
-    private static let table = LockedValue(Table())
+    private static let table = LockedValue(TracedPromises())
 
-    static func withLock<Result>(_ body: (inout Table) -> Result) -> Result { table.withLock(body) }
+    static func withLock<Result>(_ body: (inout TracedPromises) -> Result) -> Result { table.withLock(body) }
 
     /// Removes the record of a core that is being deallocated, before any part of the core is destroyed.
     static func remove(at address: UnsafeMutableRawPointer) -> TraceRecord? { withLock { $0.remove(at: address) } }

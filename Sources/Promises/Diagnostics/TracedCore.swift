@@ -3,9 +3,9 @@
 struct TracedCore {
     let address: UnsafeMutableRawPointer
     /// The progress of the core at an address. The core is alive, but may be in its `deinit`, and so is not retained.
-    let progress: (UnsafeMutableRawPointer) -> Progress
+    let progress: (UnsafeMutableRawPointer) -> TracedProgress
 
-    enum Progress {
+    enum TracedProgress {
         case pending
         case settled
         /// Linked to the core at this address.
