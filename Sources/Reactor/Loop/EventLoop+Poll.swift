@@ -168,7 +168,7 @@ extension EventLoop {
     }
 
     func deliverEvents() {
-        if poller.hasUndelivered { meter.beginTiming() }
+        if meter.isTiming && poller.hasUndelivered { meter.beginTiming() }
         // Checked here too: a call that finds no event costs a quarter of one that finds one.
         while poller.hasUndelivered {
             // A handler may have begun to measure handlers.

@@ -97,12 +97,12 @@ extension EventLoop {
         // A loop of `withLoop` may be embedded in the surrounding loop, or the other way round.
         let outer = clinux_get_current_loop()
         clinux_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        depth += 1
-        let notesAfterwards = unrunWork != nil && depth == 1 && beginDriving()
+        depth &+= 1
+        if unrunWork != nil { beginDriving() }
         defer {
-            if notesAfterwards { stopDriving() }
-            depth -= 1
+            depth &-= 1
             clinux_set_current_loop(outer)
+            if unrunWork != nil { ThreadLoop.noteHandlersIfNeeded() }
         }
         return try body()
     }
@@ -118,7 +118,7 @@ extension EventLoop {
     /// The steps of a turn. Inlined into the variants, so that the first one need not check `isMeasured`.
     @inline(__always)
     private func takeSteps(_ wait: Wait, hasWorked: Bool, isMeasured: Bool) throws(SystemError) {
-        meter.counters.turns += 1
+        meter.counters.turns &+= 1
         if waker.isParked { unpark() }
         shared.waker.mailbox.take(into: &jobs.ready)
         // Mail, and jobs that exceeded the budget of the previous turn.

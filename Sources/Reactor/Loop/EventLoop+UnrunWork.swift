@@ -6,20 +6,13 @@ extension EventLoop {
     /// Whether operators of this thread note their work.
     package static var isNotingHandlers: Bool { clinux_is_noting_handlers() }
 
-    /// Called when the outermost turn begins.
-    /// - Returns: whether operators have noted their work, and are to do so again afterwards.
+    /// Called when a turn begins: handlers that are attached from here on will run. Afterwards
+    /// `ThreadLoop.noteHandlersIfNeeded` is called.
     @inline(never)
-    func beginDriving() -> Bool {
-        if let unrunWork, unrunWork.loopIsDriven() { endObservation() }
-        // False if this loop is turned inside a `withLoop`, whose operators note nothing.
-        let wasNoting = clinux_is_noting_handlers()
-        if wasNoting { clinux_set_noting_handlers(false) }
-        return wasNoting
+    func beginDriving() {
+        if depth == 1, let unrunWork, unrunWork.loopIsDriven() { endObservation() }
+        clinux_set_noting_handlers(false)
     }
-
-    /// Called when the outermost turn ends, if operators had noted their work.
-    @inline(never)
-    func stopDriving() { clinux_set_noting_handlers(unrunWork != nil) }
 
     /// The thread is not observed any more.
     func endObservation() {

@@ -112,6 +112,7 @@ enum ThreadLoop {
 
     /// Makes the operators of this thread note their work, if its current loop may never be driven and is not being
     /// driven now; see `UnrunWork`.
+    @inline(never)
     static func noteHandlersIfNeeded() {
         guard let address = clinux_get_current_loop() else { return clinux_set_noting_handlers(false) }
         clinux_set_noting_handlers(
