@@ -51,7 +51,7 @@ class CancelledRun: PromiseCore, @unchecked Sendable {
 
     private func releaseSource() {
         leaveLoop()
-        let word = upstream.exchange(.taken)
+        let word = upstream.takeOut()
         if word.address != 0 { word.release() }
     }
 }

@@ -187,7 +187,7 @@ extension PromiseCore {
         let operation = PromiseCore(operationOf: self)
         continueBy(
             AfterOperation { core, _ in
-                operation.upstream.store(core.upstream.exchange(.taken))
+                operation.upstream.store(core.upstream.takeOut())
                 operation.retain()
                 operation.runAndRelease()
                 core.reject(with: error, after: operation)
@@ -211,7 +211,7 @@ extension AfterOperation {
     /// Rejects a cancelled core, whatever the outcome of its source is.
     fileprivate static func rejection(with error: (any Error)?) -> AfterOperation {
         AfterOperation { core, _ in
-            core.upstream.exchange(.taken).release()
+            core.upstream.takeOut().release()
             core.finish(throwing: error ?? PromiseError.asCancellation)
         }
     }

@@ -97,18 +97,18 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
     /// The value of a source that has been fulfilled.
     @inlinable @inline(__always)
     func value<Value>(at index: Int, as type: Value.Type) -> Value {
-        source(index).payload.value(as: type)
+        settledSource(index).payload.value(as: type)
     }
 
     /// The outcome of a source that has been kept.
     @inlinable
     func result<Value>(at index: Int, as type: Value.Type) -> Result<Value, any Error> {
-        let source = source(index)
+        let source = settledSource(index)
         return Source<Value>(source, isFulfilled: source.borrow { $0.state.load().isFulfilled }).result
     }
 
     @usableFromInline
-    func source(_ index: Int) -> CoreRef {
+    func settledSource(_ index: Int) -> CoreRef {
         guard let source = slots[index].source else { preconditionFailure("no outcome at \(index)") }
         return source
     }
@@ -165,7 +165,7 @@ final class FanInCore: CombinatorCore, @unchecked Sendable {
             slots[index] = .settled(source)
             rejections += 1
             guard rejections == count else { return }
-            reject(PromiseError.allRejected((0..<count).map { self.source($0).payload.error }))
+            reject(PromiseError.allRejected((0..<count).map { settledSource($0).payload.error }))
             return releaseInputs()
         default: break
         }

@@ -32,7 +32,7 @@ final class InputNode: PromiseCore, @unchecked Sendable {
     }
 
     private func takeSource() {
-        let word = upstream.exchange(.taken)
+        let word = upstream.takeOut()
         guard word != .taken else { return }
         let source = word.core
         if word.isAbandoned {

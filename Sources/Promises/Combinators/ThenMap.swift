@@ -85,7 +85,7 @@ extension Thenable where T: Sequence {
             Then { (elements: T) -> Promise<[Next.T.Element]> in
                 let parts = promises(for: elements, body)
                 if parts.isEmpty { return .value([]) }
-                return Promise(FanInCore.joined(of: parts))
+                return Promise(FanInCore.joinedValues(of: parts))
             })
         return Promise(child.traced("thenFlatMap", after: source, Promise<[Next.T.Element]>.self, file, line))
     }
@@ -127,7 +127,7 @@ extension Guarantee where T: Sequence {
             GuaranteeThen { (elements: T) -> Guarantee<[Next.Element]> in
                 let guarantees = elements.map(body)
                 if guarantees.isEmpty { return .value([]) }
-                return Guarantee<[Next.Element]>(FanInCore.joined(of: guarantees))
+                return Guarantee<[Next.Element]>(FanInCore.joinedValues(of: guarantees))
             })
         return Guarantee<[Next.Element]>(
             child.traced("thenFlatMap", after: core, Guarantee<[Next.Element]>.self, file, line))
@@ -153,7 +153,7 @@ func promises<Items: Sequence, Next: Thenable>(
 extension FanInCore {
     /// The elements of all values in one array. `thenables` must not be empty.
     @inlinable
-    static func joined<Each: Thenable>(of thenables: [Each]) -> FanInCore where Each.T: Sequence {
+    static func joinedValues<Each: Thenable>(of thenables: [Each]) -> FanInCore where Each.T: Sequence {
         FanInCore(.all, thenables.count) { result, _ in
             result.fulfill((0..<result.count).flatMap { result.value(at: $0, as: Each.T.self) })
         } code: {

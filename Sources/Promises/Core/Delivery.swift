@@ -67,13 +67,13 @@ struct Delivery {
     /// Notifies these waiters and those that are attached meanwhile, and ends the settlement. The core has been marked as
     /// settling.
     @inline(never)
-    static func complete(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
+    static func deliverAll(_ outcome: StateWord, of core: PromiseCore, to oldest: CoreRef) {
         var delivery = Delivery(outcome, of: core, to: oldest)
-        withUnsafeMutablePointer(to: &delivery) { complete($0) }
+        withUnsafeMutablePointer(to: &delivery) { deliverRest($0) }
     }
 
     /// By pointer, since a waiter that it runs may call it again.
-    private static func complete(_ delivery: UnsafeMutablePointer<Delivery>) {
+    private static func deliverRest(_ delivery: UnsafeMutablePointer<Delivery>) {
         let core = delivery.pointee.core
         let here = LoopRef.ofThisThread
         while !delivery.pointee.isComplete {
@@ -107,7 +107,7 @@ struct Delivery {
 
     /// The loop calls it before a turn inside a running waiter.
     private static let completion: EventLoop.Completion = { context in
-        complete(context.assumingMemoryBound(to: Delivery.self))
+        deliverRest(context.assumingMemoryBound(to: Delivery.self))
     }
 
     /// Takes the waiters that were attached since the list was taken. If there are none, the settlement has ended.

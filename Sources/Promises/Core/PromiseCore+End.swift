@@ -82,7 +82,7 @@ extension PromiseCore {
 
     /// Destroys the operation, if it has not been taken out, and releases the source, if that has settled.
     func dropOperation() {
-        let word = upstream.exchange(.taken)
+        let word = upstream.takeOut()
         switch word.mark {
         case .taken, .adopted: return
         case .waiting: destroyOperation()

@@ -180,7 +180,7 @@ extension PromiseCore {
             // A later waiter must not overtake these on its own loop, so it keeps queueing here until all of them have
             // been notified.
             if state.replace(seen, by: outcome.settling) {
-                return Delivery.complete(outcome, of: self, to: newest.reversed())
+                return Delivery.deliverAll(outcome, of: self, to: newest.reversed())
             }
         }
     }

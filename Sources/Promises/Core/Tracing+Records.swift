@@ -60,13 +60,13 @@ extension Tracing {
         _ core: PromiseCore, _ step: (operation: StaticText, callSite: CallSite)?, after parent: TraceRecord?,
         _ type: Any.Type, _ loop: Int, in table: inout TraceRegistry.TracedPromises
     ) -> TraceRecord {
-        let traced = TracedCore(address: core.ref.pointer, progress: progress(at:))
+        let traced = TracedCore(address: core.ref.pointer, progress: progressOfCore(at:))
         let record = table.insert(traced, step, after: parent, type, loop)
         core.annotate(.isRecorded)
         return record
     }
 
-    private static func progress(at address: UnsafeMutableRawPointer) -> TracedCore.TracedProgress {
+    private static func progressOfCore(at address: UnsafeMutableRawPointer) -> TracedCore.TracedProgress {
         // The core is alive: its `deinit` would need the lock, which the caller holds.
         let seen = CoreRef(at: address).borrow { $0.state.load() }
         switch seen.kind {

@@ -114,10 +114,10 @@ struct AtomicUpstream: ~Copyable {
     @inlinable @inline(__always)
     func store(_ upstream: UpstreamWord) { word.store(upstream.bits, ordering: .relaxed) }
 
-    /// Takes what is there.
+    /// Marks the operation as taken out, and returns what was there, with its reference.
     @inline(__always)
-    func exchange(_ upstream: UpstreamWord) -> UpstreamWord {
-        UpstreamWord(bits: word.exchange(upstream.bits, ordering: .acquiringAndReleasing))
+    func takeOut() -> UpstreamWord {
+        UpstreamWord(bits: word.exchange(UpstreamWord.taken.bits, ordering: .acquiringAndReleasing))
     }
 
     /// - Returns: false if the word is no longer `seen`, without any effect.

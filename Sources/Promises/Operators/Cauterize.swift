@@ -41,7 +41,7 @@ struct Cauterize<T>: Operation {
     @inlinable @inline(__always)
     func run(_ source: Source<T>, _ core: PromiseCore) {
         if !source.isFulfilled && policy.catches(source.error) {
-            Reports.cauterized(source.core, Promise<T>.self, callSite)
+            Reports.reportCauterized(source.core, Promise<T>.self, callSite)
         }
         core.finish(())
     }
@@ -49,7 +49,7 @@ struct Cauterize<T>: Operation {
 
 extension Reports {
     @usableFromInline
-    static func cauterized(_ core: PromiseCore, _ type: Any.Type, _ callSite: CallSite) {
+    static func reportCauterized(_ core: PromiseCore, _ type: Any.Type, _ callSite: CallSite) {
         var promise = core.provenance(type: "\(type)", callSite: core.payload.callSite)
         promise.cauterizedAt = callSite
         conf.log(.cauterized(core.payload.error, promise))

@@ -37,7 +37,7 @@ struct LinkedOrder {
         return first
     }
 
-    mutating func popLast() -> Int? {
+    mutating func takeLast() -> Int? {
         guard let last else { return nil }
         remove(last)
         return last

@@ -118,7 +118,7 @@ struct PoolState {
     mutating func advance(_ target: PoolTarget) -> [PoolAction] {
         var actions: [PoolAction] = []
         if let line = lines[target] {
-            while let request = line.waiting.first, let member = line.idle.popLast() {
+            while let request = line.waiting.first, let member = line.idle.takeLast() {
                 line.waiting.remove(request)
                 idle.remove(member)
                 members[member]?.use = .checked(request)

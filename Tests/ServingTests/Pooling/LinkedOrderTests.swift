@@ -22,7 +22,7 @@ import Testing
                 if let index { array.remove(at: index) }
                 #expect(order.remove(number) == (index != nil))
             case 3: #expect(order.popFirst() == (array.isEmpty ? nil : array.removeFirst()))
-            default: #expect(order.popLast() == array.popLast())
+            default: #expect(order.takeLast() == array.popLast())
             }
             #expect(order.first == array.first && order.last == array.last && order.count == array.count)
         }
