@@ -17,7 +17,7 @@ import Testing
             grep -q 'final var added' Sources/Reactor/Jobs/Job.swift
             echo 'import Promises
             _ = Promise.value(1).map { $0 + 1 }' >Sources/probe/main.swift
-            sed -e '/echo-server/d' -e '/[tT]est/d' "$1/Package.swift" >Package.swift
+            sed -e '/echo-server/d' -e '/PromiseKitNames/d' -e '/[tT]est/d' "$1/Package.swift" >Package.swift
             sed -i 's/    targets: \\[/&\\n        .executableTarget(name: "probe", dependencies: ["Promises"]),/' Package.swift
             swift build --product probe >build.log 2>&1 || { tail -n 20 build.log; exit 1; }
             SWIFT_BACKTRACE=enable=no .build/debug/probe
