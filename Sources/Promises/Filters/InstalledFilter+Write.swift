@@ -12,7 +12,7 @@ extension InstalledFilter {
     func write(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
         guard takesWrites else { return Promise(refused: refusal) }
         let isFirst = !connection.writer.isQueued && deferred.isEmpty && !isCalling
-        if !isFirst && connection.isFull { return connection.refuseAsFull() }
+        if !isFirst && connection.isFull { return Promise(refused: ByteWrite.refusalAsFull(connection)) }
         if isFirst && bytes.isEmpty { return .value }
         let core = WritePromise(Void.self, connection)
         if isCalling || !deferred.isEmpty {

@@ -206,6 +206,16 @@ final class FrameReader: FrameReading {
         if loops == 0 { endMessages() }
     }
 
+    func endWaitingLoop() -> Bool {
+        guard isLoopWaiting, let promise = connection.reader.take()?.promise else { return false }
+        // One that is about to wait ends instead.
+        connection.attachment?.endsFrameLoop = true
+        stopWaiting()
+        connection.updateInterest()
+        promise.fulfill(())
+        return true
+    }
+
     /// Waits for `missing` more bytes, or for the end. Rejected with the failure of the connection.
     @usableFromInline
     func waitForInput(missing: Int) -> Promise<Void> {
@@ -220,7 +230,11 @@ final class FrameReader: FrameReading {
     @usableFromInline
     func moreInput(missing: Int, _ expectation: @autoclosure () -> StreamError.Expectation) throws -> PromiseCore? {
         guard connection.reader.hasEnded else {
-            return connection.endsFrameLoop() ? nil : waitForInput(missing: missing).core
+            if let attachment = connection.attachment, attachment.endsFrameLoop, !connection.hasInput {
+                attachment.endsFrameLoop = false
+                return nil
+            }
+            return waitForInput(missing: missing).core
         }
         if let failure = connection.reportedFailure { throw failure }
         let count = connection.bufferedByteCount

@@ -90,7 +90,7 @@ extension ConnectionPool {
     private func check(_ member: PoolState.Member) {
         guard let connection = members[member]?.connection else { return }
         Parking.end(on: connection)
-        if !connection.isReusable || Parking.hasUnexpectedEvent(connection) {
+        if !Parking.isReusable(connection) || Parking.hasUnexpectedEvent(connection) {
             return enqueue(state.didCheck(member, isUsable: false))
         }
         guard let healthCheck = configuration.healthCheck else {
@@ -100,7 +100,7 @@ extension ConnectionPool {
         let limited = configuration.healthCheckTimeout.map { answer.timeout($0) } ?? answer
         let checking = limited.tap { [self] outcome in
             members[member]?.work = WeakCore(nil)
-            var isUsable = connection.isReusable
+            var isUsable = Parking.isReusable(connection)
             if case .failure = outcome { isUsable = false }
             if isUsable { Parking.resetSettings(of: connection) }
             perform(state.didCheck(member, isUsable: isUsable))

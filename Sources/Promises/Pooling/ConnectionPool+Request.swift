@@ -124,7 +124,7 @@ extension ConnectionPool {
         let connection = lease.connection
         members[lease.member]?.work = WeakCore(nil)
         if case .failure = outcome { connection.abort() } else if isStale { connection.abort() }
-        let isReusable = connection.isReusable && hasOriginalSettings(lease.member)
+        let isReusable = Parking.isReusable(connection) && hasOriginalSettings(lease.member)
         if isReusable { Parking.resetSettings(of: connection) } else { Parking.close(connection, linger: .seconds(5)) }
         if isReusable || !connection.lifecycle.hasDescriptor {
             return perform(state.didReturn(lease.member, isReusable: isReusable, at: loop.now))
@@ -139,7 +139,7 @@ extension ConnectionPool {
     /// given to it.
     fileprivate func leaseWasReleased(_ member: PoolState.Member) {
         guard let connection = members[member]?.connection else { return }
-        perform(state.didReturn(member, isReusable: connection.isReusable, at: loop.now))
+        perform(state.didReturn(member, isReusable: Parking.isReusable(connection), at: loop.now))
     }
 }
 

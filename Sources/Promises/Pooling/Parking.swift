@@ -78,6 +78,12 @@ extension Parking {
         connection.writeWatermarks = WriteLimits.defaultWatermarks
     }
 
+    /// Whether the next request can begin: nothing is under way, nothing is buffered and nothing has failed.
+    static func isReusable(_ connection: Connection) -> Bool {
+        connection.lifecycle == .open && connection.reader.isFree && !connection.reader.hasEnded
+            && !connection.owesAnything && connection.writer.isUnused && connection.cold?.peerWatches.isEmpty != false
+    }
+
     /// Whether the kernel knows of anything that makes a connection unfit for another request: input that answers
     /// none, the peer's end, or an error.
     static func hasUnexpectedEvent(_ connection: Connection) -> Bool {

@@ -1,6 +1,3 @@
-import Glibc
-import Reactor
-
 // Writes for which no handler waits, so that the length of the queue is their only limit.
 
 /// What becomes of bytes for a connection whose queue is full; see `broadcast`.
@@ -30,19 +27,5 @@ public func broadcast(
     _ bytes: some Collection<UInt8>, to connections: some Sequence<Connection>, onOverflow overflow: WriteOverflow
 ) -> Int {
     let bytes = bytes as? [UInt8] ?? Array(bytes)
-    return connections.reduce(0) { $0 + (sendBroadcast(bytes, to: $1, overflow) ? 1 : 0) }
-}
-
-/// Writes `bytes` without a promise.
-/// - Returns: whether they were sent or queued.
-private func sendBroadcast(_ bytes: [UInt8], to connection: Connection, _ overflow: WriteOverflow) -> Bool {
-    connection.loop.assertOwner()
-    guard connection.takesWrites else { return false }
-    if bytes.isEmpty { return true }
-    if !connection.isFull { return connection.post(bytes) }
-    if overflow == .abort {
-        let detail = "the peer does not read: \(connection.fullQueue)"
-        connection.abort(because: SystemError(connection.writeCall, ENOBUFS, detail: detail))
-    }
-    return false
+    return connections.reduce(0) { $0 + (ByteWrite.post(bytes, to: $1, overflow) ? 1 : 0) }
 }

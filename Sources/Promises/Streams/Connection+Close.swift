@@ -105,7 +105,7 @@ extension Connection {
     @discardableResult
     @inlinable @inline(__always)
     public func close(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-        Guarantee(startClosing(nil).core.traced(root: "close", Guarantee<Void>.self, file, line))
+        Guarantee(ConnectionClose.start(nil, of: self).core.traced(root: "close", Guarantee<Void>.self, file, line))
     }
 
     /// Closes as `close()` does, within `time` from now, at pipes too. Within that time the peer need not make
@@ -124,43 +124,7 @@ extension Connection {
     public func close(
         linger time: Duration, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<Void> {
-        Guarantee(startClosing(time).core.traced(root: "close", Guarantee<Void>.self, file, line))
-    }
-
-    @usableFromInline
-    func startClosing(_ lingerTime: Duration?) -> Guarantee<Void> {
-        loop.assertOwner()
-        if lifecycle.hasDescriptor && loop.kernel.isForked {
-            // Sending, ending and discarding input are up to the parent: this process closes its copy.
-            dropAndReset()
-            return .value
-        }
-        sendGathered()
-        let action = lifecycle.close()
-        if action == .nothing { return .value }
-        let cold = ensuredColdState
-        if let close = cold.ending.close {
-            if lingerTime != nil { close.limit(to: lingerTime) }
-            return Guarantee(close.promise)
-        }
-        let close = ConnectionClose(self)
-        cold.ending.close = close
-        cold.attachment?.connectionWillClose()
-        cold.cancelTimers()
-        cancelRead()
-        // An inline handler of that read may have aborted the connection.
-        if lifecycle == .flushing {
-            if action == .release {
-                release()
-            } else if writer.isQueued {
-                updateInterest()
-            } else {
-                lingerIfDelivered()
-            }
-        }
-        // An inline handler of that read may have set another time.
-        if lifecycle.hasDescriptor && !close.isLimited { close.limit(to: lingerTime) }
-        return Guarantee(close.promise)
+        Guarantee(ConnectionClose.start(time, of: self).core.traced(root: "close", Guarantee<Void>.self, file, line))
     }
 
     /// Notes that the queue is empty: a close that waited for that sends the end.

@@ -14,13 +14,8 @@ extension Connection {
         lifecycle.isOpen && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued
     }
 
-    /// Whether the next request can begin: nothing is under way, nothing is buffered and nothing has failed.
-    var isReusable: Bool {
-        lifecycle == .open && reader.isFree && !reader.hasEnded && !owesAnything && writer.isUnused
-            && cold?.peerWatches.isEmpty != false
-    }
-
-    private var owesAnything: Bool { hasInput || pendingAnswers != 0 || layer?.isBusy == true }
+    /// Whether it owes its peer an answer, or has something of a request.
+    var owesAnything: Bool { hasInput || pendingAnswers != 0 || layer?.isBusy == true }
 
     /// Whether a loop over frames waits for the next one, and input has arrived before: a client that has only just
     /// connected is about to send its request.
@@ -28,21 +23,5 @@ extension Connection {
 
     /// Ends the loop over frames that waits, so that its handler can finish.
     /// - Returns: false if there is none.
-    func endIdleLoop() -> Bool {
-        guard reader.isWaiting, let cold, let frames = cold.frames, frames.isLoopWaiting,
-            let promise = reader.take()?.promise
-        else { return false }
-        cold.attachment?.endsFrameLoop = true
-        frames.waitDidEnd()
-        updateInterest()
-        promise.fulfill(())
-        return true
-    }
-
-    /// Whether a loop over frames that is about to wait ends instead, since `endIdleLoop` has been called.
-    func endsFrameLoop() -> Bool {
-        guard let attachment = cold?.attachment, attachment.endsFrameLoop, !hasInput else { return false }
-        attachment.endsFrameLoop = false
-        return true
-    }
+    func endIdleLoop() -> Bool { reader.isWaiting && cold?.frames?.endWaitingLoop() == true }
 }

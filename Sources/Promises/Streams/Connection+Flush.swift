@@ -4,103 +4,30 @@ import Reactor
 // The way of written bytes to the kernel: they are sent at once if possible, and wait in the queue otherwise.
 
 extension Connection {
-    @usableFromInline
-    func send(_ bytes: [UInt8]) -> Promise<Void> {
-        bytes.withUnsafeBytes { span in send(span) { $0.append(bytes, from: $1, $2) } }
-    }
-
-    /// Sends lent bytes; copies those that the kernel does not take.
-    @usableFromInline
-    func send(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
-        send(bytes) { $0.append(UnsafeRawBufferPointer(rebasing: bytes[$1...]), $1 > 0, $2) }
-    }
-
-    /// - Parameter append: appends the bytes behind those that were sent to the queue.
-    @inline(__always)
-    private func send(
-        _ bytes: UnsafeRawBufferPointer, _ append: (WriteQueue, _ sent: Int, WritePromise) -> Void
-    ) -> Promise<Void> {
-        loop.assertOwner()
-        guard canWrite else { return sendFiltered(bytes) }
-        var sent = 0
-        if !writer.isQueued {
-            if bytes.isEmpty { return .value }
-            sent = sendAtOnce(bytes)
-            if sent == bytes.count { return .value }
-            if sent < 0 { return Promise(refused: failure!) }
-        } else if isFull {
-            return refuseAsFull()
-        }
-        let core = WritePromise(Void.self, self)
-        enqueue { append($0, sent, core) }
-        return Promise(core)
-    }
-
-    /// Sends several buffers as one write; small ones are joined.
-    @usableFromInline
-    func send(_ buffers: [[UInt8]]) -> Promise<Void> {
-        let count = buffers.reduce(0) { $0 + $1.count }
-        if count <= WriteQueue.coalesceLimit { return send(Array(buffers.joined())) }
-        loop.assertOwner()
-        sendGathered()
-        guard canWrite else { return Array(buffers.joined()).withUnsafeBytes { sendFiltered($0) } }
-        let isFirst = !writer.isQueued
-        if !isFirst && isFull { return refuseAsFull() }
-        let core = WritePromise(Void.self, self)
-        writer.enqueue { $0.append(buffers, core) }
-        if isFirst {
-            writer.turnOfLastSend = turn
-            flush()
-        }
-        if writer.isQueued { queueDidGrow() }
-        return Promise(core)
-    }
-
-    /// Writes without a promise.
-    /// - Returns: whether `bytes` were sent or queued.
-    func post(_ bytes: [UInt8]) -> Bool {
-        guard canWrite else {
-            let written = bytes.withUnsafeBytes { sendFiltered($0) }
-            written.catch(policy: .allErrors) { _ in }
-            return !written.isRejected
-        }
-        let sent = writer.isQueued ? 0 : bytes.withUnsafeBytes { sendAtOnce($0) }
-        if sent >= 0 && sent < bytes.count { enqueue { $0.append(bytes, from: sent, nil) } }
-        return sent >= 0
-    }
-
-    /// A write that cannot go straight to the kernel: through the filter, or refused.
-    @inline(never)
-    private func sendFiltered(_ bytes: UnsafeRawBufferPointer) -> Promise<Void> {
-        guard lifecycle.isOpen, let layer else { return Promise(refused: refusalToWrite) }
-        return layer.write(bytes)
-    }
-
-    // MARK: At once
-
     var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
 
     /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
     ///   below zero if the connection has failed.
     @inline(__always)
-    private func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
+    func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
         if hasInput || writer.isGathering { return gatherOrSend(bytes) }
         return sendOrCork(bytes)
     }
 
     @inline(__always)
     func sendOrCork(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let turn = turn
         if writer.corks(bytes.count, in: turn) {
             enqueueFlushJob()
             return 0
         }
-        return transmit(bytes)
+        return transmit(bytes, in: turn)
     }
 
     /// Makes one system call.
     /// - Returns: the number of bytes that the kernel has taken; below zero if the connection has failed.
     @inline(__always)
-    func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
+    func transmit(_ bytes: UnsafeRawBufferPointer, in turn: UInt32) -> Int {
         let result = descriptor.send(bytes.baseAddress!, bytes.count)
         if result < 0 && result != -Int(EAGAIN) {
             fail(SystemError(writeCall, CInt(-result)), losesOutput: true)
@@ -121,7 +48,7 @@ extension Connection {
 
     /// Whether writes go straight to the kernel.
     @inline(__always)
-    private var canWrite: Bool {
+    var canWrite: Bool {
         lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes)
     }
 
@@ -134,18 +61,6 @@ extension Connection {
             ?? SystemError(writeCall, EPIPE, detail: "this side was shut down")
     }
 
-    func refuseAsFull() -> Promise<Void> { Promise(refused: SystemError(writeCall, ENOBUFS, detail: fullQueue)) }
-
-    /// What a queue that is full holds.
-    var fullQueue: String {
-        let (queue, deferred) = (writer.queue, layer?.deferred)
-        let bytes = (queue?.count ?? 0) + (deferred?.byteCount ?? 0)
-        let writes = (queue?.writes ?? 0) + (deferred?.count ?? 0)
-        let weight = (queue?.weight ?? 0) + (deferred?.weight ?? 0)
-        return
-            "\(bytes) bytes in \(writes) writes are waiting, which take \(weight) bytes; the limit is \(writeQueueLimit)"
-    }
-
     // MARK: The queue
 
     func enqueue(_ append: (WriteQueue) -> Void) {
@@ -153,7 +68,7 @@ extension Connection {
         queueDidGrow()
     }
 
-    private func queueDidGrow() {
+    func queueDidGrow() {
         updateCongestion()
         updateInterest()
     }

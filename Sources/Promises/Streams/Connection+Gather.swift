@@ -40,7 +40,7 @@ extension Connection {
         var block = writer.takeGathered()
         let before = block.count
         block.append(contentsOf: last)
-        let sent = block.withUnsafeBytes { transmit($0) }
+        let sent = block.withUnsafeBytes { transmit($0, in: turn) }
         if sent < 0 { return -1 }
         if sent < before {
             block.removeLast(last.count)

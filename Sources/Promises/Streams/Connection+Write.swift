@@ -44,7 +44,7 @@ extension Connection {
         _ bytes: Bytes, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Bytes.Element == UInt8 {
         let array = bytes as? [UInt8] ?? Array(bytes)
-        return Promise(send(array).core.traced(root: "write", Promise<Void>.self, file, line))
+        return Promise(ByteWrite.start(array, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
     /// Writes `text` in UTF-8; see the form with bytes.
@@ -66,7 +66,7 @@ extension Connection {
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
-        let promise = span.withUnsafeBytes { send($0) }
+        let promise = span.withUnsafeBytes { ByteWrite.start($0, on: self) }
         return Promise(promise.core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
@@ -82,7 +82,7 @@ extension Connection {
         _ buffers: Buffers, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Buffers.Element: Collection, Buffers.Element.Element == UInt8 {
         let arrays = buffers.map { $0 as? [UInt8] ?? Array($0) }
-        return Promise(send(arrays).core.traced(root: "write", Promise<Void>.self, file, line))
+        return Promise(ByteWrite.start(arrays, on: self).core.traced(root: "write", Promise<Void>.self, file, line))
     }
 
     /// Writes the chunks of a sequence, one after the other. Other writes may be sent between two chunks.
@@ -99,7 +99,7 @@ extension Connection {
     public func writeAll<Chunks: Sequence>(
         _ chunks: Chunks, file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<Void> where Chunks.Element == [UInt8] {
-        let series = SequentialOperation<Void>(each: chunks) { [self] chunk in send(chunk).core }
+        let series = SequentialOperation<Void>(each: chunks) { [self] chunk in ByteWrite.start(chunk, on: self).core }
         return Promise(series.start(series.makeCore().traced(root: "writeAll", Promise<Void>.self, file, line)))
     }
 }

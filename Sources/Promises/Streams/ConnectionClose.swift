@@ -2,6 +2,7 @@ import Glibc
 import Reactor
 
 /// The close of a connection, from the call until the descriptor is closed: what it waits for, and its limits.
+@usableFromInline
 final class ConnectionClose: ConnectionClosing {
     // The connection retains this, and cancels the timer before its descriptor is closed. Until then the poller, or the job
     // that flushes, retains the connection.
@@ -11,9 +12,44 @@ final class ConnectionClose: ConnectionClosing {
     private var timer: EventLoop.Timer?
     private(set) var discarded = 0
 
-    init(_ connection: Connection) { self.connection = connection }
+    private init(_ connection: Connection) { self.connection = connection }
 
-    var isLimited: Bool { timer != nil }
+    /// Closes `connection`, or gives the close that is under way another time.
+    @usableFromInline
+    static func start(_ lingerTime: Duration?, of connection: Connection) -> Guarantee<Void> {
+        connection.loop.assertOwner()
+        if connection.lifecycle.hasDescriptor && connection.loop.kernel.isForked {
+            // Sending, ending and discarding input are up to the parent: this process closes its copy.
+            connection.dropAndReset()
+            return .value
+        }
+        connection.sendGathered()
+        let action = connection.lifecycle.close()
+        if action == .nothing { return .value }
+        let cold = connection.ensuredColdState
+        if let close = cold.ending.close {
+            if lingerTime != nil { close.limit(to: lingerTime) }
+            return Guarantee(close.promise)
+        }
+        let close = ConnectionClose(connection)
+        cold.ending.close = close
+        cold.attachment?.connectionWillClose()
+        cold.cancelTimers()
+        connection.cancelRead()
+        // An inline handler of that read may have aborted the connection.
+        if connection.lifecycle == .flushing {
+            if action == .release {
+                connection.release()
+            } else if connection.writer.isQueued {
+                connection.updateInterest()
+            } else {
+                connection.lingerIfDelivered()
+            }
+        }
+        // An inline handler of that read may have set another time.
+        if connection.lifecycle.hasDescriptor && close.timer == nil { close.limit(to: lingerTime) }
+        return Guarantee(close.promise)
+    }
 
     func cancelTimer() { timer?.cancel() }
 

@@ -13,6 +13,9 @@ protocol FrameReading: ConnectionPart {
     /// The connection has buffered `count` bytes; at the end of the stream there are none.
     /// - Parameter ended: the promise of the read, if the end has taken it from the reader.
     func inputArrived(_ count: Int, ended: PromiseCore?)
+    /// Ends the loop that waits.
+    /// - Returns: false if there is none.
+    func endWaitingLoop() -> Bool
     /// The read was rejected or cancelled, and waits no more.
     func waitDidEnd()
 }
