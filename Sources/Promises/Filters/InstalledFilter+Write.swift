@@ -55,7 +55,7 @@ extension InstalledFilter {
             write?.fulfill(())
         } else if write != nil && connection.writer.corks(bytes.count, in: connection.turn) {
             enqueue(bytes, write)
-            connection.enqueueFlushJob()
+            FlushJob.enqueue(for: connection)
         } else if bytes.count <= WriteQueue.coalesceLimit {
             sendFirst(bytes, write)
         } else {

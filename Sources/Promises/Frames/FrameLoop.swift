@@ -62,7 +62,7 @@ struct FrameLoop<Decoder: FrameDecoder>: Operation {
     ) -> PromiseCore {
         let frames = FrameLoop(connection, decoder, body)
         let core = makeWaitingCore()
-        connection.beginRead(ahead: readsAhead)
+        if readsAhead { frames.context.reader.beginReadingAhead() }
         core.retain()
         // Buffered frames are handled in a job, so that the body is never called inside this call.
         let isReady = connection.bufferedByteCount > 0 || connection.refusalToRead != nil

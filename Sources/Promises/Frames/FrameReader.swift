@@ -200,6 +200,12 @@ final class FrameReader: FrameReading {
     @usableFromInline
     func beginLoop() { loops += 1 }
 
+    /// The reads that follow do not wait for the answers of this side.
+    @usableFromInline
+    func beginReadingAhead() {
+        if connection.refusalToRead == nil { connection.reader.readsAhead = true }
+    }
+
     @usableFromInline
     func endLoop() {
         loops -= 1

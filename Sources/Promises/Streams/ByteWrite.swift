@@ -26,7 +26,7 @@ enum ByteWrite {
         var sent = 0
         if !connection.writer.isQueued {
             if bytes.isEmpty { return .value }
-            sent = connection.sendAtOnce(bytes)
+            sent = sendAtOnce(bytes, on: connection)
             if sent == bytes.count { return .value }
             if sent < 0 { return Promise(refused: connection.failure!) }
         } else if connection.isFull {
@@ -74,7 +74,7 @@ enum ByteWrite {
             written.catch(policy: .allErrors) { _ in }
             return !written.isRejected
         }
-        let sent = connection.writer.isQueued ? 0 : bytes.withUnsafeBytes { connection.sendAtOnce($0) }
+        let sent = connection.writer.isQueued ? 0 : bytes.withUnsafeBytes { sendAtOnce($0, on: connection) }
         if sent >= 0 && sent < bytes.count { connection.enqueue { $0.append(bytes, from: sent, nil) } }
         return sent >= 0
     }
@@ -86,6 +86,46 @@ enum ByteWrite {
             return Promise(refused: connection.refusalToWrite)
         }
         return layer.write(bytes)
+    }
+
+    // MARK: At once
+
+    // These return the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
+    // below zero if the connection has failed. Nothing is queued before.
+
+    @inline(__always)
+    private static func sendAtOnce(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
+        if connection.hasInput || connection.writer.isGathering { return gatherOrSend(bytes, on: connection) }
+        return sendOrCork(bytes, on: connection)
+    }
+
+    @inline(__always)
+    private static func sendOrCork(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
+        let turn = connection.turn
+        if connection.writer.corks(bytes.count, in: turn) {
+            FlushJob.enqueue(for: connection)
+            return 0
+        }
+        return connection.transmit(bytes, in: turn)
+    }
+
+    /// Gathers `bytes`, or sends them after the gathered bytes.
+    @inline(never)
+    private static func gatherOrSend(_ bytes: UnsafeRawBufferPointer, on connection: Connection) -> Int {
+        if !connection.writer.canGather(bytes.count) {
+            connection.sendGathered()
+            if connection.failure != nil { return -1 }
+            if connection.writer.isQueued { return 0 }
+        }
+        // The answer to another request is likely to follow before this turn ends. Outside of a turn no flush job would
+        // send the gathered bytes.
+        let expectsAnswers = connection.hasInput && !connection.reader.isWaiting && connection.loop.isBeingDriven
+        if expectsAnswers && connection.writer.canGather(bytes.count) {
+            if connection.writer.gather(bytes) { FlushJob.enqueue(for: connection) }
+            return bytes.count
+        }
+        return connection.writer.isGathering
+            ? connection.sendGathered(with: bytes) : sendOrCork(bytes, on: connection)
     }
 
     /// The error for a write that finds the queue full.

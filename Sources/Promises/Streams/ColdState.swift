@@ -22,6 +22,9 @@ final class ColdState {
     // a change, and allows for a decoder that changes the buffer.
     @exclusivity(unchecked) var input = InputBuffer()
 
+    /// What the poller must report of the peer's end.
+    var watchedEnds: Interest { attachment?.endsWithPeer == true ? .peerGone : peerWatches.ends }
+
     func cancelTimers() {
         ending.close?.cancelTimer()
         idle?.cancelTimer()

@@ -23,41 +23,12 @@ extension Connection {
     @discardableResult
     @inlinable @inline(__always)
     public func shutdownWrite(file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
-        Promise(startShutdown().core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
-    }
-
-    @usableFromInline
-    func startShutdown() -> Promise<Void> {
-        if lifecycle == .shutDown { return .value }
-        if let refusal = refusalToShutDown { return Promise(refused: refusal) }
-        sendGathered()
-        if let reportedFailure { return Promise(refused: reportedFailure) }
-        if layer?.isInHandshake == true {
-            return Promise(
-                refused: SystemError(.shutdown, EBUSY, detail: "the handshake of the filter has not finished"))
-        }
-        if let shutdown = cold?.ending.shutdown { return Promise(shutdown) }
-        if queueEndRecord() {
-            if let reportedFailure { return Promise(refused: reportedFailure) }
-            if !endWriter() { return .value }
-        }
-        let core = PromiseCore(root: Void.self)
-        ensuredColdState.ending.shutdown = core
-        return Promise(core)
-    }
-
-    private var refusalToShutDown: SystemError? {
-        if kind.contains(.socket) && loop.kernel.isForked {
-            return SystemError(.shutdown, EPERM, detail: "the connection belongs to the parent process")
-        }
-        if let refusal = descriptor.refusal(of: .shutdown, .writes, isClosed: !lifecycle.isOpen) { return refusal }
-        if kind.contains(.socket) || !kind.contains(.reads) { return nil }
-        return SystemError(.shutdown, ENOTSOCK, detail: "only a socket can end one direction alone")
+        Promise(WriteShutdown.start(on: self).core.traced(root: "shutdownWrite", Promise<Void>.self, file, line))
     }
 
     /// Queues the end record of a filter, unless there is none.
     /// - Returns: false if it must wait. Then the filter ends this side when it can.
-    private func queueEndRecord() -> Bool { path != .filtered || layer?.queueEnd() != false }
+    func queueEndRecord() -> Bool { path != .filtered || layer?.queueEnd() != false }
 
     /// Ends this side behind the queue.
     /// - Returns: whether the end waits for the queue.

@@ -47,13 +47,9 @@ extension Connection {
     @available(*, noasync, message: "an async function has no loop of its own")
     public convenience init(adopting fd: CInt) throws(SystemError) {
         let loop = EventLoop.ofCurrentThread
-        let kernel = loop.kernel
-        let kind = try DescriptorKind.of(fd, on: loop)
-        let flags = try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)")
-        _ = try kernel.fileControl(fd, F_SETFL, CInt(flags) | O_NONBLOCK).orThrow(.fileControl, "descriptor \(fd)")
-        _ = try kernel.fileControl(fd, F_SETFD, FD_CLOEXEC).orThrow(.fileControl, "descriptor \(fd)")
+        let kind = try DescriptorKind.prepare(fd, on: loop)
         loop.forget(fd)
-        let peer = kind.contains(.tcp) ? Socket(fd, kernel).peerAddress : nil
+        let peer = kind.contains(.tcp) ? Socket(fd, loop.kernel).peerAddress : nil
         self.init(fd, kind, peer: peer, on: loop)
     }
 
@@ -87,7 +83,8 @@ extension Connection {
         if let (_, reason) = reasons.first(where: \.0) {
             throw SystemError(.fileControl, EBUSY, detail: "detach: \(reason)")
         }
-        giveAwayDescriptor()
+        recordEnd(.detached)
+        release(givingAway: true)
         return fd
     }
 }

@@ -10,9 +10,7 @@ extension Connection {
 
     /// Whether it waits for its peer and owes it nothing: a read waits, nothing of a request has arrived yet, nothing
     /// is queued, and no answer is pending.
-    var isIdle: Bool {
-        lifecycle.isOpen && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued
-    }
+    var isIdle: Bool { lifecycle.isOpen && reader.isWaiting && !reader.readsAhead && !owesAnything && !writer.isQueued }
 
     /// Whether it owes its peer an answer, or has something of a request.
     var owesAnything: Bool { hasInput || pendingAnswers != 0 || layer?.isBusy == true }

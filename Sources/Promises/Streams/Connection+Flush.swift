@@ -6,24 +6,6 @@ import Reactor
 extension Connection {
     var turn: UInt32 { UInt32(truncatingIfNeeded: loop.turnNumber) }
 
-    /// - Returns: the number of bytes that were gathered or that the kernel has taken, zero if they are to be queued;
-    ///   below zero if the connection has failed.
-    @inline(__always)
-    func sendAtOnce(_ bytes: UnsafeRawBufferPointer) -> Int {
-        if hasInput || writer.isGathering { return gatherOrSend(bytes) }
-        return sendOrCork(bytes)
-    }
-
-    @inline(__always)
-    func sendOrCork(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let turn = turn
-        if writer.corks(bytes.count, in: turn) {
-            enqueueFlushJob()
-            return 0
-        }
-        return transmit(bytes, in: turn)
-    }
-
     /// Makes one system call.
     /// - Returns: the number of bytes that the kernel has taken; below zero if the connection has failed.
     @inline(__always)
@@ -48,9 +30,7 @@ extension Connection {
 
     /// Whether writes go straight to the kernel.
     @inline(__always)
-    var canWrite: Bool {
-        lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes)
-    }
+    var canWrite: Bool { lifecycle == .open && path == .direct && writer.takesWrites && kind.contains(.writes) }
 
     /// Whether a write is accepted.
     var takesWrites: Bool { canWrite || layer?.takesWrites == true }
@@ -73,12 +53,6 @@ extension Connection {
         updateInterest()
     }
 
-    func enqueueFlushJob() {
-        if writer.hasFlushJob { return }
-        writer.hasFlushJob = true
-        loop.enqueueAtEndOfTurn(FlushJob(self))
-    }
-
     /// Sends the queue, and then the end if it is due. Makes at most 16 calls, so that one connection with a fast
     /// reader does not delay the others.
     func flush() {
@@ -91,7 +65,7 @@ extension Connection {
             }
             if result < 0 {
                 let error = SystemError(writeCall, CInt(-result))
-                tellHandler(of: error)
+                PeerWatching.tellHandler(of: error, at: self)
                 return fail(error)
             }
             didSend(result)
@@ -166,12 +140,19 @@ extension Connection {
 }
 
 /// Sends the gathered and the corked bytes of a connection at the end of the turn.
-private final class FlushJob: Job {
+final class FlushJob: Job {
     private let connection: Connection
 
-    init(_ connection: Connection) {
+    private init(_ connection: Connection) {
         self.connection = connection
         super.init()
+    }
+
+    /// Queues the job of `connection`, unless it is queued already.
+    static func enqueue(for connection: Connection) {
+        if connection.writer.hasFlushJob { return }
+        connection.writer.hasFlushJob = true
+        connection.loop.enqueueAtEndOfTurn(FlushJob(connection))
     }
 
     override func run() {

@@ -6,27 +6,6 @@ import Reactor
 // last of the requests, when a read has to wait for the kernel, at the end of the turn, or when the block is full.
 
 extension Connection {
-    /// Whether the answer to another request is likely to follow before this turn ends. Outside of a turn no flush job
-    /// would send the gathered bytes.
-    private var expectsAnswers: Bool { hasInput && !reader.isWaiting && loop.isBeingDriven }
-
-    /// Gathers `bytes`, or sends them after the gathered bytes. The queue must be empty.
-    /// - Returns: the number of bytes that were gathered or that the kernel has taken; below zero if the connection has
-    ///   failed.
-    @inline(never)
-    func gatherOrSend(_ bytes: UnsafeRawBufferPointer) -> Int {
-        if !writer.canGather(bytes.count) {
-            sendGathered()
-            if failure != nil { return -1 }
-            if writer.isQueued { return 0 }
-        }
-        if expectsAnswers && writer.canGather(bytes.count) {
-            if writer.gather(bytes) { enqueueFlushJob() }
-            return bytes.count
-        }
-        return writer.isGathering ? sendGathered(with: bytes) : sendOrCork(bytes)
-    }
-
     /// Sends the gathered bytes, if there are any. Bytes that the kernel does not take are queued without a promise.
     @inline(__always)
     func sendGathered() {
@@ -36,7 +15,7 @@ extension Connection {
     /// Sends the gathered bytes and then `last`.
     /// - Returns: the number of bytes of `last` that the kernel has taken; below zero if the connection has failed.
     @inline(never)
-    private func sendGathered(with last: UnsafeRawBufferPointer) -> Int {
+    func sendGathered(with last: UnsafeRawBufferPointer) -> Int {
         var block = writer.takeGathered()
         let before = block.count
         block.append(contentsOf: last)

@@ -21,18 +21,15 @@ extension Connection {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
             cold?.idle?.cancelTimer()
-            lastActivity = Self.notWatched
+            lastActivity = IdleClock.notWatched
             let clock = newValue.map { IdleClock($0, of: self) }
             ensuredColdState.idle = clock
             if lifecycle.isOpen { clock?.start() }
         }
     }
 
-    /// The value of `lastActivity` while activity is not noted.
-    static var notWatched: LoopInstant { LoopInstant(nanoseconds: .min) }
-
     @inline(__always)
     func noteActivity() {
-        if lastActivity != Self.notWatched { lastActivity = loop.now }
+        if lastActivity != IdleClock.notWatched { lastActivity = loop.now }
     }
 }

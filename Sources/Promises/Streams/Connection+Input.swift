@@ -5,10 +5,7 @@ import Reactor
 
 extension Connection {
     @inline(__always)
-    var hasInput: Bool {
-        guard let cold else { return false }
-        return !cold.input.isEmpty
-    }
+    var hasInput: Bool { cold?.input.isEmpty == false }
 
     /// How many bytes were received so far: behind the filter, if there is one.
     var deliveredByteCount: Int { layer?.deliveredCount ?? bytesReceived }

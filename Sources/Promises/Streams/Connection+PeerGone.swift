@@ -29,7 +29,8 @@ extension Connection {
     public func peerGone(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<PeerGone> {
-        Guarantee(startPeerWatch(ignoringHalfClose).core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
+        let gone = PeerWatching.start(ignoringHalfClose, of: self)
+        return Guarantee(gone.core.traced(root: "peerGone", Guarantee<PeerGone>.self, file, line))
     }
 
     /// Settles as the promise that `work` returns. If the peer goes before, that promise is cancelled, and the result
@@ -54,7 +55,7 @@ extension Connection {
     public func cancelWhenPeerGone<Work: Thenable>(
         ignoringHalfClose: Bool = false, file: StaticString = #fileID, line: UInt = #line, _ work: () throws -> Work
     ) -> Promise<Work.T> {
-        if let gone = knownPeerGone(ignoringHalfClose) { return Promise(refused: gone) }
+        if let gone = PeerWatching.known(ignoringHalfClose, of: self) { return Promise(refused: gone) }
         do {
             let source = try work().asPromise().core
             let ending = PeerWatchEnding(self)
@@ -64,40 +65,14 @@ extension Connection {
         } catch { return Promise(refused: error) }
     }
 
-    /// Returns how the peer has gone if that is known without a system call.
-    @usableFromInline
-    func knownPeerGone(_ ignoringHalfClose: Bool) -> PeerGone? {
-        loop.assertOwner()
-        guard lifecycle.isOpen else { return .failed(SystemError(readCall, EBADF, detail: "the connection is closed")) }
-        if let failure { return .failed(failure) }
-        return reader.hasEnded && !ignoringHalfClose ? .ended : nil
-    }
-
-    @usableFromInline
-    func startPeerWatch(_ ignoringHalfClose: Bool) -> Guarantee<PeerGone> {
-        if let gone = knownPeerGone(ignoringHalfClose) { return .value(gone) }
-        let core = IOPromise(PeerGone.self, self)
-        watchPeer(PeerWatch(core: core, cancels: false, ignoringHalfClose: ignoringHalfClose))
-        return Guarantee(core)
-    }
-
-    fileprivate func watchPeer(_ watch: PeerWatch) {
+    func watchPeer(_ watch: PeerWatch) {
         ensuredColdState.peerWatches.insert(watch)
         updateWatchedEnds()
         updateInterest()
     }
 
-    /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
-    func tellHandler(of error: SystemError) {
-        guard lifecycle == .open, let cold, let attachment = cold.attachment, !reader.isWaiting else { return }
-        if writer.hasQueuedPromises || cold.layer?.deferred.isEmpty == false { return }
-        attachment.connectionDidFail(error)
-    }
-
     func updateWatchedEnds() {
-        var ends: Interest = cold?.attachment?.endsWithPeer == true ? .peerGone : []
-        if let cold { ends.formUnion(cold.peerWatches.ends) }
-        watchedEnds = UInt16(truncatingIfNeeded: ends.rawValue)
+        watchedEnds = UInt16(truncatingIfNeeded: cold?.watchedEnds.rawValue ?? 0)
     }
 
     /// Removes the watch whose core is `promise`.
@@ -111,37 +86,6 @@ extension Connection {
         return true
     }
 
-    /// Handles the events of the peer's end, after the reads and writes that they made possible.
-    @inline(never)
-    func peerEventArrived(_ ready: Interest) {
-        // A read or a write may have met the error, and have settled the watches.
-        guard lifecycle.isOpen, watchedEnds != 0 || cold?.attachment != nil else { return }
-        if ready.contains(.error) {
-            // The kernel reports an error once, so the connection stores it for later reads and writes.
-            if kind.contains(.socket) {
-                let code = socket.takeError()
-                if code != 0 {
-                    let error = SystemError(readCall, code)
-                    cold?.attachment?.connectionDidFail(error)
-                    return fail(error)
-                }
-            } else if !ready.contains(.hangUp) {
-                // The reader of a pipe has gone. The connection has not failed: a FIFO may get another reader.
-                return settlePeerWatches(as: .failed(SystemError(writeCall, EPIPE)))
-            }
-        }
-        if ready.contains(.hangUp) {
-            // Without an error both sides have ended in order, and there is nothing more to hear.
-            cold?.attachment?.bothSidesDidEnd()
-            settlePeerWatches(as: failure.map(PeerGone.failed) ?? .ended)
-        } else if ready.contains(.readHangUp) {
-            settlePeerWatches(as: .ended, halfCloseOnly: true)
-        } else {
-            // For example a message in the error queue of a socket that was adopted.
-            noteSpuriousReadiness(.getSocketOption)
-        }
-    }
-
     /// Removes and settles the watches.
     /// - Parameter halfCloseOnly: whether those stay that ignore a half-close.
     func settlePeerWatches(as gone: PeerGone, halfCloseOnly: Bool = false) {
@@ -152,29 +96,5 @@ extension Connection {
         updateWatchedEnds()
         for watch in watches { watch.settle(as: gone) }
         attachment?.peerDidGo()
-    }
-}
-
-/// A watch of the peer that cancels a promise. It ends when the last reference to this object is released.
-@usableFromInline
-final class PeerWatchEnding {
-    private let connection: Connection
-    /// The core whose operation owns this object, which therefore outlives it.
-    private var core: ObjectIdentifier?
-
-    @usableFromInline
-    init(_ connection: Connection) { self.connection = connection }
-
-    /// The connection retains `core`, and the operation of `core` retains this object, until the peer goes or the core
-    /// settles.
-    @usableFromInline
-    func start(_ core: PromiseCore, _ ignoringHalfClose: Bool) {
-        self.core = ObjectIdentifier(core)
-        connection.watchPeer(PeerWatch(core: core, cancels: true, ignoringHalfClose: ignoringHalfClose))
-    }
-
-    deinit {
-        // Another thread gets here only while the loop ends, which ends the connection itself.
-        if let core, connection.loop.isUsableHere { _ = connection.withdrawPeerWatch(core) }
     }
 }

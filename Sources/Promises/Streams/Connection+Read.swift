@@ -69,9 +69,7 @@ extension Connection {
     }
 
     @inline(__always)
-    private var mayRead: Bool {
-        lifecycle.isOpen && reader.isFree && path == .direct && kind.contains(.reads)
-    }
+    private var mayRead: Bool { lifecycle.isOpen && reader.isFree && path == .direct && kind.contains(.reads) }
 
     /// The error for a read that cannot begin; `nil` if one can.
     @usableFromInline @inline(__always)
@@ -84,12 +82,6 @@ extension Connection {
         let isEarly = layer?.isInHandshake == true
         let reason = isEarly ? "the handshake of the filter has not finished" : "another read is waiting"
         return SystemError(readCall, EBUSY, detail: reason)
-    }
-
-    /// The reads that follow do not wait for the answers of this side.
-    @usableFromInline
-    func beginRead(ahead: Bool) {
-        if ahead && refusalToRead == nil { reader.readsAhead = true }
     }
 
     // MARK: The descriptor is readable
@@ -120,9 +112,9 @@ extension Connection {
 
     // MARK: Failing and cancelling
 
-    /// Ends the read that waits because of a close; later ones may begin.
-    func cancelRead() {
-        let error = SystemError(readCall, ECANCELED, detail: "the connection was closed")
+    /// Ends the read and the watches that wait, since this side ends the connection.
+    func cancelRead(_ reason: StaticString = "the connection was closed") {
+        let error = SystemError(readCall, ECANCELED, detail: "\(reason)")
         if reader.isWaiting, let waiter = reader.take() { reject(waiter, error) }
         settlePeerWatches(as: .failed(error))
     }

@@ -37,8 +37,8 @@ public final class Connection: IOProducer {
     /// How many answers of `deferDrain` have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     @exclusivity(unchecked) var writer = ConnectionWriter()
-    /// `notWatched` if there is no idle time-out.
-    @exclusivity(unchecked) var lastActivity = Connection.notWatched
+    /// `IdleClock.notWatched` if there is no idle time-out.
+    @exclusivity(unchecked) var lastActivity = IdleClock.notWatched
     /// Bytes that have been read from the kernel so far: before a filter.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
     /// Bytes that the kernel has taken so far: behind a filter.
@@ -127,27 +127,17 @@ public final class Connection: IOProducer {
         if lifecycle.isOpen { updateInterest() } else { release() }
     }
 
-    /// Closes the descriptor. The number is never used again: it may belong to another descriptor by then.
-    func release(as end: ConnectionLifecycle = .closed) {
+    /// Closes the descriptor, or gives it away. The number is never used again: it may belong to another descriptor by then.
+    func release(as end: ConnectionLifecycle = .closed, givingAway isGivenAway: Bool = false) {
         // An inline handler of an operation that has just failed or was cancelled may have closed it meanwhile.
         guard lifecycle.release(as: end) else { return }
         interest = []
         cold?.cancelTimers()
-        cancelRead()
-        loop.closeDescriptor(fd)
+        if isGivenAway { loop.forget(fd) }
+        cancelRead(isGivenAway ? "the connection was detached" : "the connection was closed")
+        if !isGivenAway { loop.closeDescriptor(fd) }
         cold?.input = InputBuffer()
         cold?.descriptorWasClosed(loop.hasEnded ? .loopEnded : .closed)
-    }
-
-    /// As `release`, but the number stays open, and belongs to the caller.
-    func giveAwayDescriptor() {
-        _ = lifecycle.release()
-        interest = []
-        cold?.cancelTimers()
-        loop.forget(fd)
-        recordEnd(.detached)
-        settlePeerWatches(as: .failed(SystemError(readCall, ECANCELED, detail: "the connection was detached")))
-        cold?.settleClosed(.detached)
     }
 }
 
@@ -173,7 +163,7 @@ extension Connection: ReadinessHandler {
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
         if ready.contains(.reading) { if path == .direct { readNow() } else { readIndirectly() } }
-        if !ready.isDisjoint(with: .peerGone) { peerEventArrived(ready) }
+        if !ready.isDisjoint(with: .peerGone) { PeerWatching.eventArrived(ready, at: self) }
         updateInterest()
     }
 

@@ -14,9 +14,19 @@ struct DescriptorKind: OptionSet {
     /// A stream socket that is not TCP.
     static var localSocket: DescriptorKind { [.socket, .reads, .writes] }
 
+    /// Sets a descriptor that is a stream of bytes to non-blocking and to close-on-exec.
+    /// - Throws: `SystemError`, with `EINVAL` if it is none. Then the descriptor is unchanged.
+    static func prepare(_ fd: CInt, on loop: EventLoop) throws(SystemError) -> DescriptorKind {
+        let kernel = loop.kernel
+        let kind = try of(fd, on: loop)
+        let flags = try kernel.fileControl(fd, F_GETFL).orThrow(.fileControl, "descriptor \(fd)")
+        _ = try kernel.fileControl(fd, F_SETFL, CInt(flags) | O_NONBLOCK).orThrow(.fileControl, "descriptor \(fd)")
+        _ = try kernel.fileControl(fd, F_SETFD, FD_CLOEXEC).orThrow(.fileControl, "descriptor \(fd)")
+        return kind
+    }
+
     /// Asks the kernel.
-    /// - Throws: `SystemError` with `EINVAL` if it is no stream of bytes.
-    static func of(_ fd: CInt, on loop: EventLoop) throws(SystemError) -> DescriptorKind {
+    private static func of(_ fd: CInt, on loop: EventLoop) throws(SystemError) -> DescriptorKind {
         func refusal(_ reason: String) -> SystemError {
             SystemError(.fileStatus, EINVAL, detail: "descriptor \(fd) is \(reason)")
         }

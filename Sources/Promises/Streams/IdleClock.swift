@@ -11,6 +11,9 @@ final class IdleClock: ConnectionPart {
     /// Whether the limit has been reached once, and was postponed because the descriptor may be ready.
     private var seemsIdle = false
 
+    /// The value of `Connection.lastActivity` while activity is not noted.
+    static var notWatched: LoopInstant { LoopInstant(nanoseconds: .min) }
+
     init(_ limit: Duration, of connection: Connection) {
         self.limit = limit
         self.connection = connection
@@ -56,7 +59,7 @@ final class IdleClock: ConnectionPart {
     private func fail(_ connection: Connection) {
         if connection.failure == nil {
             let error = SystemError(connection.readCall, ETIMEDOUT, detail: "idle for \(limit)")
-            connection.tellHandler(of: error)
+            PeerWatching.tellHandler(of: error, at: connection)
             // What the cancellation has called may have ended the connection.
             guard connection.lifecycle == .open else { return }
             connection.noteFailure(error)

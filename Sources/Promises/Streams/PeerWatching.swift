@@ -1,0 +1,87 @@
+import Glibc
+import Reactor
+
+/// Learns of the peer's end without a read.
+@usableFromInline
+enum PeerWatching {
+    /// Returns how the peer has gone if that is known without a system call.
+    @usableFromInline
+    static func known(_ ignoringHalfClose: Bool, of connection: Connection) -> PeerGone? {
+        connection.loop.assertOwner()
+        guard connection.lifecycle.isOpen else {
+            return .failed(SystemError(connection.readCall, EBADF, detail: "the connection is closed"))
+        }
+        if let failure = connection.failure { return .failed(failure) }
+        return connection.reader.hasEnded && !ignoringHalfClose ? .ended : nil
+    }
+
+    @usableFromInline
+    static func start(_ ignoringHalfClose: Bool, of connection: Connection) -> Guarantee<PeerGone> {
+        if let gone = known(ignoringHalfClose, of: connection) { return .value(gone) }
+        let core = IOPromise(PeerGone.self, connection)
+        connection.watchPeer(PeerWatch(core: core, cancels: false, ignoringHalfClose: ignoringHalfClose))
+        return Guarantee(core)
+    }
+
+    /// Cancels the async handler of a connection that is about to fail, unless a read or a write waits, which tells it.
+    static func tellHandler(of error: SystemError, at connection: Connection) {
+        guard connection.lifecycle == .open, let attachment = connection.attachment else { return }
+        if connection.reader.isWaiting || connection.writer.hasQueuedPromises { return }
+        if connection.layer?.deferred.isEmpty != false { attachment.connectionDidFail(error) }
+    }
+
+    /// Handles the events of the peer's end, after the reads and writes that they made possible.
+    @inline(never)
+    static func eventArrived(_ ready: Interest, at connection: Connection) {
+        // A read or a write may have met the error, and have settled the watches.
+        guard connection.lifecycle.isOpen, connection.watchedEnds != 0 || connection.attachment != nil else { return }
+        if ready.contains(.error) {
+            // The kernel reports an error once, so the connection stores it for later reads and writes.
+            if connection.kind.contains(.socket) {
+                let code = connection.socket.takeError()
+                if code != 0 {
+                    let error = SystemError(connection.readCall, code)
+                    connection.attachment?.connectionDidFail(error)
+                    return connection.fail(error)
+                }
+            } else if !ready.contains(.hangUp) {
+                // The reader of a pipe has gone. The connection has not failed: a FIFO may get another reader.
+                return connection.settlePeerWatches(as: .failed(SystemError(connection.writeCall, EPIPE)))
+            }
+        }
+        if ready.contains(.hangUp) {
+            // Without an error both sides have ended in order, and there is nothing more to hear.
+            connection.attachment?.bothSidesDidEnd()
+            connection.settlePeerWatches(as: connection.failure.map(PeerGone.failed) ?? .ended)
+        } else if ready.contains(.readHangUp) {
+            connection.settlePeerWatches(as: .ended, halfCloseOnly: true)
+        } else {
+            // For example a message in the error queue of a socket that was adopted.
+            connection.noteSpuriousReadiness(.getSocketOption)
+        }
+    }
+}
+
+/// A watch of the peer that cancels a promise. It ends when the last reference to this object is released.
+@usableFromInline
+final class PeerWatchEnding {
+    private let connection: Connection
+    /// The core whose operation owns this object, which therefore outlives it.
+    private var core: ObjectIdentifier?
+
+    @usableFromInline
+    init(_ connection: Connection) { self.connection = connection }
+
+    /// The connection retains `core`, and the operation of `core` retains this object, until the peer goes or the core
+    /// settles.
+    @usableFromInline
+    func start(_ core: PromiseCore, _ ignoringHalfClose: Bool) {
+        self.core = ObjectIdentifier(core)
+        connection.watchPeer(PeerWatch(core: core, cancels: true, ignoringHalfClose: ignoringHalfClose))
+    }
+
+    deinit {
+        // Another thread gets here only while the loop ends, which ends the connection itself.
+        if let core, connection.loop.isUsableHere { _ = connection.withdrawPeerWatch(core) }
+    }
+}
