@@ -21,7 +21,7 @@ extension Connection {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
             cold?.idle?.cancelTimer()
-            lastActivity = IdleClock.notWatched
+            lastActivity = Self.notWatched
             let clock = newValue.map { IdleClock($0, of: self) }
             ensuredColdState.idle = clock
             if lifecycle.isOpen { clock?.start() }
@@ -30,6 +30,6 @@ extension Connection {
 
     @inline(__always)
     func noteActivity() {
-        if lastActivity != IdleClock.notWatched { lastActivity = loop.now }
+        if lastActivity != Self.notWatched { lastActivity = loop.now }
     }
 }

@@ -37,8 +37,8 @@ public final class Connection: IOProducer {
     /// How many answers of `deferDrain` have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     @exclusivity(unchecked) var writer = ConnectionWriter()
-    /// `IdleClock.notWatched` if there is no idle time-out.
-    @exclusivity(unchecked) var lastActivity = IdleClock.notWatched
+    /// `notWatched` if there is no idle time-out.
+    @exclusivity(unchecked) var lastActivity = Connection.notWatched
     /// Bytes that have been read from the kernel so far: before a filter.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
     /// Bytes that the kernel has taken so far: behind a filter.
@@ -47,6 +47,9 @@ public final class Connection: IOProducer {
 
     /// The peer's address; `nil` if the kernel no longer had it, and where peers have no addresses.
     public let peerAddress: SocketAddress?
+
+    /// The value of `lastActivity` while activity is not noted.
+    static var notWatched: LoopInstant { LoopInstant(nanoseconds: .min) }
 
     init(_ fd: CInt, _ kind: DescriptorKind, peer: SocketAddress?, on loop: EventLoop) {
         descriptor = ConnectionDescriptor(loop: loop, fd: fd, kind: kind)
@@ -163,7 +166,7 @@ extension Connection: ReadinessHandler {
         // Each step may end the connection.
         if ready.contains(.writing) { flush() }
         if ready.contains(.reading) { if path == .direct { readNow() } else { readIndirectly() } }
-        if !ready.isDisjoint(with: .peerGone) { PeerWatching.eventArrived(ready, at: self) }
+        if !ready.isDisjoint(with: .peerGone) { peerEventArrived(ready) }
         updateInterest()
     }
 

@@ -11,9 +11,6 @@ final class IdleClock: ConnectionPart {
     /// Whether the limit has been reached once, and was postponed because the descriptor may be ready.
     private var seemsIdle = false
 
-    /// The value of `Connection.lastActivity` while activity is not noted.
-    static var notWatched: LoopInstant { LoopInstant(nanoseconds: .min) }
-
     init(_ limit: Duration, of connection: Connection) {
         self.limit = limit
         self.connection = connection
