@@ -13,9 +13,10 @@
 ///     +-------------> [ended] <-----------------+
 /// ```
 ///
-/// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the requests that are still buffered. Two properties are independent of the state. A writer is *corked* while a
-/// job is to send its queue at the end of the turn. It is *congested* from the moment when its queue reaches the high
-/// watermark until the queue sinks to the low one.
+/// A *gathering* writer has bytes of fulfilled writes, which leave with the answers to the requests that are still
+/// buffered. Two properties are independent of the state. A writer is *corked* while a job is to send its queue at the end
+/// of the turn. It is *congested* from the moment when its queue reaches the high watermark until the queue sinks to the
+/// low one.
 struct ConnectionWriter: ~Copyable {
     enum WriteState {
         /// Nothing waits: a write is sent at once.
