@@ -142,6 +142,8 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         guard let dispatcher else { return runJob() }
         let ticket = Ticket(self, .queued)
         do { try dispatcher.dispatch { ticket.promise.runJob() } } catch { didNotRun(error) }
+        // A ticket that went before the error is caught would replace the error by its own.
+        withExtendedLifetime(ticket) {}
     }
 
     /// The job.
@@ -170,7 +172,11 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     }
 
     private func follow(_ inner: PromiseCore) {
-        guard leave(.running, for: .following) != nil else { return inner.cancelIfUnobserved() }
+        guard leave(.running, for: .following) != nil else {
+            // Its rejection comes too late, and is not reported.
+            inner.markHandled()
+            return inner.cancelIfUnobserved()
+        }
         if inner.root === self {
             precondition(!isGuarantee, "a handler returned its own guarantee, which would then wait for itself")
             return settle { reject(PromiseError.returnedSelf) }
@@ -223,16 +229,29 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     override var mayWaitForCleanUps: Bool { true }
 
     override func cancelExternally(with error: (any Error)?) -> Stopping {
-        guard claim() else { return .refused }
+        // A job that ends between the claim and the rejection no longer keeps the loop alive for the handlers.
+        let keepsLoop = jobs == .ofPool
+        if keepsLoop { home.beginExternalWork() }
+        guard claim() else {
+            if keepsLoop { home.endExternalWork() }
+            return .refused
+        }
         let (willRun, stage, place) = interrupt(for: error)
         let isWithdrawn = place?.waiter.withdraw() == true
         // The job runs the clean-up, or the waiter is about to dispatch it.
-        if willRun && !isWithdrawn { return .willEnd(nil) }
+        if willRun && !isWithdrawn {
+            if keepsLoop { home.endExternalWork() }
+            return .willEnd(nil)
+        }
         let isCounted = jobs == .ofPool ? stage == .queued : stage.isElsewhere
         let goOn = { [self] in
-            if willRun { return cleanUp(after: error) }
-            rejectCancelled(.itself(error))
-            if isCounted { jobs.end(home) }
+            if willRun {
+                cleanUp(after: error)
+            } else {
+                rejectCancelled(.itself(error))
+                if isCounted { jobs.end(home) }
+            }
+            if keepsLoop { home.endExternalWork() }
         }
         // A waiter that was attached through a link waits for a promise that another promise has adopted, and still needs.
         let next = isWithdrawn && place?.waiter.isAttachedThroughLink == false ? place?.core : nil

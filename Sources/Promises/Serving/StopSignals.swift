@@ -6,7 +6,7 @@ import Reactor
 /// Accessed only on the loop's thread. Retained by its watches until `end()`, which restores the process's own actions, or
 /// until the loop ends.
 final class StopSignals: IOProducer {
-    private let listeners: [Listener]
+    private var listeners: [Listener]
     private let timeout: Duration
     private let onSignal: ((CInt) -> Void)?
     private let loop = EventLoop.ofCurrentThread
@@ -78,6 +78,7 @@ extension StopSignals {
 
     private func finishIfDone() {
         guard missing.isEmpty, let core = promise.take() else { return }
+        let listeners = listeners
         end()
         core.fulfill(listeners.reduce(DrainResult()) { $0 + ($1.drain?.guarantee.settledValue ?? DrainResult()) })
     }
@@ -103,7 +104,13 @@ extension StopSignals {
     }
 
     /// The handlers of the watches were released: the loop has ended.
-    fileprivate func watchesWereReleased() { promise.take()?.producerDidEnd() }
+    fileprivate func watchesWereReleased() {
+        promise.take()?.producerDidEnd()
+        // A listener that serves until these signals refers back to this.
+        let released = listeners
+        listeners = []
+        withExtendedLifetime(released) {}
+    }
 }
 
 /// Retained only by the handlers of the watches, so its `deinit` marks their end.
