@@ -198,13 +198,16 @@ class PromiseCore: Job, @unchecked Sendable {
         guard word.isWaiting else { return false }
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
         let source = word.core.object
+        // Retained before as well: the list keeps its reference to a tombstone, but another thread that has taken the list
+        // releases the tombstone as soon as it finds one.
+        let node = CoreRef.retaining(self)
         let never = UpstreamWord.abandoned(CoreRef.retaining(.never).address)
         guard upstream.replace(word, by: never) else {
+            // Not the last reference: the mailbox of this loop has the node, or is about to receive it.
+            node.release()
             never.release()
             return false
         }
-        // The list of the source keeps its reference, to a tombstone.
-        retain()
         discardAndRelease()
         source.noteWithdrawal()
         return true
