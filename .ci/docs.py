@@ -35,10 +35,6 @@ TUTORIAL = ["first-promises", "first-server", "first-protocol"]
 # DocC lists these by itself.
 AUTOMATIC = {"Default Implementations", "Extended Modules", "Relationships"}
 
-class Fault(Exception):
-    pass
-
-
 def run(*command, **options):
     return subprocess.run(command, cwd=ROOT, check=True, text=True, **options)
 
@@ -78,7 +74,13 @@ def convert(module, catalogue, strict):
     for other in MODULES[: MODULES.index(module)]:
         command += ["--dependency", BUILD / f"{other}.doccarchive"]
     if strict:
-        run(*command, "--warnings-as-errors")
+        found = BUILD / f"{module}.diagnostics.json"
+        run(*command, "--diagnostics-file", found, stdout=subprocess.DEVNULL)
+        # What `file` and `line` are, `#fileID` and `#line` say.
+        texts = [f"{note.get('source')}: {note['summary']}" for note in json.loads(found.read_text())["diagnostics"]
+                 if not re.match(r"Parameter '(file|line)' is missing documentation", note["summary"])]
+        if texts:
+            sys.exit("\n".join(["error: warnings of DocC:", *texts]))
     else:
         run(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return archive

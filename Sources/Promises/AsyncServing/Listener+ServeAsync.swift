@@ -29,8 +29,6 @@ extension Listener {
     ///     except by a failure of the connection, which is the error then; nor for a connection that `drain` has ended.
     ///     Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with promises. Also rejected at once with `DispatchError.badInput` if `handler` belongs
     ///   to an actor that does not live on this loop.
     @_disfavoredOverload
@@ -56,8 +54,6 @@ extension Listener {
     ///   - options: the limits, and what stops the server.
     ///   - onError: as for `serve` with an async handler; called on the connection's loop.
     ///   - handler: called on the connection's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as `serve(on:)`. Also rejected at once with `DispatchError.badInput` if `handler` belongs to an
     ///   actor, such as the main actor.
     @_disfavoredOverload

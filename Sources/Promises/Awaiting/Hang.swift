@@ -23,8 +23,6 @@ import Reactor
 /// - Parameters:
 ///   - promise: the promise to wait for.
 ///   - timeout: how long to wait, by the loop's clock; `nil` for no limit.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: the value of the promise.
 /// - Throws:
 ///   - the error of the promise;
@@ -60,10 +58,7 @@ public func hang<T>(
 /// For the same reason it continues to wait when this loop is being stopped, and continues on a new stack of 8 MiB when
 /// calls of `hang` are nested so deeply that the stack is nearly used up; it traps if there is no memory for one. Where
 /// that matters, wait for `asPromise()`.
-/// - Parameters:
-///   - guarantee: what to wait for.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter guarantee: what to wait for.
 /// - Returns: the value of `guarantee`.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")
 @inlinable
@@ -87,8 +82,6 @@ public func hang<T>(_ guarantee: Guarantee<T>, _ file: StaticString = #fileID, _
 /// - Parameters:
 ///   - guarantee: what to wait for.
 ///   - timeout: the time limit.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: the value of `guarantee`.
 /// - Throws: the errors of the form for promises, except those of a rejection.
 @available(*, noasync, message: "an async function must not block its thread; write await guarantee.value")

@@ -9,10 +9,7 @@ extension Promise where T: Sendable {
     ///
     /// This leads from promises to `await`. Cancelling the promise cancels the task, and its later result is ignored.
     /// This thread's loop counts the task as external work until the task has ended.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    ///   - body: runs in a task of its own, on threads of the library.
+    /// - Parameter body: runs in a task of its own, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async throws -> T
     ) {
@@ -32,10 +29,7 @@ extension Guarantee where T: Sendable {
     ///
     /// Cancelling the guarantee cancels the task, and releases the guarantee's handlers without calling them; see
     /// `cancel()`.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    ///   - body: runs in a task of its own, on threads of the library.
+    /// - Parameter body: runs in a task of its own, on threads of the library.
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, async body: @escaping @Sendable () async -> T
     ) {

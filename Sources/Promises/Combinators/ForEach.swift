@@ -11,8 +11,6 @@
 /// - Parameters:
 ///   - items: the items. The sequence is iterated once, and each item is taken when its turn comes.
 ///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise that is fulfilled after the last item, or immediately without items. It is rejected with the
 ///   first error that a promise of `body` is rejected with or that `body` throws; the later items are not processed.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -29,8 +27,6 @@ public func forEach<Items: Sequence, Next: Thenable>(
 /// - Parameters:
 ///   - items: as for the form with promises.
 ///   - body: called with each item, first inside this call and then in jobs of this thread's loop.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a guarantee that is fulfilled after the last item, or immediately without items.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -48,10 +44,7 @@ extension Thenable where T: Sequence {
     /// is fulfilled.
     ///
     /// See `forEach`.
-    /// - Parameters:
-    ///   - body: called with each element, in jobs of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in jobs of this thread's loop.
     /// - Returns: a promise that is fulfilled after the last element. It is rejected with the error of this promise, or
     ///   with the first error that a promise of `body` is rejected with or that `body` throws; the later elements are
     ///   not processed.
@@ -77,8 +70,6 @@ extension Thenable where T: Sequence {
     ///   - initial: the first accumulated value.
     ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. The value of
     ///     the promise that it returns is the next accumulated value.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the last accumulated value, which is `initial` without elements. It is rejected with the
     ///   error of this promise, or with the first error that a promise of `body` is rejected with or that `body`
     ///   throws; the later elements are not processed.
@@ -97,10 +88,7 @@ extension Thenable where T: Sequence {
 extension Guarantee where T: Sequence {
     /// Calls `body` with each element of the value in sequence: each call waits until the guarantee of the previous
     /// call is fulfilled. See `forEach`.
-    /// - Parameters:
-    ///   - body: called with each element, in jobs of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in jobs of this thread's loop.
     /// - Returns: a guarantee that is fulfilled after the last element.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -117,8 +105,6 @@ extension Guarantee where T: Sequence {
     ///   - initial: the first accumulated value.
     ///   - body: called with the accumulated value and the next element, in jobs of this thread's loop. The value of
     ///     the guarantee that it returns is the next accumulated value.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee of the last accumulated value, which is `initial` without elements.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable

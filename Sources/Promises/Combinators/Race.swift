@@ -10,10 +10,7 @@
 /// outcomes of the losers are not reported.
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: a promise of the first outcome. It is rejected with the error of that outcome, or with
 ///   `PromiseError.badInput` if the list is empty.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -31,10 +28,7 @@ public func race<Each: Thenable>(
 
 /// Settles as the first of `thenables` that settles, even if that is a rejection; see the form with an array of one
 /// type.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: as the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -43,10 +37,7 @@ public func race<Each: Thenable>(
 ) -> Promise<Each.T> { race(thenables, file: file, line: line) }
 
 /// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -56,10 +47,7 @@ public func race<T>(
 ) -> Promise<T> { race(promises(of: thenables), file: file, line: line) }
 
 /// Settles as the first of several promises and guarantees of one value type; see the form with an array of one type.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -73,8 +61,6 @@ public func race<T>(
 /// - Parameters:
 ///   - first: a guarantee.
 ///   - others: the guarantees that compete with it.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a guarantee of the first value. A guarantee that is abandoned or cancelled does not count.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -94,10 +80,7 @@ public func race<T>(
 /// ```
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: a promise of the first value. It is rejected
 ///   - with `PromiseError.noWinner` if all are rejected; it has their errors in the order of the list;
 ///   - with `PromiseError.cancelled` if all are rejected with errors that mean "cancelled";
@@ -116,10 +99,7 @@ public func race<Each: Thenable>(
 }
 
 /// Settles as the first of `thenables` that is fulfilled; see the form with an array.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: as the form with an array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -129,10 +109,7 @@ public func race<Each: Thenable>(
 
 /// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
 /// array of one type.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -143,10 +120,7 @@ public func race<T>(
 
 /// Settles as the first of several promises and guarantees of one value type that is fulfilled; see the form with an
 /// array of one type.
-/// - Parameters:
-///   - thenables: the competitors; at least one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the competitors; at least one.
 /// - Returns: as the form with an array of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

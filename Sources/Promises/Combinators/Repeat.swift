@@ -6,10 +6,7 @@
 ///
 /// Other work of the loop always gets its turn between two calls. The repetition may run forever; its memory use does
 /// not grow. Cancelling the result cancels the promise of the current round, if no other handler waits for it.
-/// - Parameters:
-///   - body: starts one round; called first inside this call and then in jobs of this thread's loop.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter body: starts one round; called first inside this call and then in jobs of this thread's loop.
 /// - Returns: a promise that is fulfilled after the first round with the value `false`. It is rejected with the first
 ///   error that a promise of `body` is rejected with or that `body` throws, which ends the repetition.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -22,10 +19,7 @@ public func repeatWhile<Next: Thenable>(
 }
 
 /// Calls `body` repeatedly as long as the value of the guarantee that it returns is `true`; see the form with promises.
-/// - Parameters:
-///   - body: starts one round; called first inside this call and then in jobs of this thread's loop.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter body: starts one round; called first inside this call and then in jobs of this thread's loop.
 /// - Returns: a guarantee that is fulfilled after the first round with the value `false`.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

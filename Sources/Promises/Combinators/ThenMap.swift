@@ -8,11 +8,8 @@ extension Thenable where T: Sequence {
     ///
     /// `body` is called for all elements without waiting in between. After a rejection, the other promises continue.
     /// See `when(fulfilled:)`.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop. An error that it throws counts as the
-    ///     rejection of the element, and it is not called for later elements.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop. An error that it throws counts as the
+    ///   rejection of the element, and it is not called for later elements.
     /// - Returns: a promise of the values. It is rejected with the error of this promise, or with the first error that
     ///   a promise of `body` is rejected with.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -27,10 +24,7 @@ extension Thenable where T: Sequence {
     }
 
     /// The form for closures of several statements, of which one may be `return .value(…)`.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: as the other form.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -51,8 +45,6 @@ extension Thenable where T: Sequence {
     /// - Parameters:
     ///   - limit: the maximum number of pending promises. With 1, the elements are processed in sequence.
     ///   - body: called with each element, in jobs of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the values. It is rejected with the error of this promise, with the first error that a
     ///   promise of `body` is rejected with or that `body` throws, or with `PromiseError.badInput` if `limit` is below
     ///   1.
@@ -70,10 +62,7 @@ extension Thenable where T: Sequence {
 
     /// Calls `body` with each element of the value, waits for all promises that it returns, and concatenates their
     /// values in the order of the elements; see `thenMap`.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a promise of the elements of all values. It is rejected as that of `thenMap`.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -94,10 +83,7 @@ extension Thenable where T: Sequence {
 extension Guarantee where T: Sequence {
     /// Calls `body` with each element of the value, waits for all guarantees that it returns, and collects their values
     /// in the order of the elements. `body` is called for all elements without waiting in between.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a guarantee of the values.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -112,10 +98,7 @@ extension Guarantee where T: Sequence {
 
     /// Calls `body` with each element of the value, waits for all guarantees that it returns, and concatenates their
     /// values in the order of the elements.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a guarantee of the elements of all values.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable

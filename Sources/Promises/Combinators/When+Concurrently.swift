@@ -13,8 +13,6 @@
 ///   - iterator: makes the promises, on this thread: the first ones inside this call, later ones in jobs of the
 ///     thread's loop. It may run any code, even cancel the result.
 ///   - limit: the maximum number of pending promises.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the values; without promises it is fulfilled immediately. It is rejected immediately with
 ///   the first rejection, or with `PromiseError.badInput` if `limit` is below 1, in which case the iterator is not
 ///   used.
@@ -36,8 +34,6 @@ public func when<Iterator: IteratorProtocol>(
 /// - Parameters:
 ///   - iterator: as for the form with `fulfilled:`.
 ///   - limit: the maximum number of pending promises.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the outcomes. It is rejected only with `PromiseError.badInput`, if `limit` is below 1.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -63,8 +59,6 @@ public func when<Iterator: IteratorProtocol>(
 ///   - limit: the maximum number of pending promises.
 ///   - body: called with each item on this thread: inside this call for the first items, in jobs of the thread's loop
 ///     for later ones. An error that it throws counts as the rejection of the item.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the values; without items it is fulfilled immediately. It is rejected immediately with the
 ///   first rejection, or with `PromiseError.badInput` if `limit` is below 1, in which case `body` is not called.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -87,8 +81,6 @@ public func when<Items: Sequence, Next: Thenable>(
 ///   - items: the items. The sequence is iterated once, one item at a time.
 ///   - limit: the maximum number of pending promises.
 ///   - body: as for the form with `fulfilled:`.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the outcomes. It is rejected only with `PromiseError.badInput`, if `limit` is below 1.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

@@ -7,8 +7,6 @@
 /// - Parameters:
 ///   - a: a promise or guarantee.
 ///   - b: the second one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of both values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -21,8 +19,6 @@ public func when<A: Thenable, B: Thenable>(
 ///   - a: a promise or guarantee.
 ///   - b: the second one.
 ///   - c: the third one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the three values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -36,8 +32,6 @@ public func when<A: Thenable, B: Thenable, C: Thenable>(
 ///   - b: the second one.
 ///   - c: the third one.
 ///   - d: the fourth one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the four values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -52,8 +46,6 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable>(
 ///   - c: the third one.
 ///   - d: the fourth one.
 ///   - e: the fifth one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the five values; rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -65,8 +57,6 @@ public func when<A: Thenable, B: Thenable, C: Thenable, D: Thenable, E: Thenable
 /// - Parameters:
 ///   - a: a guarantee.
 ///   - b: the second one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a guarantee of both values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -79,8 +69,6 @@ public func when<A, B>(
 ///   - a: a guarantee.
 ///   - b: the second one.
 ///   - c: the third one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a guarantee of the three values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -94,8 +82,6 @@ public func when<A, B, C>(
 ///   - b: the second one.
 ///   - c: the third one.
 ///   - d: the fourth one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a guarantee of the four values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -111,8 +97,6 @@ public func when<A, B, C, D>(
 ///   - c: the third one.
 ///   - d: the fourth one.
 ///   - e: the fifth one.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a guarantee of the five values.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

@@ -6,10 +6,7 @@
 ///
 /// After the first rejection, the other thenables continue, and their outcomes are not reported. Cancelling the result
 /// cancels the thenables that no other handler waits for.
-/// - Parameters:
-///   - thenables: the promises or guarantees. The sequence is iterated once, immediately.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
 /// - Returns: a promise of the values; without thenables it is fulfilled immediately. It is rejected immediately with
 ///   the error of the first rejection. If several thenables are already rejected, the first one in the sequence counts.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -24,10 +21,7 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all thenables are fulfilled; see the form with values.
-/// - Parameters:
-///   - thenables: the promises or guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises or guarantees.
 /// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -40,10 +34,7 @@ public func when<Each: Thenable>(
 }
 
 /// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
-/// - Parameters:
-///   - thenables: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises and guarantees.
 /// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -53,10 +44,7 @@ public func when(
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Waits until all promises and guarantees of `Void` are fulfilled; see the form with values.
-/// - Parameters:
-///   - thenables: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises and guarantees.
 /// - Returns: a promise that is fulfilled with the last of them, and rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -66,10 +54,7 @@ public func when(
 ) -> Promise<Void> { when(fulfilled: promises(of: thenables), file: file, line: line) }
 
 /// Waits until all promises and guarantees of one value type are fulfilled; see the form with a sequence of one type.
-/// - Parameters:
-///   - thenables: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises and guarantees.
 /// - Returns: a promise of the values in the order of the array, rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -81,10 +66,7 @@ public func when<T>(
 /// run time.
 ///
 /// See also the form with a sequence of one type, and the form without an array, which preserves the types.
-/// - Parameters:
-///   - thenables: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises and guarantees.
 /// - Returns: a promise of the values in the order of the array, rejected with the first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -113,10 +95,7 @@ public func when(
 /// ```
 ///
 /// The other thenables continue after a rejection. See the form with a sequence.
-/// - Parameters:
-///   - thenable: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenable: the promises and guarantees.
 /// - Returns: a promise of the values in the order of the arguments. It is rejected immediately with the error of the
 ///   first rejection.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

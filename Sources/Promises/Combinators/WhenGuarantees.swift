@@ -1,10 +1,7 @@
 /// Waits until all guarantees are fulfilled and collects their values in the order of the list.
 ///
 /// Cancelling the result cancels the guarantees that no other handler waits for.
-/// - Parameters:
-///   - guarantees: the guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter guarantees: the guarantees.
 /// - Returns: a guarantee of the values; without guarantees it is fulfilled immediately. If one of them is abandoned or
 ///   cancelled, the result is never fulfilled; seen as a promise, it is rejected with that error.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -17,10 +14,7 @@ public func when<T>(
 }
 
 /// Waits until all guarantees are fulfilled; see the form with values.
-/// - Parameters:
-///   - guarantees: the guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter guarantees: the guarantees.
 /// - Returns: a guarantee that is fulfilled with the last of them.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -33,10 +27,7 @@ public func when(
 }
 
 /// Waits until all guarantees are fulfilled; see the form with values.
-/// - Parameters:
-///   - guarantees: the guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter guarantees: the guarantees.
 /// - Returns: a guarantee that is fulfilled with the last of them.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -47,10 +38,7 @@ public func when(
 
 /// Waits until all guarantees of any types are fulfilled, and combines their values into a tuple; see the form with an
 /// array.
-/// - Parameters:
-///   - guarantee: the guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter guarantee: the guarantees.
 /// - Returns: a guarantee of the values in the order of the arguments.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

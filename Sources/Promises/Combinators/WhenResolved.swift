@@ -7,10 +7,7 @@
 /// ```
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Parameters:
-///   - thenables: the promises or guarantees. The sequence is iterated once, immediately.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
 /// - Returns: a guarantee of the outcomes; without thenables it is fulfilled immediately. The errors are part of its
 ///   value, and count as handled.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -30,10 +27,7 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all thenables have settled; see the form with a sequence.
-/// - Parameters:
-///   - thenables: the promises or guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises or guarantees.
 /// - Returns: a guarantee of the outcomes in the order of the arguments.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -42,10 +36,7 @@ public func when<Each: Thenable>(
 ) -> Guarantee<[Result<Each.T, any Error>]> { when(resolved: thenables, file: file, line: line) }
 
 /// Waits until all promises and guarantees of one value type have settled; see the form with a sequence of one type.
-/// - Parameters:
-///   - thenables: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises and guarantees.
 /// - Returns: a guarantee of the outcomes in the order of the array.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -64,10 +55,7 @@ public func when<T>(
 ///
 /// Several thenables of one type give an array, unless the context requires a tuple, as a closure with several
 /// parameters does.
-/// - Parameters:
-///   - thenable: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenable: the promises and guarantees.
 /// - Returns: a guarantee of the outcomes in the order of the arguments.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -99,10 +87,7 @@ public func when<each Each: Thenable>(
 /// one is rejected.
 ///
 /// Cancelling the result cancels the thenables that no other handler waits for.
-/// - Parameters:
-///   - thenables: the promises or guarantees. The sequence is iterated once, immediately.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises or guarantees. The sequence is iterated once, immediately.
 /// - Returns: a promise of the outcomes; without thenables it is fulfilled immediately. If all are rejected, it is
 ///   rejected with `PromiseError.noWinner`, which has all errors, or with `PromiseError.cancelled` if all errors mean
 ///   "cancelled".
@@ -129,10 +114,7 @@ public func when<Each: Sequence>(
 }
 
 /// Waits until all thenables have settled, and rejects if every one is rejected; see the form with a sequence.
-/// - Parameters:
-///   - thenables: the promises or guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises or guarantees.
 /// - Returns: as the form with a sequence.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -142,10 +124,7 @@ public func when<Each: Thenable>(
 
 /// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
 /// the form with a sequence of one type.
-/// - Parameters:
-///   - thenables: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises and guarantees.
 /// - Returns: as the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable
@@ -156,10 +135,7 @@ public func when<T>(
 
 /// Waits until all promises and guarantees of one value type have settled, and rejects if every one is rejected; see
 /// the form with a sequence of one type.
-/// - Parameters:
-///   - thenables: the promises and guarantees.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter thenables: the promises and guarantees.
 /// - Returns: as the form with a sequence of one type.
 @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
 @inlinable

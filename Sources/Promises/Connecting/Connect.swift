@@ -23,8 +23,6 @@ import Reactor
 ///   - timeout: the limit for the whole operation; `nil` for none.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set before the socket connects.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the connection.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(
@@ -45,8 +43,6 @@ public func connect(
 ///   - timeout: the limit for the whole operation; `nil` for none. See the form with one address.
 ///   - source: the local address; `nil` lets the kernel choose.
 ///   - options: socket options, set on the socket of each attempt before it connects.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the first connection. Rejected with `ConnectError`, which has each address and its error, if
 ///   all attempts fail, with `SystemError` (`EINVAL`) if the list is empty, and with `PromiseError.timedOut` if
 ///   `timeout` expires.
@@ -87,8 +83,6 @@ public func connect(
 ///   - source: the local address; `nil` lets the kernel choose. Addresses of another family then fail.
 ///   - options: socket options, set before the socket connects.
 ///   - lookup: finds the addresses of a name.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the connection.
 @available(*, noasync, message: "an async function has no loop of its own")
 public func connect(

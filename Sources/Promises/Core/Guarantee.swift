@@ -17,10 +17,7 @@ public struct Guarantee<T> {
     init(_ core: PromiseCore) { self.core = core }
 
     /// A guarantee that `body` fulfills, now or later.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    ///   - body: runs at once, on this thread, with the closure that fulfills the guarantee.
+    /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping (T) -> Void) -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -29,9 +26,6 @@ public struct Guarantee<T> {
     }
 
     /// A pending guarantee and the closure that fulfills it.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the guarantee, and a closure that fulfills it.
     @inlinable
     public static func pending(
@@ -51,11 +45,8 @@ public struct Guarantee<T> {
 
 extension Guarantee where T: Sendable {
     /// A guarantee that `body` fulfills, now or later, on any thread.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    ///   - body: runs at once, on this thread, with the closure that fulfills the guarantee. Any thread may call that
-    ///     closure.
+    /// - Parameter body: runs at once, on this thread, with the closure that fulfills the guarantee. Any thread may call that
+    ///   closure.
     @inlinable
     public init(
         _ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (@escaping @Sendable (T) -> Void) -> Void
@@ -66,9 +57,6 @@ extension Guarantee where T: Sendable {
     }
 
     /// A pending guarantee and the closure that fulfills it.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the guarantee, and a closure that fulfills it and that any thread may call.
     @inlinable
     public static func pending(

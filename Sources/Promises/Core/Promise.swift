@@ -30,10 +30,7 @@ public struct Promise<T> {
     /// }
     /// ```
     ///
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
-    ///   - body: the work, or its start. An error that it throws after settling the promise is ignored.
+    /// - Parameter body: the work, or its start. An error that it throws after settling the promise is ignored.
     @inlinable
     public init(_ file: StaticString = #fileID, _ line: UInt = #line, resolver body: (Resolver<T>) throws -> Void) {
         core = ResolverCore(root: T.self, file, line).traced(Self.self, file, line)
@@ -42,9 +39,6 @@ public struct Promise<T> {
     }
 
     /// A pending promise and its resolver.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the promise and the resolver that settles it.
     @inlinable
     public static func pending(
@@ -61,10 +55,7 @@ public struct Promise<T> {
     public static func value(_ value: T) -> Promise<T> { Promise(PromiseCore(value: value)) }
 
     /// A promise that is rejected with `error`.
-    /// - Parameters:
-    ///   - error: the error of the rejection.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter error: the error of the rejection.
     @inlinable
     public init(error: any Error, _ file: StaticString = #fileID, _ line: UInt = #line) {
         core = PromiseCore(error: error, at: CallSite(file, line)).traced(Self.self, file, line)

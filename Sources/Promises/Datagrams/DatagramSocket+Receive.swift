@@ -21,10 +21,7 @@ extension DatagramSocket {
     /// - `ECANCELED` if the socket is closed during the wait.
     ///
     /// See recvmmsg(2).
-    /// - Parameters:
-    ///   - limit: the maximum number of datagrams; at least 1.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter limit: the maximum number of datagrams; at least 1.
     /// - Returns: a promise of at least one datagram.
     public func receive(
         upTo limit: Int = 32, file: StaticString = #fileID, line: UInt = #line
@@ -47,11 +44,8 @@ extension DatagramSocket {
     /// - `SystemError` with `ECANCELED` when the socket is closed;
     /// - the error that makes receiving impossible.
     ///
-    /// - Parameters:
-    ///   - body: called with the bytes of each datagram, which are valid during the call only, and with its other
-    ///     properties.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the bytes of each datagram, which are valid during the call only, and with its other
+    ///   properties.
     /// - Returns: a promise that does not succeed: the iteration ends with an error or a cancellation.
     public func forEachPacket(
         _ body: @escaping (RawSpan, DatagramMetadata) throws -> Void, file: StaticString = #fileID, line: UInt = #line

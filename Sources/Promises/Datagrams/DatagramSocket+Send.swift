@@ -31,8 +31,6 @@ extension DatagramSocket {
     /// - Parameters:
     ///   - bytes: the payload.
     ///   - address: the destination; `nil` for the peer of a connected socket.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise without a value.
     public func send<Bytes: Collection>(
         _ bytes: Bytes, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
@@ -46,8 +44,6 @@ extension DatagramSocket {
     /// - Parameters:
     ///   - span: the payload. Bytes that the kernel does not accept immediately are copied.
     ///   - address: the destination; `nil` for the peer of a connected socket.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with bytes.
     public func send(
         _ span: RawSpan, to address: SocketAddress? = nil, file: StaticString = #fileID, line: UInt = #line
@@ -57,10 +53,7 @@ extension DatagramSocket {
     }
 
     /// Sends several datagrams, 32 per system call, and waits while the kernel accepts no more.
-    /// - Parameters:
-    ///   - packets: the datagrams, which are sent in their order.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter packets: the datagrams, which are sent in their order.
     /// - Returns: a promise of the number of datagrams sent. It is less than the total if the kernel refused a
     ///   datagram, which is the next one in the array. If the kernel refused the first one, the promise is rejected as
     ///   in the form with one datagram.

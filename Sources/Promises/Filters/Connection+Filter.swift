@@ -54,8 +54,6 @@ extension Connection {
     /// After an error, a time-out or a cancellation during the handshake the connection has failed: close it.
     /// - Parameter timeout: the limit for the handshake; `nil` for none.
     /// - Parameter filter: the layer between the bytes of the connection and its users.
-    /// - Parameter file: the file that reports name; the caller's by default.
-    /// - Parameter line: the line that reports name.
     /// - Returns: a promise of this connection.
     public func filter(
         _ filter: some ConnectionFilter, timeout: Duration? = .seconds(10), file: StaticString = #fileID,

@@ -27,8 +27,6 @@ extension Connection {
     /// - Parameters:
     ///   - decoder: finds the frames.
     ///   - body: called with each frame, in jobs of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -44,8 +42,6 @@ extension Connection {
     /// - Parameters:
     ///   - decoder: finds the frames.
     ///   - body: called with each frame, in jobs of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable
@@ -72,8 +68,6 @@ extension Connection {
     /// - Parameters:
     ///   - limit: the maximum number of bytes of a line.
     ///   - body: called with each line, without its end, in jobs of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that is fulfilled at the peer's end, at a drain's, and after `StopReading`.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine<Next: Thenable>(
@@ -87,8 +81,6 @@ extension Connection {
     /// - Parameters:
     ///   - limit: the maximum number of bytes of a line.
     ///   - body: called with each line, without its end, in jobs of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     public func forEachLine(

@@ -12,10 +12,7 @@ extension Connection {
     /// - `StreamError.timedOut` at a limit of `frameTimeouts`;
     /// - a `SystemError` as `receive` is, and with `EINVAL` if `count` is below one.
     ///
-    /// - Parameters:
-    ///   - count: the number of bytes; at least one.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter count: the number of bytes; at least one.
     /// - Returns: a promise of exactly these bytes.
     @inlinable @inline(__always)
     public func read(
@@ -34,8 +31,6 @@ extension Connection {
     /// - Parameters:
     ///   - delimiter: the bytes to look for; at least one.
     ///   - limit: the maximum number of bytes before the delimiter; at least one.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the bytes; `nil` if the peer ends before another byte has come.
     @inlinable @inline(__always)
     public func read(
@@ -50,8 +45,6 @@ extension Connection {
     /// - Parameters:
     ///   - delimiter: the text to look for.
     ///   - limit: the maximum number of bytes before the delimiter.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func read(
@@ -62,8 +55,6 @@ extension Connection {
     /// - Parameters:
     ///   - delimiter: the byte to look for.
     ///   - limit: the maximum number of bytes before the delimiter.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func read(
@@ -74,10 +65,7 @@ extension Connection {
     ///
     /// Rejected as `read(until:)`, and with `StreamError.notUTF8` if the line is not UTF-8. If the last line has no
     /// end, this is rejected with `StreamError.endedEarly`, and `receive()` returns that part of a line.
-    /// - Parameters:
-    ///   - limit: the maximum number of bytes of the line.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter limit: the maximum number of bytes of the line.
     /// - Returns: a promise of the line, without its `\n` or `\r\n`; `nil` if the peer ends before another byte has
     ///   come.
     @inlinable @inline(__always)
@@ -95,10 +83,7 @@ extension Connection {
     /// ```
     ///
     /// Rejected as `read(exactly:)`, and with the error that the decoder throws; the bytes are kept then.
-    /// - Parameters:
-    ///   - decoder: finds the frame.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter decoder: finds the frame.
     /// - Returns: a promise of the frame; `nil` if the peer ends before another byte has come.
     @inlinable @inline(__always)
     public func readFrame<Decoder: FrameDecoder>(

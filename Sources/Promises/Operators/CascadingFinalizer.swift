@@ -17,8 +17,6 @@ public struct CascadingFinalizer {
     /// - Parameters:
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: the handler; called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -34,8 +32,6 @@ public struct CascadingFinalizer {
     ///   - only: the type of the errors to handle.
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: the handler; called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the rest of the chain, which handles the other errors.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -48,8 +44,6 @@ public struct CascadingFinalizer {
     /// - Parameters:
     ///   - only: the error to handle, whatever the policy for cancellations.
     ///   - body: the handler; called in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the rest of the chain, which handles the other errors.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -58,10 +52,7 @@ public struct CascadingFinalizer {
     ) -> CascadingFinalizer { rest.catch(only: only, body, file: file, line: line) }
 
     /// Logs a remaining error, if `policy` lets it pass; see `Promise.cauterize`.
-    /// - Parameters:
-    ///   - policy: whether an error that means "cancelled" is logged; by default `conf.catchPolicy`.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter policy: whether an error that means "cancelled" is logged; by default `conf.catchPolicy`.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -72,10 +63,7 @@ public struct CascadingFinalizer {
 
     /// Calls `body` when the chain so far has ended: after a handler, after a success, or with an error that remains.
     /// `finally` does not handle that error. It may be called several times.
-    /// - Parameters:
-    ///   - body: called once, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called once, in a job of this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = watchEnd(body, file, line)

@@ -11,8 +11,6 @@ extension Catchable {
     /// - Parameters:
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: the handler. It runs as a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a finalizer, for a `finally` that always runs.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -40,10 +38,7 @@ public struct Finalizer {
 
     /// Calls `body` when the chain has ended: after the `catch` handler, after a success, or after a cancellation that
     /// the handler did not see. `finally` may be called several times.
-    /// - Parameters:
-    ///   - body: called once, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called once, in a job of this thread's loop.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     public func finally(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         _ = end.map("finally", body, file, line)

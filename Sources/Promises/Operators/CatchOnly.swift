@@ -11,8 +11,6 @@ extension Catchable {
     ///   - only: the type of the errors to handle.
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: the handler; called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the rest of the chain, which handles the other errors. An error that is not handled there is an
     ///   unhandled rejection.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -33,8 +31,6 @@ extension Catchable {
     /// - Parameters:
     ///   - only: the error to handle, whatever the policy for cancellations.
     ///   - body: the handler; called in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the rest of the chain, which handles the other errors.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -7,10 +7,7 @@ extension Thenable {
     ///     .catch { error in print(error) }
     /// ```
     ///
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: a promise without a value, fulfilled when `body` has returned. Rejected with the error of this
     ///   promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -25,10 +22,7 @@ extension Thenable {
 
 extension Guarantee {
     /// Calls `body` with the value.
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: a guarantee without a value, fulfilled when `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -10,10 +10,7 @@ extension Catchable {
     /// ```
     ///
     /// `body` is also called when the chain is cancelled, above or below.
-    /// - Parameters:
-    ///   - body: called in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called in a job of this thread's loop.
     /// - Returns: a promise that settles as this one, once `body` has been called.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -30,10 +27,7 @@ extension Catchable {
     /// on.
     ///
     /// `body` is also called when the chain is cancelled, and then too the promise settles after the guarantee.
-    /// - Parameters:
-    ///   - body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
     /// - Returns: a promise that settles as this one, once the guarantee of `body` is fulfilled.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -49,10 +43,7 @@ extension Catchable {
 extension Guarantee {
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, and passes the value on; see
     /// `Promise.ensure`.
-    /// - Parameters:
-    ///   - body: called in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called in a job of this thread's loop.
     /// - Returns: a guarantee of the value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -67,10 +58,7 @@ extension Guarantee {
 
     /// Calls `body` when the guarantee is fulfilled, abandoned or cancelled, waits for the guarantee that `body`
     /// returns, and then passes the value on; see `Promise.ensureThen`.
-    /// - Parameters:
-    ///   - body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called in a job of this thread's loop. The guarantee that it returns is not cancelled with the chain.
     /// - Returns: a guarantee of the value, fulfilled once the guarantee of `body` is.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

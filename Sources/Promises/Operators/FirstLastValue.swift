@@ -9,10 +9,7 @@ extension Thenable where T: Sequence {
     }
 
     /// Finds the first element for which `body` returns `true`.
-    /// - Parameters:
-    ///   - body: called with one element after the other, in a job of this thread's loop, until it returns `true`.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with one element after the other, in a job of this thread's loop, until it returns `true`.
     /// - Returns: a promise of the element. Rejected with `PromiseError.emptySequence` if there is none; otherwise with
     ///   the error of this promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -29,11 +26,8 @@ extension Thenable where T: BidirectionalCollection {
     public var lastValue: Promise<T.Element> { map("lastValue", { try PromiseError.present($0.last) }, "", 0) }
 
     /// Finds the last element for which `body` returns `true`.
-    /// - Parameters:
-    ///   - body: called with one element after the other, from the end, in a job of this thread's loop, until it
-    ///     returns `true`.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with one element after the other, from the end, in a job of this thread's loop, until it
+    ///   returns `true`.
     /// - Returns: a promise of the element. Rejected with `PromiseError.emptySequence` if there is none; otherwise with
     ///   the error of this promise, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -50,10 +44,7 @@ extension Guarantee where T: Sequence {
     public var firstValue: Guarantee<T.Element?> { map("firstValue", { $0.first { _ in true } }, "", 0) }
 
     /// Finds the first element for which `body` returns `true`.
-    /// - Parameters:
-    ///   - body: called with one element after the other, in a job of this thread's loop, until it returns `true`.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with one element after the other, in a job of this thread's loop, until it returns `true`.
     /// - Returns: a guarantee of the element, or of `nil` if there is none.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -69,11 +60,8 @@ extension Guarantee where T: BidirectionalCollection {
     public var lastValue: Guarantee<T.Element?> { map("lastValue", { $0.last }, "", 0) }
 
     /// Finds the last element for which `body` returns `true`.
-    /// - Parameters:
-    ///   - body: called with one element after the other, from the end, in a job of this thread's loop, until it
-    ///     returns `true`.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with one element after the other, from the end, in a job of this thread's loop, until it
+    ///   returns `true`.
     /// - Returns: a guarantee of the element, or of `nil` if there is none.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -6,10 +6,7 @@
 ///     .catch { error in print(error) }
 /// ```
 ///
-/// - Parameters:
-///   - body: called once, inside this call.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter body: called once, inside this call.
 /// - Returns: a promise that settles as the one that `body` returns, or that is rejected with the error that `body`
 ///   throws.
 @inlinable
@@ -22,10 +19,7 @@ public func firstly<Next: Thenable>(
 }
 
 /// The form for closures of several statements, of which one may be `return .value(…)`.
-/// - Parameters:
-///   - body: called once, inside this call.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter body: called once, inside this call.
 /// - Returns: a promise that settles as the one that `body` returns, or that is rejected with the error that `body`
 ///   throws.
 @inlinable

@@ -1,10 +1,7 @@
 extension Thenable {
     /// Calls `body` with the value, waits for the promise that `body` returns, and then passes the original value on.
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop. A rejection of this promise skips it. The value
-    ///     of the promise that it returns is discarded.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop. A rejection of this promise skips it. The value
+    ///   of the promise that it returns is discarded.
     /// - Returns: a promise of the original value. Rejected with the error of this promise, of the promise that `body`
     ///   returns, or with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -21,11 +18,8 @@ extension Guarantee {
     /// Calls `body` with the value, waits for the guarantee that `body` returns, and then passes the original value on.
     ///
     /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop. The value of the guarantee that it returns is
-    ///     discarded.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop. The value of the guarantee that it returns is
+    ///   discarded.
     /// - Returns: a guarantee of the original value.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

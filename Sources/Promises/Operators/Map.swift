@@ -5,10 +5,7 @@ extension Thenable {
     /// fetch(url).map { page in page.title }
     /// ```
     ///
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
     /// - Returns: a promise of what `body` returns. Rejected with the error of this promise, or with the error that
     ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -18,9 +15,6 @@ extension Thenable {
     ) -> Promise<U> { map("map", body, file, line) }
 
     /// Discards the value.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise without a value, which settles when this one does, and with its error if it is rejected.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -40,10 +34,7 @@ extension Thenable {
 
 extension Guarantee {
     /// Transforms the value.
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: a guarantee of what `body` returns.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -52,9 +43,6 @@ extension Guarantee {
     ) -> Guarantee<U> { map("map", body, file, line) }
 
     /// Discards the value.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee without a value, which is fulfilled when this one is.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

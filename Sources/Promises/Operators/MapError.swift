@@ -4,8 +4,6 @@ extension Catchable {
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. It is skipped for
     ///     an error that it does not see.
     ///   - body: called with the error, in a job of this thread's loop. A value skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value, or one that is rejected with the error that `body` returns or throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

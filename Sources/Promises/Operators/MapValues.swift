@@ -3,10 +3,7 @@
 
 extension Thenable where T: Sequence {
     /// Transforms each element.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a promise of the results, in order. Rejected with the error of this promise, or with the error that
     ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -16,10 +13,7 @@ extension Thenable where T: Sequence {
     ) -> Promise<[U]> { map("mapValues", { try $0.map(body) }, file, line) }
 
     /// Transforms each element into a sequence and concatenates the sequences.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a promise of the elements of all sequences, in order. Rejected with the error of this promise, or
     ///   with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -29,10 +23,7 @@ extension Thenable where T: Sequence {
     ) -> Promise<[Part.Element]> { map("flatMapValues", { try $0.flatMap(body) }, file, line) }
 
     /// Transforms each element and omits those for which `body` returns `nil`.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a promise of the results, in order. Rejected with the error of this promise, or with the error that
     ///   `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -42,10 +33,7 @@ extension Thenable where T: Sequence {
     ) -> Promise<[U]> { map("compactMapValues", { try $0.compactMap(body) }, file, line) }
 
     /// Keeps the elements for which `body` returns `true`.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a promise of the elements that remain, in order. Rejected with the error of this promise, or with the
     ///   error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -57,10 +45,7 @@ extension Thenable where T: Sequence {
 
 extension Guarantee where T: Sequence {
     /// Transforms each element.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a guarantee of the results, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -69,10 +54,7 @@ extension Guarantee where T: Sequence {
     ) -> Guarantee<[U]> { map("mapValues", { $0.map(body) }, file, line) }
 
     /// Transforms each element into a sequence and concatenates the sequences.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a guarantee of the elements of all sequences, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -81,10 +63,7 @@ extension Guarantee where T: Sequence {
     ) -> Guarantee<[Part.Element]> { map("flatMapValues", { $0.flatMap(body) }, file, line) }
 
     /// Transforms each element and omits those for which `body` returns `nil`.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a guarantee of the results, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -93,10 +72,7 @@ extension Guarantee where T: Sequence {
     ) -> Guarantee<[U]> { map("compactMapValues", { $0.compactMap(body) }, file, line) }
 
     /// Keeps the elements for which `body` returns `true`.
-    /// - Parameters:
-    ///   - body: called with each element, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each element, in a job of this thread's loop.
     /// - Returns: a guarantee of the elements that remain, in order.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -8,8 +8,6 @@ extension Thenable where T: Sendable {
     ///   - dispatcher: where `body` runs; `nil` for inline.
     ///   - body: called with the outcome, which may be a cancellation of the chain. It is not called if the dispatcher
     ///     refuses the job or releases it without running it; see `map(on:)`.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     public func tap(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (Result<T, any Error>) -> Void,
@@ -89,8 +87,6 @@ extension Catchable where T: Sendable {
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
     ///     does not see rejects the result.
     ///   - body: called with the error. A value skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected as that of
     ///   `map(on:)` if `body` throws or does not run.
     public func recover<Next: Thenable>(

@@ -24,8 +24,6 @@ extension Thenable where T: Sendable {
     /// - Parameters:
     ///   - dispatcher: where `body` runs; `nil` for inline.
     ///   - body: called with the value, in a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of what `body` returns, rejected as above.
     public func map<U: Sendable>(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable (T) throws -> U,
@@ -74,8 +72,6 @@ extension Thenable where T: Sendable {
     ///   - dispatcher: where `body` runs; `nil` for inline.
     ///   - body: called with the value. It attaches handlers only with `on:`, unless `dispatcher` is a loop's `remote`:
     ///     the loop of a pool's thread is never driven.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that settles as the one that `body` returns. Rejected as that of `map(on:)` if `body`
     ///   throws or does not run.
     public func then<Next: Thenable>(
@@ -123,8 +119,6 @@ extension Promise where T: Sendable {
     /// - Parameters:
     ///   - dispatcher: where `body` runs: a pool, or a loop's `remote`; `nil` for this thread, at once.
     ///   - body: called once, as a job of the dispatcher.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     public init(
         on dispatcher: (any Dispatcher)?, _ body: @escaping @Sendable () throws -> T, file: StaticString = #fileID,
         line: UInt = #line

@@ -9,8 +9,6 @@ extension Catchable {
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. An error that it
     ///     does not see rejects the result.
     ///   - body: called with the error, in a job of this thread's loop. A value skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value, or one that settles as the promise that `body` returns, or that is rejected
     ///   with the error that `body` throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -31,8 +29,6 @@ extension Catchable {
     /// - Parameters:
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form that returns a thenable.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -50,8 +46,6 @@ extension Catchable {
     /// - Parameters:
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form that returns a thenable of one type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -67,10 +61,7 @@ extension Catchable {
     /// Replaces every rejection, including a cancellation, with the guarantee that `body` returns.
     ///
     /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
-    /// - Parameters:
-    ///   - body: called with the error, in a job of this thread's loop. A value skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the error, in a job of this thread's loop. A value skips it.
     /// - Returns: a guarantee of the value, or of the value of the guarantee that `body` returns: the rest of the chain
     ///   cannot fail.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -87,10 +78,7 @@ extension Catchable {
 
 extension Catchable where T == Void {
     /// Handles every error, including a cancellation.
-    /// - Parameters:
-    ///   - body: called with the error, in a job of this thread's loop. A success skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the error, in a job of this thread's loop. A success skips it.
     /// - Returns: a guarantee that is fulfilled in both cases: the rest of the chain cannot fail.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -109,8 +97,6 @@ extension Catchable where T == Void {
     /// - Parameters:
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: called with the error, in a job of this thread's loop. A success skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that is fulfilled after a success and after `body`. Rejected with the error that `body`
     ///   throws, or with one that it does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

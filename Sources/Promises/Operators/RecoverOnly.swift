@@ -4,8 +4,6 @@ extension Catchable {
     ///   - only: the type of the errors to replace. All other outcomes skip `body`.
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected with the
     ///   error that `body` throws, or with one that it does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -23,8 +21,6 @@ extension Catchable {
     ///   - only: the type of the errors to replace.
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form that returns a thenable.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -41,8 +37,6 @@ extension Catchable {
     /// - Parameters:
     ///   - only: the error to replace, whatever the policy for cancellations. All other outcomes skip `body`.
     ///   - body: called in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value, or one that settles as the promise that `body` returns. Rejected with the
     ///   error that `body` throws, or with another error of this promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -71,8 +65,6 @@ extension Catchable where T == Void {
     ///   - only: the type of the errors to handle. All other outcomes skip `body`.
     ///   - policy: whether the handler sees errors that mean "cancelled"; by default `conf.catchPolicy`.
     ///   - body: called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that is fulfilled after a success and after `body`. Rejected with the error that `body`
     ///   throws, or with one that it does not see.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -93,8 +85,6 @@ extension Catchable where T == Void {
     /// - Parameters:
     ///   - only: the error to handle, whatever the policy for cancellations. All other outcomes skip `body`.
     ///   - body: called in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that is fulfilled after a success and after `body`. Rejected with the error that `body`
     ///   throws, or with another error of this promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")

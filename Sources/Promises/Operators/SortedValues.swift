@@ -1,10 +1,7 @@
 extension Thenable where T: Sequence {
     /// Sorts the elements by `areInIncreasingOrder`; equal elements keep their order.
-    /// - Parameters:
-    ///   - areInIncreasingOrder: whether its first argument stands before its second; called in a job of this thread's
-    ///     loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter areInIncreasingOrder: whether its first argument stands before its second; called in a job of this thread's
+    ///   loop.
     /// - Returns: a promise of the sorted elements. Rejected with the error of this promise, or with the error that the
     ///   closure throws.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -17,9 +14,6 @@ extension Thenable where T: Sequence {
 
 extension Thenable where T: Sequence, T.Element: Comparable {
     /// Sorts the elements in ascending order; equal elements keep their order.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the sorted elements, rejected with the error of this promise.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -30,11 +24,8 @@ extension Thenable where T: Sequence, T.Element: Comparable {
 
 extension Guarantee where T: Sequence {
     /// Sorts the elements by `areInIncreasingOrder`; equal elements keep their order.
-    /// - Parameters:
-    ///   - areInIncreasingOrder: whether its first argument stands before its second; called in a job of this thread's
-    ///     loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter areInIncreasingOrder: whether its first argument stands before its second; called in a job of this thread's
+    ///   loop.
     /// - Returns: a guarantee of the sorted elements.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -46,9 +37,6 @@ extension Guarantee where T: Sequence {
 
 extension Guarantee where T: Sequence, T.Element: Comparable {
     /// Sorts the elements in ascending order; equal elements keep their order.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee of the sorted elements.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -1,9 +1,6 @@
 extension Thenable {
     /// Calls `body` with the outcome, a value or an error, and passes it on.
-    /// - Parameters:
-    ///   - body: called with the outcome, in a job of this thread's loop. It also sees a cancellation of the chain.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the outcome, in a job of this thread's loop. It also sees a cancellation of the chain.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -19,11 +16,8 @@ extension Thenable {
 
 extension Guarantee {
     /// Calls `body` with the outcome and passes it on, as `Promise.tap`.
-    /// - Parameters:
-    ///   - body: called with the outcome, in a job of this thread's loop. The outcome is a failure only if the
-    ///     guarantee was abandoned or cancelled.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the outcome, in a job of this thread's loop. The outcome is a failure only if the
+    ///   guarantee was abandoned or cancelled.
     /// - Returns: a guarantee of the value, fulfilled when `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

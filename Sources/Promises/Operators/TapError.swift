@@ -4,8 +4,6 @@ extension Catchable {
     ///   - policy: whether `body` sees errors that mean "cancelled"; by default `conf.catchPolicy`. Under `.allErrors`
     ///     it sees all cancellations, including those of the chain above or below.
     ///   - body: called with the error, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that settles as this one, once `body` has returned.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

@@ -11,10 +11,7 @@ extension Thenable {
     /// func serve() -> Promise<Void> { read().then { write($0) }.then { serve() } }
     /// ```
     ///
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop. A rejection of this promise skips it.
     /// - Returns: a promise that settles as the one that `body` returns. Rejected with the error of this promise, with
     ///   the error that `body` throws, or with `PromiseError.returnedSelf` if `body` returns the result itself.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
@@ -32,10 +29,7 @@ extension Thenable {
 
 extension Thenable {
     /// The form for closures of several statements, of which one may be `return .value(…)`.
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: as the form that returns a thenable.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)
@@ -50,10 +44,7 @@ extension Thenable {
     }
 
     /// The form for closures that return promises on some paths and guarantees on others.
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: as the form that returns a thenable of one type.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable
@@ -70,10 +61,7 @@ extension Guarantee {
     /// Calls `body` with the value, and waits for the guarantee that `body` returns.
     ///
     /// Traps if `body` returns the guarantee that this call returns: a guarantee has no error to report that with.
-    /// - Parameters:
-    ///   - body: called with the value, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with the value, in a job of this thread's loop.
     /// - Returns: a guarantee of the value of the guarantee that `body` returns.
     @available(*, noasync, message: "no loop runs the handler in an async function; use on:, or await value")
     @inlinable @inline(__always)

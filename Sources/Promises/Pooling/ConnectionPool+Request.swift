@@ -40,8 +40,6 @@ extension ConnectionPool {
     ///   - address: the address of the server, which is the key of the connections.
     ///   - isIdempotent: whether the request may be made twice.
     ///   - body: makes the request, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that settles as the one that `body` returns.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func withConnection<Work: Thenable>(
@@ -55,8 +53,6 @@ extension ConnectionPool {
     ///   - addresses: the addresses of the server, in the order of preference.
     ///   - isIdempotent: whether the request may be made twice.
     ///   - body: makes the request, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with one address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func withConnection<Work: Thenable>(
@@ -70,8 +66,6 @@ extension ConnectionPool {
     ///   - address: the address, or the name and port, of the server.
     ///   - isIdempotent: whether the request may be made twice.
     ///   - body: makes the request, in a job of this thread's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as the form with one address.
     @available(*, noasync, message: "an async function has no loop of its own")
     public func withConnection<Work: Thenable>(

@@ -10,9 +10,6 @@ extension Listener {
     /// - `EBUSY` while `serve` is running;
     /// - the error that ended the listener.
     ///
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the connection.
     @inlinable @inline(__always)
     public func accept(file: StaticString = #fileID, line: UInt = #line) -> Promise<Connection> {

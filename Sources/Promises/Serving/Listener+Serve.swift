@@ -24,8 +24,6 @@ extension Listener {
     ///   - onError: is called with the error of a handler and its connection; not for a cancellation, nor for a
     ///     connection that `drain` has ended. Without it errors are not reported.
     ///   - handler: handles one connection; called on the loop of the listener.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of what became of the connections that were open when a drain began; zeros without a drain.
     ///   It is fulfilled when the listener has been closed and the last connection has ended; with `stopSignals` at the
     ///   latest when the drain ends, at its deadline or at the second signal. Rejected with the `SystemError` that ended the listener:
@@ -69,8 +67,6 @@ extension Listener {
     ///   - options: the limits, and what stops the server.
     ///   - onError: as for `serve`; called on the connection's loop.
     ///   - handler: called on the connection's loop.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: as `serve`. Also rejected with `ECANCELED` of `accept4` when all loops of the group have ended.
     @discardableResult
     public func serve<Done: Thenable & SendableMetatype>(

@@ -159,8 +159,6 @@ extension Listener {
     ///   - signals: at least one.
     ///   - deadline: how long the drain may take; see `drain(deadline:)`.
     ///   - onSignal: is called with each signal, before the listeners are drained, or aborted.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the account of all listeners together. It is fulfilled when each listener either has
     ///   been drained or is closed and its last connection has ended. A listener that is closed without a drain adds
     ///   nothing to the account. Rejected with

@@ -14,10 +14,7 @@ extension Connection {
     /// Cancelling the returned promise ends the reading: nothing more is read, and a promise that it waits for is
     /// cancelled if it has no other waiters. Until it has settled, other reads are refused with `EBUSY`. `body` ends
     /// the reading in order by `StopReading`.
-    /// - Parameters:
-    ///   - body: called with each chunk. The span is valid during the call only.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each chunk. The span is valid during the call only.
     /// - Returns: a promise that is fulfilled at the peer's end, and rejected with
     ///   - the `SystemError` that `receive` would report;
     ///   - the error that `body` throws;
@@ -33,10 +30,7 @@ extension Connection {
 
     /// Calls `body` with each piece of input until the peer ends, and reads on without waiting for anything else; see
     /// the form with promises.
-    /// - Parameters:
-    ///   - body: called with each chunk. The span is valid during the call only.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called with each chunk. The span is valid during the call only.
     /// - Returns: as the form with promises.
     @available(*, noasync, message: "no loop runs the handler in an async function")
     @inlinable

@@ -11,9 +11,6 @@ extension Connection {
     /// shutdown(2), SHUT_WR.
     ///
     /// At a pipe's writer it closes the descriptor, since that is how a pipe ends.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise that is fulfilled when the end has been handed to the kernel. A further call has no effect
     ///   and returns an equivalent promise. Rejected with a `SystemError`:
     ///   - `ENOTSOCK` where one descriptor is both sides and is not a socket, such as a terminal;
@@ -69,9 +66,6 @@ extension Connection {
     ///
     /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
     /// 5 seconds in which the reader takes nothing. A further call returns a guarantee of the same end.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee that is fulfilled when the descriptor is closed.
     @discardableResult
     @inlinable @inline(__always)
@@ -85,10 +79,7 @@ extension Connection {
     /// Zero or less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has
     /// arrived is discarded. If that was everything, the connection is closed in an orderly way; otherwise it is
     /// aborted. If the connection is already being closed, the new time replaces the limits of the first call.
-    /// - Parameters:
-    ///   - time: the limit for delivering the queued writes and for the peer's end.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter time: the limit for delivering the queued writes and for the peer's end.
     /// - Returns: as `close()`.
     @discardableResult
     @inlinable @inline(__always)

@@ -22,8 +22,6 @@ extension Connection {
     ///   since most clients end their side by closing their socket. Pass `true` for clients that send their request,
     ///   end their side and then read the answer: the watch is then fulfilled by a reset, or when both sides have
     ///   ended.
-    /// - Parameter file: the file that reports name; the caller's by default.
-    /// - Parameter line: the line that reports name.
     /// - Returns: a guarantee of how the peer has gone.
     @inlinable @inline(__always)
     public func peerGone(
@@ -45,8 +43,6 @@ extension Connection {
     /// on this side does not cancel the work. `peerGone` describes what counts as gone.
     /// - Parameters:
     ///   - ignoringHalfClose: whether the end of the peer's side alone does not count; see `peerGone`.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     ///   - work: starts the work; called at most once, inside this call.
     /// - Returns: a promise of the value of the work. Rejected with its error, with the error that `work` throws, or
     ///   with `PeerGone`.

@@ -16,10 +16,7 @@ extension Connection {
     /// - `ECANCELED` if `close` or `abort` is called while the read waits;
     /// - `EINVAL` if `limit` is below one.
     ///
-    /// - Parameters:
-    ///   - limit: the maximum number of bytes; at least one.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter limit: the maximum number of bytes; at least one.
     /// - Returns: a guarantee of the bytes, the end or the failure.
     @inlinable @inline(__always)
     public func read(
@@ -29,10 +26,7 @@ extension Connection {
     }
 
     /// Reads the next bytes as `read` does.
-    /// - Parameters:
-    ///   - limit: the maximum number of bytes; at least one.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter limit: the maximum number of bytes; at least one.
     /// - Returns: a promise of the bytes, which are empty at the peer's end. Rejected with the `SystemError` of
     ///   `ReadOutcome.failed`, and with the error of the filter if that has failed.
     public func receive(

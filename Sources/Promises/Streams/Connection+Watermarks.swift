@@ -49,9 +49,6 @@ extension Connection {
     ///
     /// After it, write without checking `isWritable` again, as here: if the connection has failed, the error of that
     /// write ends the producer.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a guarantee without a value.
     @inlinable @inline(__always)
     public func writable(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {

@@ -34,10 +34,7 @@ extension Connection {
     ///
     /// A write that is cancelled while it waits behind others is never sent. If the kernel has taken some of its bytes,
     /// `cancel()` has no effect: `abort` the connection.
-    /// - Parameters:
-    ///   - bytes: the bytes; there may be none.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter bytes: the bytes; there may be none.
     /// - Returns: a promise without a value.
     @inlinable @inline(__always)
     public func write<Bytes: Collection>(
@@ -48,10 +45,7 @@ extension Connection {
     }
 
     /// Writes `text` in UTF-8; see the form with bytes.
-    /// - Parameters:
-    ///   - text: the text.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter text: the text.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func write(_ text: String, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -59,10 +53,7 @@ extension Connection {
     }
 
     /// Writes lent bytes, such as a chunk of `forEachChunk`; see the form with bytes.
-    /// - Parameters:
-    ///   - span: the bytes. Those that the kernel does not take at once are copied.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter span: the bytes. Those that the kernel does not take at once are copied.
     /// - Returns: as the form with bytes.
     @inlinable @inline(__always)
     public func write(_ span: RawSpan, file: StaticString = #fileID, line: UInt = #line) -> Promise<Void> {
@@ -72,10 +63,7 @@ extension Connection {
 
     /// Writes several buffers as if they were one; see the form with bytes. Large arrays are not copied. One call
     /// (sendmsg(2), writev(2)) sends up to 1024 buffers.
-    /// - Parameters:
-    ///   - buffers: the buffers; there may be none.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter buffers: the buffers; there may be none.
     /// - Returns: as the form with bytes.
     @inlinable
     public func write<Buffers: Collection>(
@@ -88,11 +76,8 @@ extension Connection {
     /// Writes the chunks of a sequence, one after the other. Other writes may be sent between two chunks.
     ///
     /// Cancelling the result ends the iteration, and withdraws the present chunk if the kernel has taken none of it.
-    /// - Parameters:
-    ///   - chunks: the chunks. Each is taken from the sequence after the write of the chunk before, so that at most one
-    ///     chunk waits, however long the sequence is.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter chunks: the chunks. Each is taken from the sequence after the write of the chunk before, so that at most one
+    ///   chunk waits, however long the sequence is.
     /// - Returns: a promise that is fulfilled after the last write, and rejected with the error of the first write that
     ///   fails.
     @available(*, noasync, message: "no loop runs the handler in an async function")
@@ -120,8 +105,6 @@ extension Connection {
 ///   - source: the connection to read from.
 ///   - sink: the connection to write to.
 ///   - endingSink: whether `sink` is shut down for writing at the end of `source`.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the number of bytes, fulfilled when all are written.
 @available(*, noasync, message: "no loop runs the handler in an async function")
 public func pipe(

@@ -40,8 +40,6 @@ extension ChildProcess {
     ///   - environment: the environment of the program; that of this process by default.
     ///   - workingDirectory: the folder in which the program starts; this process's by default.
     ///   - arguments: the arguments, without the name of the program.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the output and the exit status.
     @available(*, noasync, message: "an async function has no loop of its own")
     public static func run(

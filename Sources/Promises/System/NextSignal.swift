@@ -12,10 +12,7 @@ import Reactor
 ///
 /// The loop stays alive until the signal has arrived. Cancelling the guarantee ends the watch, and the loop may then
 /// end.
-/// - Parameters:
-///   - signal: the number of the signal.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter signal: the number of the signal.
 /// - Returns: a guarantee without a value.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own")

@@ -40,8 +40,6 @@ public enum FileWriting: Sendable {
 ///   - path: the file.
 ///   - limit: the maximum number of bytes; 64 MiB by default.
 ///   - pool: the threads that read.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the content.
 public func readFile(
     _ path: String, limit: Int = 64 << 20, on pool: ThreadPool = .shared, file: StaticString = #fileID,
@@ -67,8 +65,6 @@ package func readFile(
 ///   - mode: the permissions of a new file, before the process's umask is applied.
 ///   - manner: how an existing file is treated.
 ///   - pool: the threads that write.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise without a value.
 public func writeFile(
     _ bytes: [UInt8], to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,
@@ -84,8 +80,6 @@ public func writeFile(
 ///   - mode: the permissions of a new file, before the process's umask is applied.
 ///   - manner: how an existing file is treated.
 ///   - pool: the threads that write.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: as the form with bytes.
 public func writeFile(
     _ text: String, to path: String, mode: UInt32 = 0o666, _ manner: FileWriting = .replacing,

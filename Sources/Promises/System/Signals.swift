@@ -10,10 +10,7 @@ import Reactor
 /// The sequence observes the signals from this call on, until it and its iterators are released. Then the process's own
 /// action is restored. Signals that arrive while no consumer waits are kept, each signal once. The sequence keeps the
 /// loop alive while a consumer waits.
-/// - Parameters:
-///   - signals: the numbers of the signals.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter signals: the numbers of the signals.
 /// - Returns: a sequence that does not end by itself.
 /// - Throws: `SystemError` of `sigaction`, as `onSignal`.
 @available(*, noasync, message: "an async function has no loop of its own; make it in a synchronous function")

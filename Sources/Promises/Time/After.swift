@@ -9,10 +9,7 @@ import Synchronization
 ///
 /// A delay of zero or less means the loop's next turn. The timer never fires early. Timers with equal deadlines fire in
 /// the order of the calls.
-/// - Parameters:
-///   - delay: the time to wait.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter delay: the time to wait.
 /// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable @inline(__always)
@@ -21,10 +18,7 @@ public func after(_ delay: Duration, file: StaticString = #fileID, line: UInt = 
 }
 
 /// A guarantee that is fulfilled at `deadline`; see `after(_:)`.
-/// - Parameters:
-///   - deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
+/// - Parameter deadline: a moment on the clock of this thread's loop. One that has passed means the loop's next turn.
 /// - Returns: a guarantee without a value.
 @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
 @inlinable

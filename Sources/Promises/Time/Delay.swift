@@ -4,10 +4,7 @@ extension Thenable {
     /// Passes the value on `pause` after this promise is fulfilled, and passes a rejection on immediately.
     ///
     /// A cancellation during the pause removes the timer from the loop.
-    /// - Parameters:
-    ///   - pause: the time to wait; zero or less means the loop's next turn.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter pause: the time to wait; zero or less means the loop's next turn.
     /// - Returns: a promise of the value. Rejected with the error of this promise.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable
@@ -19,10 +16,7 @@ extension Thenable {
 
 extension Guarantee {
     /// Passes the value on `pause` after the guarantee is fulfilled; see `Promise.delay`.
-    /// - Parameters:
-    ///   - pause: the time to wait; zero or less means the loop's next turn.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter pause: the time to wait; zero or less means the loop's next turn.
     /// - Returns: a guarantee of the value.
     @available(*, noasync, message: "an async function has no loop of its own; use Task.sleep")
     @inlinable

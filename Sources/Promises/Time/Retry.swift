@@ -20,8 +20,6 @@ import Reactor
 ///     result instead.
 ///   - body: the work. Its argument is the number of the attempt, from 1. An error that it throws counts as a failed
 ///     attempt.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: a promise of the value of the first attempt that succeeds.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable>(
@@ -41,8 +39,6 @@ public func retry<Next: Thenable>(
 ///   - isRetryable: returns a promise of whether another attempt makes sense after this error. An error that it throws,
 ///     or with which its promise is rejected, rejects the result instead.
 ///   - body: the work. Its argument is the number of the attempt, from 1.
-///   - file: the file that reports name; the caller's by default.
-///   - line: the line that reports name.
 /// - Returns: as the other form.
 @available(*, noasync, message: "an async function has no loop of its own; write a loop with Task.sleep")
 public func retry<Next: Thenable, Condition: Thenable>(

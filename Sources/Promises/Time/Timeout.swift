@@ -13,8 +13,6 @@ extension Thenable {
     /// - Parameters:
     ///   - limit: the time that this promise may take, from now on.
     ///   - error: the error of the result when the limit expires.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value. Rejected with the error of this promise, or with `error`.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable
@@ -34,8 +32,6 @@ extension Thenable {
     ///   - deadline: the moment at which this promise must have settled. One that has passed expires in the loop's next
     ///     turn.
     ///   - error: the error of the result when the limit expires.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: a promise of the value. Rejected with the error of this promise, or with `error`.
     @available(*, noasync, message: "an async function has no loop of its own; use it before you await")
     @inlinable

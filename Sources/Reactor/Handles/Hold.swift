@@ -5,9 +5,6 @@ extension EventLoop {
     ///
     /// Take a hold for work whose result comes from elsewhere: from another thread, or from an async task.
     /// `keepAliveReasons` reports the source line of the call.
-    /// - Parameters:
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the hold.
     public func hold(file: StaticString = #fileID, line: UInt = #line) -> Hold {
         hold(at: CallSite(file, line))

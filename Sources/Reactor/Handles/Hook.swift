@@ -9,10 +9,7 @@ extension EventLoop {
     /// that something has already happened, and then the wait ends at once.)
     ///
     /// With a virtual clock, a jump to the next deadline is a wait.
-    /// - Parameters:
-    ///   - body: called on the loop's thread.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called on the loop's thread.
     /// - Returns: the hook, which `cancel()` removes.
     @discardableResult
     public func beforeWaiting(
@@ -23,10 +20,7 @@ extension EventLoop {
     }
 
     /// Calls `body` whenever this loop has waited, before it handles timers, events and jobs. See `beforeWaiting(_:)`.
-    /// - Parameters:
-    ///   - body: called on the loop's thread.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called on the loop's thread.
     /// - Returns: the hook, which `cancel()` removes.
     @discardableResult
     public func afterWaiting(

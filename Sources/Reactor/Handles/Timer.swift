@@ -6,8 +6,6 @@ extension EventLoop {
     /// - Parameters:
     ///   - delay: the time from now on. Zero or less means the next turn.
     ///   - body: called on the loop's thread.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
@@ -23,8 +21,6 @@ extension EventLoop {
     /// - Parameters:
     ///   - deadline: a moment on the loop's clock. One that has passed means the next turn.
     ///   - body: called on the loop's thread.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(
@@ -44,8 +40,6 @@ extension EventLoop {
     /// - Parameters:
     ///   - interval: the time between two ticks. Less than a nanosecond counts as one nanosecond.
     ///   - body: called on the loop's thread.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the timer, which `cancel()` removes.
     @discardableResult
     public func schedule(

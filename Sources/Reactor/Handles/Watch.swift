@@ -18,8 +18,6 @@ extension EventLoop {
     ///   - fd: the descriptor.
     ///   - interest: the directions to watch.
     ///   - handler: called on the loop's thread with the directions that are ready.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
     /// - Returns: the watch, which `cancel()` ends.
     /// - Throws: `SystemError` of `epoll_ctl`, see epoll_ctl(2), and of the calls that open the loop's own descriptors:
     ///   - `EPERM` for a descriptor that cannot be polled, such as a regular file.

@@ -5,10 +5,7 @@ extension EventLoop {
     ///
     /// It runs in the current turn if one is under way, otherwise in the next. Once the loop has ended, `body` is
     /// released without being called.
-    /// - Parameters:
-    ///   - body: called at most once, on the loop's thread.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter body: called at most once, on the loop's thread.
     public func enqueue(_ body: @escaping () -> Void, file: StaticString = #fileID, line: UInt = #line) {
         enqueue(meter.isTiming ? LocatedJob(body, CallSite(file, line)) : ClosureJob(body))
     }

@@ -32,10 +32,7 @@ public final class LoopRemote: @unchecked Sendable {
 
     /// Runs `job` on the loop, after the jobs that this thread has submitted before. A sleeping loop is woken, once
     /// for any number of jobs.
-    /// - Parameters:
-    ///   - job: called at most once, on the loop's thread.
-    ///   - file: the file that reports name; the caller's by default.
-    ///   - line: the line that reports name.
+    /// - Parameter job: called at most once, on the loop's thread.
     /// - Returns: false if the loop has ended; the job is then released on this thread without being run.
     @discardableResult
     public func submit(

@@ -7,9 +7,6 @@ public struct CallSite: Hashable, Sendable, CustomStringConvertible {
     public let line: UInt32
 
     /// Creates a call site.
-    /// - Parameters:
-    ///   - file: the file, in the format of `#fileID`.
-    ///   - line: the line.
     public init(_ file: StaticString, _ line: UInt) {
         name = StaticText(file)
         self.line = UInt32(truncatingIfNeeded: line)
