@@ -56,14 +56,17 @@ import Testing
             }
             var ticks = 0
             let timer = net.loop.schedule(every: .milliseconds(1)) { ticks += 1 }
+            // A turn with due timers and a full batch of events polls for the rest first, so the bounds are of a poll.
             var (mostAccepts, mostEvents, late) = (0, 0, 0)
             while answered.isPending {
-                let (accepts, events, seen) = (net.calls(.accept), net.loop.metrics.events, ticks)
+                let (accepts, events, polls) = (net.calls(.accept), net.loop.metrics.events, net.calls(.epollWait))
+                let seen = ticks
                 let isDue = try #require(net.loop.nextDeadline) <= net.loop.now
                 try net.loop.turn(.wait)
                 if isDue && ticks == seen { late += 1 }
-                mostAccepts = max(mostAccepts, net.calls(.accept) - accepts)
-                mostEvents = max(mostEvents, net.loop.metrics.events - events)
+                let polled = net.calls(.epollWait) - polls
+                mostAccepts = max(mostAccepts, net.calls(.accept) - accepts - 64 * (polled - 1))
+                mostEvents = max(mostEvents, net.loop.metrics.events - events - 256 * (polled - 1))
             }
             timer.cancel()
             #expect(answered.settledValue == count)
