@@ -72,6 +72,24 @@ import Testing
 
     func counts(_ result: DrainResult?) -> [Int]? { result.map { [$0.idle, $0.finished, $0.aborted] } }
 
+    /// A listener and the signals until which it serves refer to each other.
+    @Test func aListenerIsReleasedWhoseLoopEndsDuringItsDrain() throws {
+        weak var released: Listener?
+        try withSignals { net in
+            let listener = try net.listen("127.0.0.1:0")
+            released = listener
+            var isDraining = false
+            let options = ServeOptions(
+                stopSignals: Self.signals, drainTimeout: .seconds(60), onSignal: { _ in isDraining = true })
+            listener.serve(options, handler: serveByFirstByte).ignoringErrors()
+            let clients = try net.connectClients("b", to: listener)
+            raise(Self.signals[0])
+            try net.loop.run(until: { isDraining })
+            withExtendedLifetime(clients) {}
+        }
+        #expect(released == nil)
+    }
+
     @Test(arguments: signals) func theFirstSignalDrains(signal: CInt) throws {
         let before = actions
         try withServer("iib") { server in

@@ -1,0 +1,57 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// Promises of operators with `on:` that are cancelled while their closure runs.
+@Suite struct OnLateCancellationTests {
+    /// Another thread cancels the promise, and the job returns before the handlers have received the cancellation.
+    @Test(.ownThread) func theLoopStaysUntilTheHandlersKnow() throws {
+        let pool = try ThreadPool(threads: 1)
+        try EventLoop.withLoop { loop throws in
+            let (begun, end, hasEnded, seen) = (Gate(), Gate(), Gate(), Gate())
+            let running = Promise.value(1).map(on: pool) { _ in
+                begun.open()
+                end.wait()
+            }
+            // Runs inside the cancellation, before the handler below is told.
+            running.pipe { _ in
+                end.open()
+                try? pool.dispatch { hasEnded.open() }
+                seen.wait()
+            }
+            var isCancelled = false
+            running.catch(policy: .allErrors) { isCancelled = $0.isCancelled }
+            begun.wait()
+            let canceller = TestThread { running.cancel() }
+            // The pool's one thread is done with the job.
+            hasEnded.wait()
+            try loop.turn(.poll)
+            #expect(loop.isAlive)
+            seen.open()
+            try loop.run()
+            #expect(isCancelled)
+            canceller.join()
+        }
+        pool.shutDown()
+    }
+
+    @Test func aRejectedPromiseThatComesTooLateIsNotReported() {
+        inLoop { _ in
+            let (shelf, box) = (Shelf(), Shared<Promise<Int>?>(nil))
+            let lines = logged {
+                let outer = Promise.value(1).then(on: shelf) { _ in
+                    box.value?.cancel()
+                    return Promise<Int>(error: Flaw())
+                }
+                box.change { $0 = outer }
+                shelf.run()
+                #expect(outer.error?.isCancelled == true)
+                box.change { $0 = nil }
+            }
+            #expect(lines == [])
+        }
+    }
+}
