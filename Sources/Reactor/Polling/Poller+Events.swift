@@ -1,0 +1,113 @@
+import CLinux
+import Glibc
+
+/// Fetching events, and handing them over one by one; see `Poller`.
+extension Poller {
+    /// Polls the kernel, and waits for at most this number of milliseconds; a negative number means forever. There must
+    /// be no undelivered events.
+    @inline(__always)
+    package mutating func wait(_ milliseconds: CInt, _ kernel: CountingSyscalls) throws(SystemError) -> Int {
+        let count = kernel.epollWait(descriptor, events!, CInt(Self.capacity), milliseconds)
+        mayHaveMore = count == Self.capacity
+        wasInterrupted = false
+        if count < 0 { return try noteFailure(count) }
+        // A wake-up that arrives alone has already had its effect: the wait has ended.
+        let isLoneWakeUp = count == 1 && events![0].data.u64 == OwnDescriptor.mailbox.rawValue
+        undelivered = 0..<(isLoneWakeUp ? 0 : count)
+        return count
+    }
+
+    @inline(never)
+    private mutating func noteFailure(_ result: Int) throws(SystemError) -> Int {
+        guard result == -Int(EINTR) else { return try result.orThrow(.epollWait) }
+        mayHaveMore = true
+        wasInterrupted = true
+        // A signal: the loop looks for it although its write to the eventfd may have failed.
+        events![0] = clinux_epoll_event(UInt32(clinux_EPOLLIN), OwnDescriptor.signals.rawValue)
+        undelivered = 0..<1
+        return 0
+    }
+
+    /// Called when some time has passed since the events were fetched.
+    mutating func expectMore() { mayHaveMore = true }
+
+    package enum PollEvent {
+        case loop(OwnDescriptor)
+        case handler(any ReadinessHandler, Interest)
+        /// The kernel continues to report this number, whose registration is not in the table.
+        case staleRegistration(CInt)
+    }
+
+    /// Takes the next event, if it is as expected: exactly what a handler waits for has occurred, and no
+    /// error. The slot's reference to the handler passes to the caller. If it returns nil,
+    /// nothing has changed, and `next` finds the event. There must be one.
+    @inline(__always)
+    mutating func takeExpected() -> (handler: any ReadinessHandler, ready: Interest)? {
+        // Opened before there can be an event.
+        let event = events.unsafelyUnwrapped[undelivered.lowerBound]
+        let data = event.data.u64
+        guard data < OwnDescriptor.mailbox.rawValue else { return nil }
+        // The table has a slot for each registered number, and never shrinks.
+        let slot = slots.baseAddress.unsafelyUnwrapped + Int(data & 0xFFFF_FFFF)
+        let ready = event.events
+        guard slot.pointee.generation == UInt32(truncatingIfNeeded: data >> 32), slot.pointee.wanted == ready,
+            slot.pointee.registered & ready == ready, ready & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) == 0,
+            let handler = slot.pointee.handler.take()
+        else { return nil }
+        undelivered = Range(uncheckedBounds: (undelivered.lowerBound &+ 1, undelivered.upperBound))
+        waiting &-= 1
+        if slot.pointee.isReferenced { referenced &-= 1 }
+        slot.pointee.wanted = 0
+        return (handler, Interest(rawValue: ready))
+    }
+
+    /// Returns the next event that a handler still waits for. The poller's own state is consistent when this returns,
+    /// so the caller may call the handler.
+    package mutating func next(_ kernel: CountingSyscalls) -> PollEvent? {
+        while !undelivered.isEmpty {
+            let event = events![undelivered.lowerBound]
+            undelivered = undelivered.dropFirst()
+            let data = event.data.u64
+            // Compared with one value first, since nearly all events are those of handlers.
+            if data >= OwnDescriptor.mailbox.rawValue, let own = OwnDescriptor(rawValue: data) { return .loop(own) }
+            let fd = Int(data & 0xFFFF_FFFF)
+            guard slots[fd].generation == UInt32(data >> 32), slots[fd].registered != 0 else {
+                guard isProvenStale(data) else { continue }
+                return .staleRegistration(CInt(fd))
+            }
+            let wanted = slots[fd].wanted
+            let failed = event.events & UInt32(clinux_EPOLLERR | clinux_EPOLLHUP) != 0
+            if wanted == 0 {
+                _ = kernel.epollControl(descriptor, EPOLL_CTL_DEL, CInt(fd), epoll_event())
+                slots[fd].registered = 0
+            } else if event.events & slots[fd].registered & ~wanted != 0 {
+                // Narrows the registration. If that fails, the event would repeat itself at once; the loop tries again
+                // after a pause.
+                do throws(SystemError) { try register(fd, wanted, kernel) } catch { suspend(CInt(fd), kernel) }
+            }
+            let ready = failed ? readyAfterFailure(wanted, event.events) : event.events & wanted
+            guard ready != 0, let handler = deliver(ready, fd) else { continue }
+            return .handler(handler, Interest(rawValue: ready))
+        }
+        return nil
+    }
+
+    /// An error or a hang-up makes reading and writing ready. Of the events in `Interest.peerGone`, only those that
+    /// have occurred are reported.
+    @inline(never)
+    private func readyAfterFailure(_ wanted: UInt32, _ events: UInt32) -> UInt32 {
+        wanted & (events | ~Interest.peerGone.rawValue)
+    }
+
+    /// Removes the reported directions from the interest. With the last one, the slot's reference to the handler passes
+    /// to the caller.
+    mutating func deliver(_ ready: UInt32, _ index: Int) -> (any ReadinessHandler)? {
+        count(index, -1)
+        slots[index].wanted &= ~ready
+        guard slots[index].wanted == 0 else {
+            count(index, +1)
+            return slots[index].handler
+        }
+        return slots[index].handler.take()
+    }
+}
