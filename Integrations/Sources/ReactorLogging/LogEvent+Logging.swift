@@ -72,7 +72,7 @@ extension Promises.LogEvent {
         switch self {
         case .hangStalled(_, let site), .hangDeadlock(_, let site), .undrivenLoop(let site): site
         case .staleWatch(_, let site), .suppressed(_, _, let site): site
-        case .slowHandler(let handler, _): handler.origin
+        case .slowHandler(let handler, _): handler.callSite
         default: provenance.flatMap { $0.trace?.steps.last?.callSite ?? $0.callSite }
         }
     }

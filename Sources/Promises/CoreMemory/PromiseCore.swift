@@ -182,7 +182,7 @@ class PromiseCore: Job, @unchecked Sendable {
 
     // Called only while handlers are measured.
     override var kind: HandlerKind { .promiseHandler }
-    override var startedAt: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
+    override var handlerCallSite: CallSite? { record?.step.flatMap { $0.callSite.isKnown ? $0.callSite : nil } }
     override var subject: (any AnyObject & Sendable)? { record }
 
     /// The node will not run: the loop that its handler was attached on is ending. On the thread of that loop.

@@ -53,7 +53,7 @@ extension LogEvent {
             LogKey(kind, at: callSite)
         case .staleWatch(_, let callSite): LogKey(kind, at: callSite)
         case .acceptPaused(let error), .watchPaused(let error), .loopFailed(_, let error): LogKey(kind, at: nil, error)
-        case .slowHandler(let handler, _): LogKey(kind, at: handler.origin)
+        case .slowHandler(let handler, _): LogKey(kind, at: handler.callSite)
         case .undeliveredHandlers, .taskOnEndedLoop: LogKey(kind)
         case .suppressed(_, let kind, let callSite): LogKey(kind ?? .suppressed, at: callSite)
         }

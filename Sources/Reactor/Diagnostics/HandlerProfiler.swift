@@ -44,7 +44,7 @@ struct HandlerProfiler {
         reports += 1
         defer { suppressedCount = 0 }
         return SlowHandler(
-            duration: .nanoseconds(time), kind: identity.kind, origin: identity.callSite,
+            duration: .nanoseconds(time), kind: identity.kind, callSite: identity.callSite,
             suppressedCount: suppressedCount)
     }
 }

@@ -39,7 +39,7 @@ public struct KeepAliveReasons: Hashable, Sendable {
         /// Whether it keeps the loop alive.
         public let isReferenced: Bool
         /// The source line that called `onSignal`.
-        public let origin: CallSite
+        public let callSite: CallSite
     }
 
     /// Whether there are no reasons, so that `run()` would return.
@@ -81,5 +81,5 @@ extension KeepAliveReasons.Descriptor: CustomStringConvertible {
 
 extension KeepAliveReasons.Signal: CustomStringConvertible {
     /// `signal 15: watch at App/Server.swift:12`
-    public var description: String { "signal \(number): watch at \(origin)\(isReferenced ? "" : " (unreferenced)")" }
+    public var description: String { "signal \(number): watch at \(callSite)\(isReferenced ? "" : " (unreferenced)")" }
 }

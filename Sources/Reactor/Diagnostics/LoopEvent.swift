@@ -42,7 +42,7 @@ package enum LoopEvent: Sendable {
     private var key: Key {
         switch self {
         case .undelivered: Key(name: "undelivered handlers")
-        case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.origin)
+        case .slowHandler(let handler, _): Key(name: "slow handlers", callSite: handler.callSite)
         case .taskOnEndedLoop: Key(name: "tasks of ended loops")
         case .unrunWork(let callSite): Key(name: "loops that are not driven", callSite: callSite)
         case .loopFailed: Key(name: "loops that failed")

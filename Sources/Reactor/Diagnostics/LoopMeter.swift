@@ -48,7 +48,7 @@ final class LoopMeter {
         var snapshot = counters
         snapshot.longestHandler = .nanoseconds(handlers.longest)
         snapshot.longestHandlerKind = handlers.longestIdentity?.kind
-        snapshot.longestHandlerOrigin = handlers.longestIdentity?.callSite
+        snapshot.longestHandlerCallSite = handlers.longestIdentity?.callSite
         snapshot.slowHandlers = handlers.slow
         if measuresTurns || measuresHandlers { snapshot.measured.insert(.waits) }
         if measuresTurns { snapshot.measured.insert(.turns) }
@@ -96,7 +96,7 @@ final class LoopMeter {
     @inline(never)
     private func runTimed(_ job: Unmanaged<Job>) {
         // The job may be released when it has run.
-        let (kind, callSite, subject) = job._withUnsafeGuaranteedRef { ($0.kind, $0.startedAt, $0.subject) }
+        let (kind, callSite, subject) = job._withUnsafeGuaranteedRef { ($0.kind, $0.handlerCallSite, $0.subject) }
         call(kind, callSite, subject) { job._withUnsafeGuaranteedRef { $0.runAndRelease() } }
     }
 

@@ -32,8 +32,8 @@ public struct LoopMetrics: Sendable {
     public internal(set) var longestHandler = Duration.zero
     /// The kind of the longest handler.
     public internal(set) var longestHandlerKind: HandlerKind?
-    /// The call site of the longest handler, if it is known; see `SlowHandler.origin`.
-    public internal(set) var longestHandlerOrigin: CallSite?
+    /// The call site of the longest handler, if it is known; see `SlowHandler.callSite`.
+    public internal(set) var longestHandlerCallSite: CallSite?
     /// Handlers that were slower than the `slowHandlerThreshold`, reported or not.
     public internal(set) var slowHandlers = 0
 

@@ -7,7 +7,7 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     /// The call site that started the job, timer, watch or hook. For any other kind, the call site that the layer which
     /// has named the kind reports. `nil` if it is not known, as for anything that was started before the threshold was
     /// set.
-    public let origin: CallSite?
+    public let callSite: CallSite?
     /// The number of slow handlers before this one that were not reported, because there were too many within a second.
     public let suppressedCount: Int
 
@@ -15,18 +15,18 @@ public struct SlowHandler: Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - duration: the time for which the handler blocked the loop.
     ///   - kind: the kind of the handler.
-    ///   - origin: the call site that started it.
+    ///   - callSite: the call site that started it.
     ///   - suppressedCount: the number of slow handlers before it that were not reported.
-    public init(duration: Duration, kind: HandlerKind, origin: CallSite? = nil, suppressedCount: Int = 0) {
+    public init(duration: Duration, kind: HandlerKind, callSite: CallSite? = nil, suppressedCount: Int = 0) {
         self.duration = duration
         self.kind = kind
-        self.origin = origin
+        self.callSite = callSite
         self.suppressedCount = suppressedCount
     }
 
     /// `a timer at App/Server.swift:12 held the loop for 0.25 seconds`
     public var description: String {
-        "a \(kind)\(origin.map { " at \($0)" } ?? "") held the loop for \(duration)"
+        "a \(kind)\(callSite.map { " at \($0)" } ?? "") held the loop for \(duration)"
             + (suppressedCount > 0 ? " (\(suppressedCount) more before it were not reported)" : "")
     }
 }

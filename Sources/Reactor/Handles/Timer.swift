@@ -210,7 +210,7 @@ extension EventLoop {
             meter.counters.timersFired += 1
             switch action {
             case .closure(let body): meter.call(.timer, nil, nil, body)
-            case .job(let job): meter.call(.timer, job.startedAt, job.subject) { job.run() }
+            case .job(let job): meter.call(.timer, job.handlerCallSite, job.subject) { job.run() }
             }
         }
     }

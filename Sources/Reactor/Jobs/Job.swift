@@ -59,8 +59,8 @@ open class _Job {
 
     /// The kind of the job.
     open var kind: HandlerKind { .job }
-    /// The call site that started the job, if it is known.
-    open var startedAt: CallSite? { nil }
+    /// The call site of the handler that the job calls, if it is known.
+    open var handlerCallSite: CallSite? { nil }
     /// The information of the layer above about the job.
     open var subject: (any AnyObject & Sendable)? { nil }
 
@@ -106,5 +106,5 @@ final class LocatedJob: Job {
 
     override func run() { body() }
 
-    override var startedAt: CallSite? { callSite }
+    override var handlerCallSite: CallSite? { callSite }
 }

@@ -71,7 +71,7 @@ extension EventLoop {
                 .init(number: $0.fd, interest: $0.interest, isReferenced: $0.isReferenced, user: $0.handler.label)
             },
             signals: signals.handlers.map {
-                .init(number: $0.signal, isReferenced: $0.isReferenced, origin: $0.callSite)
+                .init(number: $0.signal, isReferenced: $0.isReferenced, callSite: $0.callSite)
             },
             holds: keepAlive.holds.values.sorted { ($0.file, $0.line) < ($1.file, $1.line) },
             externalWork: shared.work.externalWork.count)

@@ -34,7 +34,7 @@ final class SignalHandler: Job {
     }
 
     override var kind: HandlerKind { .signal }
-    override var startedAt: CallSite? { callSite }
+    override var handlerCallSite: CallSite? { callSite }
     // A loop that ends has no use for the signals that have arrived.
     override var isReportedUndelivered: Bool { false }
 }

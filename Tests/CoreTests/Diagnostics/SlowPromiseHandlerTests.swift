@@ -77,6 +77,6 @@ private func aTracedOneTells() {
         let start = "a promise handler at \(place) held the loop for 0.25 seconds, the handler of "
         precondition(text.hasPrefix(start), text)
         precondition(text.contains("made at \(place) → map at \(place)"), text)
-        precondition(loop.metrics.longestHandlerOrigin?.description == place)
+        precondition(loop.metrics.longestHandlerCallSite?.description == place)
     }
 }

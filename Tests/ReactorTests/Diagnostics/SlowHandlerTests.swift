@@ -58,7 +58,7 @@ extension ProcessWide {
             }
             #expect(reports.map(\.kind) == [.job, .job, .watch, .timer, .signal, .hook])
             #expect(reports.map(\.duration) == [11, 12, 14, 13, 15, 16].map { .milliseconds($0) })
-            #expect(reports.map { $0.origin?.line } == [1, 2, 4, 3, 11, 15].map { UInt32(line) + $0 })
+            #expect(reports.map { $0.callSite?.line } == [1, 2, 4, 3, 11, 15].map { UInt32(line) + $0 })
             #expect(reports[0].description.hasPrefix("a job at ReactorTests/SlowHandlerTests.swift:"))
             #expect(reports[0].description.hasSuffix(" held the loop for 0.011 seconds"))
         }
@@ -71,7 +71,7 @@ extension ProcessWide {
             }
             #expect(reports.map(\.kind) == [.timer])
             #expect(reports.map(\.duration) == [.milliseconds(12)])
-            #expect(reports.map { $0.origin?.line } == [nil])
+            #expect(reports.map { $0.callSite?.line } == [nil])
         }
 
         @Test func whatIsQuickerThanTheThresholdIsNot() throws {
@@ -112,7 +112,7 @@ extension ProcessWide {
                 try loop.run()
             }
             #expect(reports.map(\.duration) == [.milliseconds(20)])
-            #expect(reports.map(\.origin) == [nil], "it was enqueued before")
+            #expect(reports.map(\.callSite) == [nil], "it was enqueued before")
         }
 
         @Test func turnsThatAHandlerMakesAreNotItsTime() throws {
@@ -157,7 +157,7 @@ extension ProcessWide {
                 let metrics = loop.metrics
                 #expect(metrics.longestHandler == .milliseconds(30))
                 #expect(metrics.longestHandlerKind == .timer)
-                #expect(metrics.longestHandlerOrigin?.line == line)
+                #expect(metrics.longestHandlerCallSite?.line == line)
                 #expect(metrics.slowHandlers == 0)
             }
         }
