@@ -19,7 +19,7 @@ extension Connection {
         loop.assertOwner()
         guard lifecycle.hasDescriptor else { return .value(cold?.ending.end ?? .closed) }
         let cold = ensuredColdState
-        let core = cold.ending.closed ?? .closed()
+        let core = cold.ending.closed ?? .connectionEnd()
         cold.ending.closed = core
         return Guarantee(core)
     }
@@ -33,7 +33,7 @@ extension Connection {
 
 extension PromiseCore {
     /// Once the loop has ended, any thread may release the connection, and settle this.
-    fileprivate static func closed() -> PromiseCore {
+    fileprivate static func connectionEnd() -> PromiseCore {
         PromiseCore(state: .pending, loop: .ofThisThread, role: .externallySettled) {
             PromiseCore.perform(Follow<ConnectionEnd>.self, $0, $1)
         }
