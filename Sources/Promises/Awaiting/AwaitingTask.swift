@@ -83,7 +83,7 @@ final class AwaitingTask: PromiseCore, @unchecked Sendable {
         case .fulfilled: return word.core.payload.value(as: T.self)
         case .rejected: throw word.core.payload.error
         // Released without an outcome.
-        case .waiting, .adopted, .abandoned, .taken: throw PromiseError.abandoned
+        case .none, .waiting, .linkedFrom, .abandoned, .taken: throw PromiseError.abandoned
         }
     }
 

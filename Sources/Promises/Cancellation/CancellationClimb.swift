@@ -27,7 +27,7 @@ struct CancellationClimb {
     init() {}
 
     init(from core: PromiseCore, _ request: CancellationRequest) {
-        survey = CleanUpSurvey(from: core.rootRef, isUnwanted: request.isUnwanted)
+        survey = CleanUpSurvey(from: core.rootRef, sparesWanted: request.sparesWanted)
     }
 
     /// For a source of a combinator that this cancellation has come to.
@@ -94,26 +94,26 @@ struct CancellationClimb {
 
     /// Cancels a core that any thread may settle.
     private mutating func stepExternally(_ core: PromiseCore, _ request: CancellationRequest) -> NextCancellation {
-        guard !request.isUnwanted || !core.isWanted else { return nil }
+        guard !request.sparesWanted || !core.isWanted else { return nil }
         rise()
         let stopping = core.cancelExternally(with: request.error)
         if case .stopped(let source) = stopping {
             let settle = {
-                core.reject(request.error ?? PromiseError.asCancellation, at: core.callSite, as: request.outcome)
+                core.reject(by: request, at: core.callSite)
                 core.didCancel()
             }
             if let source, source.isBehindCleanUps { _ = AfterCleanUps(source, on: nil, settle) } else { settle() }
         }
         guard let source = stopping.source else { return nil }
         // The core cannot be looked through, since another thread may settle it.
-        survey = CleanUpSurvey(from: source.rootRef, isUnwanted: true)
+        survey = CleanUpSurvey(from: source.rootRef, sparesWanted: true)
         return (source, .unobserved)
     }
 
     /// Cancels a core of this thread.
     /// - Returns: the source that it was waiting for.
     private mutating func stepHere(_ core: PromiseCore, _ request: CancellationRequest) -> PromiseCore? {
-        guard !request.isUnwanted || !core.isWanted else { return nil }
+        guard !request.sparesWanted || !core.isWanted else { return nil }
         rise()
         if request.isOutOfTime { position = .free }
         // The promise that a handler has returned settles this core.
@@ -127,15 +127,9 @@ struct CancellationClimb {
             if producer !== core { producer.state.markClaimed() }
             // Code that ran when the operation was destroyed may have settled this core first.
             if core.isOpen && core.settled == nil {
-                core.reject(request.error ?? PromiseError.asCancellation, at: nil, as: request.outcome)
+                core.reject(by: request, at: nil)
             }
             return source
         }
     }
-}
-
-extension PromiseError {
-    /// Shared by all cancellations: each conversion of an enumeration to `any Error` makes a box, and a race cancels
-    /// all promises but one.
-    static let asCancellation: any Error = PromiseError.cancelled
 }

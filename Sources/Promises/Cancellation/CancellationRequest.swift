@@ -1,3 +1,5 @@
+import Reactor
+
 /// The origin of a cancellation, which determines its effect on a root. With the error, if that is not
 /// `PromiseError.cancelled`.
 enum CancellationRequest {
@@ -10,7 +12,8 @@ enum CancellationRequest {
     /// A waiter of this promise has withdrawn.
     case unobserved
 
-    var isUnwanted: Bool {
+    /// Whether the promise continues if another handler waits for it.
+    var sparesWanted: Bool {
         if case .unobserved = self { true } else { false }
     }
 
@@ -31,6 +34,9 @@ enum CancellationRequest {
         }
     }
 
+    /// What it rejects a promise with.
+    var rejection: any Error { error ?? PromiseError.asCancellation }
+
     /// How it settles a promise. An unhandled cancellation is not reported; the mark saves the core's deinit from examining the
     /// error.
     var outcome: StateWord { error == nil ? .rejectedAndHandled : .rejected }
@@ -43,5 +49,18 @@ enum CancellationRequest {
         case .expired: self
         case .unobserved: nil
         }
+    }
+}
+
+extension PromiseError {
+    /// Shared by all cancellations: each conversion of an enumeration to `any Error` makes a box, and a race cancels
+    /// all promises but one.
+    static let asCancellation: any Error = PromiseError.cancelled
+}
+
+extension PromiseCore {
+    /// Rejects this core, which the request has cancelled.
+    func reject(by request: CancellationRequest, at callSite: CallSite?) {
+        reject(request.rejection, at: callSite, as: request.outcome)
     }
 }

@@ -12,10 +12,10 @@ struct CleanUpSurvey {
     /// Nothing waits.
     init() {}
 
-    /// - Parameter isUnwanted: whether the cancellation ends at `first` if a handler waits there.
-    init(from first: CoreRef, isUnwanted: Bool) {
+    /// - Parameter sparesWanted: whether the cancellation ends at `first` if a handler waits there.
+    init(from first: CoreRef, sparesWanted: Bool) {
         if EventLoop.ofCurrentThread.hasEnded { return }
-        let chain = Branch(from: first, isUnwanted: isUnwanted, below: nil, startedAt: nil)
+        let chain = Branch(from: first, sparesWanted: sparesWanted, below: nil, startedAt: nil)
         count = chain.count
         if chain.combinator == nil { return }
         var tree = Tree(chain, from: first)
@@ -49,14 +49,14 @@ struct CleanUpSurvey {
 
         /// Climbs as a cancellation would. Every core on the way has one waiter, so promises that wait for each other in a
         /// circle lead back to the start.
-        init(from first: CoreRef, isUnwanted: Bool, below waiter: PromiseCore?, startedAt start: CoreRef?) {
+        init(from first: CoreRef, sparesWanted: Bool, below waiter: PromiseCore?, startedAt start: CoreRef?) {
             let here = LoopRef.ofThisThread
-            var (next, waiter, isUnwanted) = (first, waiter, isUnwanted)
+            var (next, waiter, sparesWanted) = (first, waiter, sparesWanted)
             while true {
                 let core = next.object
                 let isStart = next == (height == 0 ? start : start ?? first)
                 guard !isStart, core.loop == here, core.state.load().isClaimable else { break }
-                if isUnwanted && core.isWanted(besides: waiter) {
+                if sparesWanted && core.isWanted(besides: waiter) {
                     shared = waiter.map { (next, $0) }
                     break
                 }
@@ -76,15 +76,14 @@ struct CleanUpSurvey {
                     combinator = producer
                     break
                 }
-                if producer.role.contains(.shielding) && !producer.marks.contains(.isAdopting) {
+                if producer.isShielding {
                     countBelowWork = count
                     if word.isWaiting { count = height }
                     return
                 }
-                let isCleanUp = producer.role.contains(.runsWhenCancelled) && !producer.marks.contains(.isAdopting)
-                if isCleanUp && !word.hasNoOutcome { count = height }
+                if producer.mustRun && !word.hasNoOutcome { count = height }
                 guard word.isWaiting && !producer.isAttachedThroughLink else { break }
-                (next, waiter, isUnwanted) = (word.core, producer, true)
+                (next, waiter, sparesWanted) = (word.core, producer, true)
             }
             countBelowWork = count
         }
@@ -115,7 +114,7 @@ struct CleanUpSurvey {
                 for input in branches[next].combinator?.inputs ?? [] {
                     let word = input.upstream.load()
                     guard word.isWaiting && !input.isAttachedThroughLink else { continue }
-                    var above = Branch(from: word.core, isUnwanted: true, below: input, startedAt: start)
+                    var above = Branch(from: word.core, sparesWanted: true, below: input, startedAt: start)
                     above.below = [next]
                     above.source = word.address
                     add(above)
@@ -135,7 +134,7 @@ struct CleanUpSurvey {
             for (address, ends) in joined {
                 shared[address] = nil
                 guard let core = branches[ends[0]].shared?.core else { continue }
-                var above = Branch(from: core, isUnwanted: false, below: nil, startedAt: start)
+                var above = Branch(from: core, sparesWanted: false, below: nil, startedAt: start)
                 (above.below, above.isShared) = (ends, true)
                 // A clean-up that is at work may wait for this very cancellation, in a circle: it is not waited for.
                 above.count = above.countBelowWork
@@ -162,5 +161,5 @@ struct CleanUpSurvey {
 
 extension PromiseCore {
     /// Whether this promise of this thread, when the waiter that has withdrawn was its last, does not settle at once.
-    var isBehindCleanUps: Bool { CleanUpSurvey(from: rootRef, isUnwanted: true).count > 0 }
+    var isBehindCleanUps: Bool { CleanUpSurvey(from: rootRef, sparesWanted: true).count > 0 }
 }

@@ -36,7 +36,7 @@ extension PromiseCore {
     /// The core whose operation settles this one: itself, or the core that a handler has returned and that is linked to it.
     var settlingCore: PromiseCore {
         let word = upstream.load()
-        return word.isAdopted ? word.core.object : self
+        return word.isLinkedFrom ? word.core.object : self
     }
 
     /// For a promise whose handler returned another promise that has further waiters: the waiters of this promise
@@ -46,11 +46,11 @@ extension PromiseCore {
     /// - Returns: false if there are no further waiters; then nothing has been done.
     func rejectOwnWaiters(_ error: (any Error)?) -> Bool {
         guard let waiters = LockedWaiters(of: self),
-            waiters.contains(where: { $0.borrow { $0.isAttachedThroughLink } && waiters.isListening($0) })
+            waiters.contains(where: { $0.borrow { $0.isAttachedThroughLink } && waiters.keepsWorkAlive($0) })
         else { return false }
         // A `hang` keeps waiting: this promise stays pending, and wakes it in the end.
         var oldest = waiters.removeAll { node in
-            node.borrow { !$0.isAttachedThroughLink && !$0.role.contains(.onlyWatching) }
+            node.borrow { !$0.isAttachedThroughLink && !$0.role.contains(.leavesUnhandled) }
         }
         while let node = oldest {
             oldest = node.next
@@ -86,7 +86,7 @@ extension PromiseCore {
         if word == .none { return .stopProducer }
         if word == .taken { return .none(.stopped(nil)) }
         guard word.isWaiting else { return .unschedule }
-        if role.contains(.shielding) && !marks.contains(.isAdopting) { return .rejectBehindSource }
+        if isShielding { return .rejectBehindSource }
         // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
         return .withdraw(from: word.core.object)
     }
@@ -113,7 +113,10 @@ extension PromiseCore {
     }
 
     /// Whether the operation must run in any case, and has not run.
-    private var mustRun: Bool { role.contains(.runsWhenCancelled) && !marks.contains(.isAdopting) }
+    var mustRun: Bool { role.contains(.runsWhenCancelled) && !marks.contains(.isAdopting) }
+
+    /// Whether a cancellation ends here, and rejects this core when its source has settled.
+    var isShielding: Bool { role.contains(.shielding) && !marks.contains(.isAdopting) }
 
     private func didWithdraw(
         from source: PromiseCore, with error: (any Error)?, _ climb: inout CancellationClimb
@@ -198,7 +201,7 @@ extension PromiseCore {
     private func reject(with error: (any Error)?, after operation: PromiseCore) {
         if let outcome = operation.settled {
             outcome.reference.borrow { $0.markHandled() }
-            return finish(throwing: error ?? PromiseError.asCancellation)
+            return finish(throwing: CancellationRequest.itself(error).rejection)
         }
         continueBy(.rejection(with: error))
         isAttachedThroughLink = false
@@ -212,7 +215,7 @@ extension AfterOperation {
     fileprivate static func rejection(with error: (any Error)?) -> AfterOperation {
         AfterOperation { core, _ in
             core.upstream.takeOut().release()
-            core.finish(throwing: error ?? PromiseError.asCancellation)
+            core.finish(throwing: CancellationRequest.itself(error).rejection)
         }
     }
 }
@@ -220,10 +223,8 @@ extension AfterOperation {
 extension UpstreamWord {
     /// The word of a node whose source has been cancelled.
     static func cancellation(_ error: (any Error)?) -> UpstreamWord {
-        .settled(CoreRef.retaining(error.map(PromiseCore.init(cancelledWith:)) ?? cancelledCore).address, as: .rejected)
+        .settled(CoreRef.retaining(.cancelled(with: error)).address, as: .rejected)
     }
-
-    private static let cancelledCore = PromiseCore(cancelledWith: PromiseError.asCancellation)
 }
 
 extension PromiseCore {
@@ -233,8 +234,13 @@ extension PromiseCore {
         payload.move(from: other.payload)
     }
 
-    fileprivate convenience init(cancelledWith error: any Error) {
-        self.init(error: error)
-        markHandled()
+    /// A core that was rejected by a cancellation, in place of a source.
+    static func cancelled(with error: (any Error)?) -> PromiseCore {
+        guard let error else { return plainlyCancelled }
+        let core = PromiseCore(error: error)
+        core.markHandled()
+        return core
     }
+
+    private static let plainlyCancelled = cancelled(with: PromiseError.asCancellation)
 }

@@ -42,7 +42,6 @@ private final class EndOfInputs {
 
     deinit {
         guard core.isOpen && core.settled == nil else { return }
-        core.reject(
-            error ?? PromiseError.asCancellation, at: nil, as: CancellationRequest.itself(error).outcome)
+        core.reject(by: .itself(error), at: nil)
     }
 }

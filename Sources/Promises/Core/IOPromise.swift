@@ -51,10 +51,9 @@ extension PromiseCore {
     @inline(__always)
     final func endProduction() { marks.remove(.hasHeldProducer) }
 
-    /// Stops the producer, if the core has one in its payload.
+    /// Stops the producer, if the core has one in its payload. On its loop's thread.
     final func stopHeldProducer() -> Bool {
-        // Other threads call this for an externally settled core, and may not read the mark.
-        guard !role.contains(.externallySettled), marks.contains(.hasHeldProducer) else { return false }
+        guard marks.contains(.hasHeldProducer) else { return false }
         return payload.pointer(to: HeldProducer.self).pointee.producer.stop(self)
     }
 }

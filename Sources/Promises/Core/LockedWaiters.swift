@@ -33,13 +33,15 @@ struct LockedWaiters: ~Copyable {
 
     /// Whether a node of the list no longer waits for this core, and is a tombstone. It may have run since, and may now wait
     /// for another core.
-    func isWithdrawn(_ node: CoreRef) -> Bool {
+    func isWithdrawn(_ node: CoreRef) -> Bool { Self.isWithdrawn(node, from: core) }
+
+    private static func isWithdrawn(_ node: CoreRef, from core: CoreRef) -> Bool {
         node.borrow { $0.upstream.loadRelaxed() } != .waiting(forCoreAt: core.address)
     }
 
     /// Whether a node of the list is a reason to keep the producer working.
-    func isListening(_ node: CoreRef) -> Bool {
-        !isWithdrawn(node) && node.borrow { !$0.role.contains(.notListening) }
+    func keepsWorkAlive(_ node: CoreRef) -> Bool {
+        !isWithdrawn(node) && node.borrow { !$0.role.contains(.keepsNoWorkAlive) }
     }
 
     func contains(where isWanted: (CoreRef) -> Bool) -> Bool { newest?.list.contains(where: isWanted) ?? false }
@@ -49,9 +51,7 @@ struct LockedWaiters: ~Copyable {
     /// Removes the tombstones.
     consuming func sweep() {
         let core = core
-        let removed = removeAll { node in node.borrow { $0.upstream.loadRelaxed() } != .waiting(forCoreAt: core.address)
-        }
-        Self.release(from: removed)
+        Self.release(from: removeAll { Self.isWithdrawn($0, from: core) })
     }
 
     /// Removes these waiters, and unlocks the list.
@@ -137,14 +137,14 @@ extension PromiseCore {
         // A combinator that has settled lets it continue.
         if has(.isLetGo) { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.haveListener(besides: waiter?.ref)
+        return waiters.keepWorkAlive(besides: waiter?.ref)
     }
 
     /// Whether a handler that is not among these waiters, or a `hang`, waits here.
     func isWanted(besides others: Set<UInt>) -> Bool {
         if has(.isLetGo) { return true }
         guard let waiters = LockedWaiters(of: self) else { return true }
-        return waiters.contains { waiters.isListening($0) && !others.contains($0.address) }
+        return waiters.contains { waiters.keepsWorkAlive($0) && !others.contains($0.address) }
     }
 
     /// Counts a waiter of the list that has become a tombstone.

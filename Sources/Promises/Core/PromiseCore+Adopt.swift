@@ -62,7 +62,7 @@ extension PromiseCore {
     @inline(__always)
     private func waitForSource(of inner: PromiseCore) {
         let word = inner.upstream.loadRelaxed()
-        upstream.store(word.isAdopted ? word : .adopted(inner.address))
+        upstream.store(word.isLinkedFrom ? word : .linkedFrom(inner.address))
     }
 
     @inline(never)
@@ -136,15 +136,15 @@ extension PromiseCore {
     /// This thread holds the right to settle `root`, and everything that adopts it waits for that, so no node leaves
     /// these lists now.
     private static func adoptionLeads(from root: PromiseCore, to target: PromiseCore, _ here: LoopRef) -> Bool {
-        var adopted = [root.ref]
-        while let next = adopted.popLast() {
+        var rest = [root.ref]
+        while let next = rest.popLast() {
             var waiter = next.borrow { $0.state.load().waiters }
             while let node = waiter {
                 waiter = node.next
                 let end = node.borrow { $0.loop == here && $0.marks.contains(.isAdopting) ? $0.rootRef : nil }
                 guard let end else { continue }
                 if end == target.ref { return true }
-                adopted.append(end)
+                rest.append(end)
             }
         }
         return false

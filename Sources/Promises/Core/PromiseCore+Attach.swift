@@ -15,7 +15,7 @@ extension PromiseCore {
     func attach(_ waiter: PromiseCore, _ node: CoreRef) {
         var seen = state.load()
         if let loop = waiter.loop {
-            if waiter.role.contains(.onlyWatching) {
+            if waiter.role.contains(.leavesUnhandled) {
                 if !waiter.role.contains(.onlyWaking) { return attachSlow(waiter, node) }
             } else {
                 waiter.marks.insert(.countsAsWaiting)

@@ -84,17 +84,39 @@ extension PromiseCore {
     func dropOperation() {
         let word = upstream.takeOut()
         switch word.mark {
-        case .taken, .adopted: return
-        case .waiting: destroyOperation()
+        case .taken, .linkedFrom: return
+        case .none, .waiting: destroyOperation()
         case .fulfilled, .rejected, .abandoned:
             destroyOperation()
             word.release()
         }
     }
 
+    /// Withdraws this waiter, whose loop is ending, and discards it.
+    /// - Returns: false if its source has settled: the mailbox of the loop has the waiter, or is about to receive it.
+    func withdrawAsLoopEnds() -> Bool {
+        let word = upstream.load()
+        guard word.isWaiting else { return false }
+        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
+        let source = word.core.object
+        // Retained before as well: the list keeps its reference to a tombstone, but another thread that has taken the list
+        // releases the tombstone as soon as it finds one.
+        let node = CoreRef.retaining(self)
+        let never = UpstreamWord.abandoned(CoreRef.retaining(.never).address)
+        guard upstream.replace(word, by: never) else {
+            // Not the last reference.
+            node.release()
+            never.release()
+            return false
+        }
+        discardAndRelease()
+        source.noteWithdrawal()
+        return true
+    }
+
     /// Destroys the payload of a core that waits or was about to run: its operation or, if that has run, what the core does
     /// next. Must not be called if a promise linked to the core has made it an adopting one: the mark of `upstream` is then
-    /// `adopted`.
+    /// `linkedFrom`.
     @inline(never)
     func destroyOperation() {
         if marks.contains(.isAdopting) { return dropAdoption() }

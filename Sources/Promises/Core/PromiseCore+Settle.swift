@@ -203,7 +203,7 @@ extension PromiseCore {
     /// Whether this waiter, when it receives a rejection, handles the rejection of its source. One that was attached through
     /// a promise that another handler has returned does not: the promise of that handler needs a handler of its own.
     @inline(__always)
-    var handles: Bool { !role.contains(.onlyWatching) && !isAttachedThroughLink }
+    var handles: Bool { !role.contains(.leavesUnhandled) && !isAttachedThroughLink }
 
     /// Marks a rejection as handled: it is not reported when this core is released. Nothing happens if the core has been
     /// linked; see `handles`.

@@ -20,11 +20,11 @@ enum StackSearch {
                 return false
             }
             let word = core.upstream.load()
-            if word == .none { return core.areSourcesHeldUp(here, &limit) }
             switch word.mark {
+            case .none: return core.areSourcesHeldUp(here, &limit)
             // The source exists as long as this thread does not run its waiter: see `UpstreamWord`.
             case .waiting: core = word.core.object.root
-            case .adopted: core = word.core.object
+            case .linkedFrom: core = word.core.object
             // A core that is still counted has been cancelled, and is about to be notified.
             case .taken: return core.settled == nil && !core.marks.contains(.countsAsWaiting)
             case .fulfilled, .rejected, .abandoned: return false

@@ -3,32 +3,32 @@ import Reactor
 /// A waiter that is no reason to keep its source's producer working, such as `onCancel`, and that does not make a
 /// rejection a handled one.
 ///
-/// A promise may have many of them, and each cancellation below the promise asks whether another waiter listens. So
+/// A promise may have many of them, and each cancellation below the promise asks whether another waiter needs it. So
 /// that these questions do not walk past all watchers each time, each watcher remembers where the walk has led from it.
 // @unchecked Sendable: as PromiseCore. `shortcut` is accessed only by `LockedWaiters`, of which one thread has one at a time.
 final class WatchingCore: PromiseCore, @unchecked Sendable {
     enum Shortcut {
         /// Unknown: visit the next node.
         case none
-        /// No node between the watcher and this node listens. The node is in the same list and is older than the
+        /// No node between the watcher and this node keeps work alive. The node is in the same list and is older than the
         /// watcher: nodes that are removed without resetting the shortcuts are newer than all watchers. Not owned.
         case to(CoreRef)
-        /// No older node listens.
+        /// Nor does any older node.
         case end
     }
 
     @exclusivity(unchecked) final var shortcut = Shortcut.none
 
     init<Op: Operation>(watching operation: Op) {
-        super.init(state: .pending, loop: .ofThisThread, role: [.onlyWatching, .notListening]) {
+        super.init(state: .pending, loop: .ofThisThread, role: [.leavesUnhandled, .keepsNoWorkAlive]) {
             PromiseCore.perform(Op.self, $0, $1)
         }
         payload.store(operation)
     }
 
-    /// The node, if it is a `WatchingCore`. (Other nodes have one of these roles.)
+    /// The node, if it is a `WatchingCore`.
     static func at(_ node: CoreRef) -> Uncounted<WatchingCore>? {
-        node.borrow { $0.role.isSuperset(of: [.onlyWatching, .notListening]) } ? node.as(WatchingCore.self) : nil
+        node.borrow { type(of: $0) == WatchingCore.self } ? node.as(WatchingCore.self) : nil
     }
 }
 
@@ -39,8 +39,8 @@ extension PromiseCore {
 }
 
 extension LockedWaiters {
-    /// Whether another node than `waiter` listens.
-    consuming func haveListener(besides waiter: CoreRef?) -> Bool {
+    /// Whether another node than `waiter` keeps the producer working.
+    consuming func keepWorkAlive(besides waiter: CoreRef?) -> Bool {
         // A caller that withdraws one waiter after the other asks this each time, and would walk past all the
         // tombstones that it has left. So the tombstones at the head of the list are removed once there are 16.
         var first = newest
@@ -49,22 +49,22 @@ extension LockedWaiters {
             first = node.next
             tombstones += 1
         }
-        var listener = listener(from: first)
-        if let waiter, listener == waiter { listener = self.listener(from: waiter.next) }
+        var keeper = keeper(from: first)
+        if let waiter, keeper == waiter { keeper = self.keeper(from: waiter.next) }
         EventLoop.nodesWereVisited(tombstones)
         if tombstones >= 16 { removeTombstones(upTo: first) }
-        return listener != nil
+        return keeper != nil
     }
 
-    /// The newest node, from `first` to the oldest, that listens.
+    /// The newest node, from `first` to the oldest, that keeps the producer working.
     ///
-    /// A tombstone or a watcher never listens again, so what a walk has passed can be skipped by the next one: each
+    /// A tombstone or a watcher never does again, so what a walk has passed can be skipped by the next one: each
     /// watcher on the way gets a shortcut to where this walk ends, as union-find compresses its paths. However many
     /// watchers and cancellations there are, the amortized cost of a walk is logarithmic.
-    private func listener(from first: CoreRef?) -> CoreRef? {
+    private func keeper(from first: CoreRef?) -> CoreRef? {
         var visited = 0
         var found = first
-        while let node = found, !isListening(node) {
+        while let node = found, !keepsWorkAlive(node) {
             visited += 1
             found = Self.following(node)
         }
@@ -78,7 +78,7 @@ extension LockedWaiters {
         return found
     }
 
-    /// The next node of a walk, after a node that does not listen.
+    /// The next node of a walk, after a node that does not keep work alive.
     private static func following(_ node: CoreRef) -> CoreRef? {
         switch WatchingCore.at(node)?.borrow({ $0.shortcut }) ?? .none {
         case .none: node.next

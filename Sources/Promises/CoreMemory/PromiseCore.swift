@@ -173,7 +173,7 @@ class PromiseCore: Job, @unchecked Sendable {
         release()
     }
 
-    override var isReportedUndelivered: Bool { !role.contains(.onlyWatching) }
+    override var isReportedUndelivered: Bool { !role.contains(.leavesUnhandled) }
     override var isCountedAsWaiting: Bool { marks.contains(.countsAsWaiting) }
 
     /// Whether it is pending, and not pending forever. Called under a lock that its deinit would need, since it may be
@@ -193,25 +193,7 @@ class PromiseCore: Job, @unchecked Sendable {
         super.discardAndRelease()
     }
 
-    override func discardIfWaiting() -> Bool {
-        let word = upstream.load()
-        guard word.isWaiting else { return false }
-        // Retained before the node withdraws: afterwards nothing keeps the source alive on its behalf.
-        let source = word.core.object
-        // Retained before as well: the list keeps its reference to a tombstone, but another thread that has taken the list
-        // releases the tombstone as soon as it finds one.
-        let node = CoreRef.retaining(self)
-        let never = UpstreamWord.abandoned(CoreRef.retaining(.never).address)
-        guard upstream.replace(word, by: never) else {
-            // Not the last reference: the mailbox of this loop has the node, or is about to receive it.
-            node.release()
-            never.release()
-            return false
-        }
-        discardAndRelease()
-        source.noteWithdrawal()
-        return true
-    }
+    override func discardIfWaiting() -> Bool { withdrawAsLoopEnds() }
 
     deinit {
         let isAnnotated = annotations.load(ordering: .relaxed) != 0

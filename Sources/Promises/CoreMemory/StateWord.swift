@@ -108,10 +108,6 @@ struct StateWord: Equatable {
     @inlinable @inline(__always)
     var isOpen: Bool { isClaimable || bits & (Self.kindMask | Self.markBit) == Self.linkBits }
 
-    /// Of a pending core or a link.
-    @inline(__always)
-    var isClaimed: Bool { bits & Self.markBit != 0 }
-
     /// Of a rejection.
     @inline(__always)
     var isHandled: Bool { bits & Self.markBit != 0 }

@@ -4,20 +4,20 @@ import Synchronization
 ///
 /// | Mark | Address | Meaning | Changed next by |
 /// | --- | --- | --- | --- |
-/// | `waiting` | 0 | Has never waited: a core without an operation, which `cancelProducer` or a resolver settles | the thread that attaches it, before it pushes it |
+/// | `none` | 0 | Has never waited: a core without an operation, which `cancelProducer` or a resolver settles | the thread that attaches it, before it pushes it |
 /// | `waiting` | the source, not owned | Is in the list of that core | CAS by the thread that settles or abandons the source (to the outcome, `abandoned`, or `rejected` for a cancellation), or by the node's own thread, which withdraws it (to `taken`) |
 /// | `fulfilled` | the source, owned | The source was fulfilled; the node is scheduled to run | the node's thread: takes the operation out (to `taken`) |
 /// | `rejected` | the source, owned; or a core with the cancellation | The source was rejected; the node is scheduled to run | as above; a cancellation may replace the error that a cleaning-up operation receives |
-/// | `adopted` | the core linked to it, not owned | Has run; the promise that its operation returned is linked to it and settles it | the loop's thread: the core linked next, or `taken` |
+/// | `linkedFrom` | the core linked to it, not owned | Has run; the promise that its operation returned is linked to it and settles it | the loop's thread: the core linked next, or `taken` |
 /// | `abandoned` | the source, owned | The source stays pending forever; the operation is to be dropped | the node's thread (to `taken`) |
-/// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread, if it waits again: `adopted` or `waiting` |
+/// | `taken` | 0 | The operation has been taken out, to run or to be dropped; of a `hang`, it has been woken | the node's thread, if it waits again: `linkedFrom` or `waiting` |
 ///
 /// While the mark is `waiting`, the address is not owned, but it is valid nevertheless: the producer of a pending core
 /// holds that core, and notifies every waiter, with a reference, before it releases the core. A cancellation climbs by
 /// this word.
 @usableFromInline
 struct UpstreamWord: Equatable {
-    @usableFromInline enum Mark { case waiting, fulfilled, rejected, adopted, abandoned, taken }
+    @usableFromInline enum Mark { case none, waiting, fulfilled, rejected, linkedFrom, abandoned, taken }
 
     @usableFromInline let bits: UInt
 
@@ -34,10 +34,10 @@ struct UpstreamWord: Equatable {
         switch bits & Self.markMask {
         case StateWord.fulfilledBits: .fulfilled
         case StateWord.rejectedBits: .rejected
-        case StateWord.linkBits: .adopted
+        case StateWord.linkBits: .linkedFrom
         case Self.abandonedBit: .abandoned
         case Self.takenBit: .taken
-        default: .waiting
+        default: self == .none ? .none : .waiting
         }
     }
 
@@ -62,22 +62,22 @@ struct UpstreamWord: Equatable {
     }
 
     @inline(__always)
-    static func adopted(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | StateWord.linkBits) }
+    static func linkedFrom(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | StateWord.linkBits) }
 
     static func abandoned(_ address: UInt) -> UpstreamWord { UpstreamWord(bits: address | abandonedBit) }
 
     // MARK: Questions
 
-    /// Is in a list, or has never waited.
+    /// Is in a list.
     @inline(__always)
-    var isWaiting: Bool { bits & Self.markMask == 0 }
+    var isWaiting: Bool { bits & Self.markMask == 0 && self != .none }
 
     /// The source was fulfilled. Of a word with an outcome.
     @inlinable @inline(__always)
     var isFulfilled: Bool { bits & StateWord.kindMask == StateWord.fulfilledBits }
 
     @inline(__always)
-    var isAdopted: Bool { bits & Self.markMask == StateWord.linkBits }
+    var isLinkedFrom: Bool { bits & Self.markMask == StateWord.linkBits }
 
     @inline(__always)
     var isAbandoned: Bool { bits & Self.markMask == Self.abandonedBit }
@@ -90,7 +90,7 @@ struct UpstreamWord: Equatable {
     var isOwner: Bool {
         switch mark {
         case .fulfilled, .rejected, .abandoned: true
-        case .waiting, .adopted, .taken: false
+        case .none, .waiting, .linkedFrom, .taken: false
         }
     }
 }

@@ -72,7 +72,7 @@ public struct CascadingFinalizer {
     /// A guarantee that is fulfilled after `body` has run at the end of the chain so far.
     func watchEnd(_ body: @escaping () -> Void, _ file: StaticString, _ line: UInt) -> Guarantee<Void> {
         // Only watches: otherwise the error would count as handled.
-        let child = core.derive(Finally(body: body), role: .onlyWatching)
+        let child = core.derive(Finally(body: body), role: .leavesUnhandled)
         return Guarantee(child.traced("finally", after: core, Guarantee<Void>.self, file, line))
     }
 }

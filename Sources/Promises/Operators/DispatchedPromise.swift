@@ -117,7 +117,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
     private func sourceDidSettle(_ source: AnySource) {
         switch nextStep(after: source) {
         case .nothing: break
-        case .end(let outcome): end(outcome)
+        case .end(let outcome): conclude(outcome)
         case .dispatch(let dispatcher): dispatch(on: dispatcher)
         }
     }
@@ -151,10 +151,10 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         var work = leave(.queued, for: .running)?.work
         guard work != nil else { return }
         if jobs == .ofPool {
-            let isDone = EventLoop.ofCurrentThread.work(for: home) { end(outcome(of: &work)) }
+            let isDone = EventLoop.ofCurrentThread.work(for: home) { conclude(outcome(of: &work)) }
             if isDone { home.endExternalWork() }
         } else {
-            end(outcome(of: &work))
+            conclude(outcome(of: &work))
         }
     }
 
@@ -163,15 +163,16 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         do { return try work.run() } catch { return .error(error, from: madeAt) }
     }
 
-    private func end(_ outcome: Outcome) {
+    /// Settles with this outcome, or waits for that of the promise that the closure has returned.
+    private func conclude(_ outcome: Outcome) {
         switch outcome {
-        case .fulfilled(let fulfill): settle { fulfill(self) }
-        case .error(let error, let callSite): settle { reject(error, at: callSite) }
-        case .following(let inner): follow(inner)
+        case .fulfilled(let fulfill): settleUnlessCancelled { fulfill(self) }
+        case .error(let error, let callSite): settleUnlessCancelled { reject(error, at: callSite) }
+        case .following(let inner): waitForReturned(inner)
         }
     }
 
-    private func follow(_ inner: PromiseCore) {
+    private func waitForReturned(_ inner: PromiseCore) {
         guard leave(.running, for: .following) != nil else {
             // Its rejection comes too late, and is not reported.
             inner.markHandled()
@@ -179,20 +180,20 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         }
         if inner.root === self {
             precondition(!isGuarantee, "a handler returned its own guarantee, which would then wait for itself")
-            return settle { reject(PromiseError.returnedSelf) }
+            return settleUnlessCancelled { reject(PromiseError.returnedSelf) }
         }
         if Tracing.isOn { Tracing.adopt(self, inner) }
-        wait(for: inner, at: .following) { $0.end($0.passOn($1)) }
+        wait(for: inner, at: .following) { $0.conclude($0.passOn($1)) }
     }
 
     /// Settles as the cancellation says, or else by `body`, if no other party has.
-    private func settle(_ body: () -> Void) {
+    private func settleUnlessCancelled(_ body: () -> Void) {
         let previous = progress.withLock { progress in
             defer { progress = Progress(stage: .ended) }
             return progress
         }
         if let cancellation = previous.cancellation {
-            rejectCancelled(cancellation)
+            reject(by: cancellation, at: madeAt)
         } else if claim() {
             body()
         }
@@ -206,11 +207,15 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         guard let previous = leave(.queued, for: .running) else { return }
         let otherwise = previous.work?.otherwise
         if let error, otherwise == nil && previous.cancellation == nil && !isGuarantee {
-            settle { reject(error) }
+            settleUnlessCancelled { reject(error) }
         } else {
             Reports.abandoned(provenance(callSite: madeAt))
             let error = PromiseError.noProducer
-            if let otherwise { end(otherwise()) } else { settle { error.staysPending ? abandon() : reject(error) } }
+            if let otherwise {
+                conclude(otherwise())
+            } else {
+                settleUnlessCancelled { error.staysPending ? abandon() : reject(error) }
+            }
         }
         if jobs == .ofPool { jobs.end(home) }
     }
@@ -221,7 +226,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         // A waiter goes when it is withdrawn, by a cancellation, or when the promise that it waits for stays pending forever.
         let isCancelled = progress.withLock { $0.cancellation != nil }
         let next = stage == .waiting ? DispatchStage.ended : .running
-        if !isCancelled && leave(stage, for: next) != nil { settle { abandon() } }
+        if !isCancelled && leave(stage, for: next) != nil { settleUnlessCancelled { abandon() } }
     }
 
     // MARK: Cancellation
@@ -248,7 +253,7 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
             if willRun {
                 cleanUp(after: error)
             } else {
-                rejectCancelled(.itself(error))
+                reject(by: .itself(error), at: madeAt)
                 if isCounted { jobs.end(home) }
             }
             if keepsLoop { home.endExternalWork() }
@@ -279,14 +284,9 @@ final class DispatchedPromise: PromiseCore, @unchecked Sendable {
         return (willRun, previous.stage, previous.place)
     }
 
-    private func rejectCancelled(_ request: CancellationRequest) {
-        reject(request.error ?? PromiseError.asCancellation, at: madeAt, as: request.outcome)
-    }
-
     /// Takes the cancellation for the outcome of the source.
     private func cleanUp(after error: (any Error)?) {
-        let source = PromiseCore(error: error ?? PromiseError.asCancellation)
-        source.markHandled()
+        let source = PromiseCore.cancelled(with: error)
         sourceDidSettle(Source(source.ref, isFulfilled: false))
         withExtendedLifetime(source) {}
     }

@@ -9,14 +9,14 @@ import Testing
     @Test func aPendingCore() {
         let new = StateWord.pending
         #expect(new.kind == .pending && new.isClaimable && new.isOpen && new.hasListToTake && new.takesWaiters)
-        #expect(new.waiters == nil && !new.isLocked && !new.isClaimed)
+        #expect(new.waiters == nil && !new.isLocked)
         let waited = new.pushing(waiterAt: waiter)
         #expect(waited.address == waiter && waited.isClaimable && waited.withoutWaiters == new)
     }
 
     @Test func aClaimedCoreStillTakesWaiters() {
         let claimed = StateWord.pending.pushing(waiterAt: waiter).claimed
-        #expect(claimed.kind == .pending && claimed.isClaimed && !claimed.isClaimable && !claimed.isOpen)
+        #expect(claimed.kind == .pending && !claimed.isClaimable && !claimed.isOpen)
         #expect(claimed.hasListToTake && claimed.takesWaiters && claimed.address == waiter)
     }
 
@@ -50,21 +50,21 @@ import Testing
         let link = StateWord.link(toAddress: waiter)
         #expect(link.kind == .link && link.isOpen && !link.takesWaiters && link.address == waiter)
         let late = link.claimed(asIn: StateWord.pending.claimed)
-        #expect(late.kind == .link && late.isClaimed && !late.isOpen && late.address == waiter)
+        #expect(late.kind == .link && !late.isOpen && late.address == waiter)
         #expect(StateWord.spare.isLink && StateWord.spare.address == 0 && StateWord.spare != link)
     }
 
     @Test func whatACoreWaitsFor() {
         let waiting = UpstreamWord.waiting(forCoreAt: waiter)
         #expect(waiting.mark == .waiting && waiting.isWaiting && !waiting.isOwner && waiting.address == waiter)
-        #expect(UpstreamWord.none.isWaiting && UpstreamWord.none.address == 0)
+        #expect(UpstreamWord.none.mark == .none && !UpstreamWord.none.isWaiting && !UpstreamWord.none.isOwner)
         for outcome in [StateWord.fulfilled(isTrivial: true), .rejectedAndHandled, .rejected.settling] {
             let settled = UpstreamWord.settled(waiter, as: outcome)
             #expect(settled.isFulfilled == outcome.isFulfilled && settled.isOwner && !settled.hasNoOutcome)
             #expect(settled.mark == (outcome.isFulfilled ? .fulfilled : .rejected) && settled.address == waiter)
         }
-        #expect(UpstreamWord.adopted(waiter).mark == .adopted && !UpstreamWord.adopted(waiter).isOwner)
-        #expect(UpstreamWord.adopted(waiter).isAdopted && !UpstreamWord.adopted(waiter).hasNoOutcome)
+        #expect(UpstreamWord.linkedFrom(waiter).mark == .linkedFrom && !UpstreamWord.linkedFrom(waiter).isOwner)
+        #expect(UpstreamWord.linkedFrom(waiter).isLinkedFrom && !UpstreamWord.linkedFrom(waiter).hasNoOutcome)
         #expect(UpstreamWord.abandoned(waiter).mark == .abandoned && UpstreamWord.abandoned(waiter).isOwner)
         #expect(UpstreamWord.abandoned(waiter).hasNoOutcome && UpstreamWord.abandoned(waiter).isAbandoned)
         #expect(UpstreamWord.taken.mark == .taken && UpstreamWord.taken.hasNoOutcome && !UpstreamWord.taken.isOwner)
