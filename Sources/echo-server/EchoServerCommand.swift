@@ -39,7 +39,6 @@ enum EchoServerCommand {
         }
         defer { endpoint?.close() }
         let served = server.serve()
-        if let error = served.error { throw error }
         endpoint?.serve(warn)
 
         let statistics = { (title: String) -> Promise<Void> in
@@ -58,6 +57,8 @@ enum EchoServerCommand {
         try loop.onSignal(SIGUSR1) { statistics("statistics").cauterize() }.unref()
         // Opens the descriptors of the loop, or throws: the lines below tell the reader that the server is ready.
         try loop.turn(.poll)
+        // The listeners may have failed in it, or before.
+        if let error = served.error { throw error }
         for address in server.addresses { Console.announce("listening on \(address)") }
         if let endpoint { Console.announce("metrics on \(endpoint.address)") }
         service.notifyReady(server.addresses, server.alive)
