@@ -82,6 +82,7 @@ extension Listener {
     /// Cannot be called: a connection ends with its handler, so a handler returns a promise, or awaits. Without this form
     /// a handler that forgets its `return` would be taken for an async one, and compile.
     @available(*, deprecated, message: "this handler returns nothing: write `return` before its promise, or await")
+    @available(*, noasync, message: "this handler returns nothing: write `return` before its promise, or await")
     @HandlersReturnAPromiseOrAwait
     @_disfavoredOverload
     @discardableResult
@@ -90,8 +91,9 @@ extension Listener {
         onError: ((any Error, Connection) -> Void)? = nil, handler: @escaping (Connection) throws -> Void,
         file: StaticString = #fileID, line: UInt = #line
     ) -> Promise<DrainResult> {
-        // Not `unavailable`, since the compiler then prefers the async forms.
-        preconditionFailure("a handler of serve returns a promise, or awaits")
+        // Not `unavailable`, since the compiler then prefers the async forms. An async function gets here in Swift 5 mode,
+        // where `noasync` is a warning.
+        Promise(refused: SystemError(.accept, EINVAL, detail: "a handler of serve returns a promise, or awaits"))
     }
 }
 

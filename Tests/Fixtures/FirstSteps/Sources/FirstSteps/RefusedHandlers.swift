@@ -30,3 +30,9 @@ func cauterized(_ listener: Listener) {
         connection.forEachChunk { connection.write($0) }.cauterize()
     }
 }
+
+func inAnAsyncFunction(_ listener: Listener) async {
+    await listener.serve { connection in  // error: instance method 'serve' is unavailable from asynchronous contexts
+        connection.write("hello\n").cauterize()
+    }
+}
