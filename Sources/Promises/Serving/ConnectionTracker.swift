@@ -70,8 +70,8 @@ final class ConnectionTracker: ConnectionServer {
         } else {
             work = firstly { try handler(connection) }.core
         }
-        let served = Served(tracker: self, place: place, keeper: keeper)
-        running[place]?.work = work.derive(served, role: .runsWhenCancelled)
+        let served = work.derive(Served(tracker: self, place: place, keeper: keeper), role: .runsWhenCancelled)
+        running[place]?.work = served
     }
 
     /// Serves `connection` with an async handler, as `serve`.
@@ -147,7 +147,7 @@ final class ConnectionTracker: ConnectionServer {
     }
 
     private func endIfIdle(_ connection: Connection) {
-        guard connection.isIdle, connection.socket.unreadBytes == 0, !connection.endIdleLoop() else { return }
+        guard connection.isIdle, connection.socket.unreadBytes == 0, !connection.endWaitingLoop() else { return }
         noteIdle(connection)
         connection.close()
     }

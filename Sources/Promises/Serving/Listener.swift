@@ -158,7 +158,9 @@ extension Listener: ServingListener {
     /// Connections on other loops continue, but will not be reported here any more.
     func listenerLoopDidEnd() {
         loopWillEnd()
-        drain?.finish(counters, active: openConnections)?()
+        // Not in one expression: the access to `drain` would last while the handlers are released.
+        let settle = drain?.finish(counters, active: openConnections)
+        settle?()
         takers.refuseAll(SystemError(.accept, ECANCELED, detail: "the loop has ended"))
     }
 }
