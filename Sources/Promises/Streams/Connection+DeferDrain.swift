@@ -26,24 +26,10 @@ extension Connection {
     /// - Returns: `answer`.
     @discardableResult
     @available(*, noasync, message: "an async function has no loop of its own")
-    public func deferDrain<T>(until answer: Promise<T>) -> Promise<T> {
-        watch(answer.core)
-        return answer
-    }
-
-    /// As the form with a promise, for an answer that cannot fail.
-    /// - Parameter answer: the answer that is pending.
-    /// - Returns: `answer`.
-    @discardableResult
-    @available(*, noasync, message: "an async function has no loop of its own")
-    public func deferDrain<T>(until answer: Guarantee<T>) -> Guarantee<T> {
-        watch(answer.core)
-        return answer
-    }
-
-    private func watch(_ answer: PromiseCore) {
+    public func deferDrain<Answer: Thenable>(until answer: Answer) -> Answer {
         loop.assertOwner()
-        answer.watch(AnswerEnds(answer: AnswerUnderWay(self)))
+        answer.asPromise().core.watch(AnswerEnds(answer: AnswerUnderWay(self)))
+        return answer
     }
 }
 
