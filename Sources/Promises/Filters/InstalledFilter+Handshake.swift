@@ -17,7 +17,7 @@ extension InstalledFilter {
         let core = IOPromise(Connection.self, connection)
         connection.layer = installed
         installed.handshake = core
-        connection.reader.wait(core, for: .frame)
+        connection.reader.keep(.retaining(core), for: .handshake)
         installed.begin(received, timeout)
         return Promise(core)
     }

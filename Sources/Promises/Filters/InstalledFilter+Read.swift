@@ -55,15 +55,14 @@ extension InstalledFilter {
         guard connection.reader.isWaiting || readsForItself else { return }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = connection.loop.borrowScratch()
-        let count = connection.descriptor.receive(into: buffer, atMost: buffer.count)
-        if count > 0 {
-            connection.noteReceived(count)
-            let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        let received = connection.receiveOnce(into: buffer)
+        if let received, received > 0 {
+            let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<received])
             // Bytes behind the end record are ignored.
             if !inputHasEnded { call { try $0.receive(bytes.bytes, &$1) } }
         }
         connection.loop.giveBack(buffer)
-        if count == -Int(EAGAIN) { return connection.noteSpuriousReadiness(connection.readCall) }
+        guard let count = received else { return }
         if count <= 0 { sourceDidEnd(count) }
         proceed(mayCallBody: true)
         guard count < 0 else { return }
@@ -98,6 +97,7 @@ extension InstalledFilter {
         switch demand {
         case .bytes(let limit):
             if let promise = takeReader()?.promise { promise.fulfill(ByteRead.outcome(Int(limit), of: connection)) }
+        case .handshake: break
         case .frame:
             // The decoder asks whether the stream has ended.
             let promise = inputHasEnded ? endInput()?.promise : nil

@@ -72,18 +72,14 @@ extension InstalledFilter {
 
     /// Sends output before which nothing waits. Usually the kernel takes all of it, and no queue is needed.
     private func sendFirst(_ bytes: [UInt8], _ write: WritePromise?) {
-        connection.writer.turnOfLastSend = connection.turn
-        let result = bytes.withUnsafeBytes { connection.descriptor.send($0.baseAddress!, $0.count) }
-        let sent = max(result, 0)
-        if sent > 0 { connection.didSend(sent) }
-        if sent == bytes.count {
+        let sent = bytes.withUnsafeBytes { connection.transmit($0, in: connection.turn) }
+        if sent < 0 {
+            write?.reject(connection.reportedFailure!)
+        } else if sent == bytes.count {
             write?.fulfill(())
-            return connection.lingerIfDelivered()
-        }
-        enqueue(Array(bytes[sent...]), write)
-        // Rejects what was just queued.
-        if result < 0 && result != -Int(EAGAIN) {
-            connection.fail(SystemError(connection.writeCall, CInt(-result)))
+            connection.lingerIfDelivered()
+        } else {
+            enqueue(Array(bytes[sent...]), write)
         }
     }
 

@@ -10,7 +10,7 @@ final class FrameClock {
     /// The position in the input at which an incomplete frame begins, and the time at which its first bytes were found.
     private var frame: (offset: Int, since: LoopInstant)?
     /// The position in the input, without skipped bytes, at which the last wait for a frame began, and the time of that.
-    private var idle: (offset: Int, since: LoopInstant)?
+    private var gap: (offset: Int, since: LoopInstant)?
     /// The number of bytes that decoders have skipped.
     private var skippedCount = 0
     /// Whether bytes were skipped since the last wait.
@@ -73,9 +73,9 @@ final class FrameClock {
             if beginsMessage { message = Message(offset: offset) }
             frame = nil
             // Bytes that were skipped do not begin the idle time anew: otherwise a peer could stay without any frame.
-            let continues = hasSkipped && idle?.offset == offset - skippedCount
-            if continues, let idle { start = idle.since } else { isLate = false }
-            idle = (offset - skippedCount, start)
+            let continues = hasSkipped && gap?.offset == offset - skippedCount
+            if continues, let gap { start = gap.since } else { isLate = false }
+            gap = (offset - skippedCount, start)
             hasSkipped = false
         } else {
             // A frame is identified by its position in the stream: the time of all its waits counts from its first

@@ -49,7 +49,8 @@ final class FrameReader: FrameReading {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         let missing = count - connection.bufferedByteCount
         if missing <= 0 { return Promise(PromiseCore.fulfilled(connection.takeInput(count))) }
-        return of(connection).wait(missing: missing, orAtEnd: nil, expecting: .bytes(count)) { connection, missing in
+        return of(connection).valueWhenComplete(missing: missing, orAtEnd: nil, expecting: .bytes(count)) {
+            connection, missing in
             missing = count - connection.bufferedByteCount
             return missing <= 0 ? connection.takeInput(count) : nil
         }
@@ -85,21 +86,21 @@ final class FrameReader: FrameReading {
                 return Promise(PromiseCore.fulfilled(frame as Decoder.Frame?))
             }
         } catch { return Promise(refused: error) }
-        return of(connection).wait(decoder, missing: missing)
+        return of(connection).frameWhenComplete(decoder, missing: missing)
     }
 
     // MARK: Waiting
 
     /// Waits for further input, and decodes it together with the buffered bytes.
     @usableFromInline
-    func wait<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
+    func frameWhenComplete<Decoder: FrameDecoder>(_ decoder: Decoder, missing: Int) -> Promise<Decoder.Frame?> {
         var decoder = decoder
-        return wait(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) {
+        return valueWhenComplete(missing: missing, orAtEnd: .some(nil), expecting: decoder.expectation) {
             try decoder.next(in: $0, &$1).map { .some($0) }
         }
     }
 
-    private func wait<Value>(
+    private func valueWhenComplete<Value>(
         missing: Int, orAtEnd end: Value?, expecting expectation: @autoclosure @escaping () -> StreamError.Expectation,
         _ decode: @escaping (_ connection: Connection, _ missing: inout Int) throws -> Value?
     ) -> Promise<Value> {
@@ -117,7 +118,7 @@ final class FrameReader: FrameReading {
             } catch { return { $0.reject(error) } }
             return connection.reader.hasEnded ? atEnd(end, expectation) : nil
         }
-        wait(core, for: pending)
+        startWaiting(core, for: pending)
         return Promise(core)
     }
 
@@ -130,16 +131,16 @@ final class FrameReader: FrameReading {
         return { $0.reject(error) }
     }
 
-    private func wait(_ core: PromiseCore, for frame: PendingFrame) {
+    private func startWaiting(_ core: PromiseCore, for frame: PendingFrame) {
         pending = frame
         if clock != nil { updateDeadline() }
         connection.noteHeldMemory()
-        connection.wait(core, for: .frame)
+        connection.requestInput(.frame, for: .retaining(core))
         if frame.decode == nil { connection.mayBeIdle() }
     }
 
     /// The state is final before a handler is called.
-    private func stopWaiting() {
+    func stopWaiting() {
         pending = nil
         clock?.endWait(at: connection.loop)
     }
@@ -147,7 +148,6 @@ final class FrameReader: FrameReading {
     // MARK: Events
 
     var isLoopWaiting: Bool { pending.map { $0.decode == nil } ?? false }
-    func waitDidEnd() { stopWaiting() }
     func cancelTimer() { clock?.timer?.cancel() }
 
     /// If more bytes than this are missing, a read asks for these alone: the array that collects them can then be
@@ -159,11 +159,9 @@ final class FrameReader: FrameReading {
         let connection = connection
         let buffer = connection.loop.scratch
         let isLarge = missing > Self.largestReadAhead
-        let count = connection.descriptor.receive(into: buffer, atMost: isLarge ? missing : buffer.count)
-        if count == -Int(EAGAIN) { return connection.noteSpuriousReadiness(connection.readCall) }
+        guard let count = connection.receiveOnce(into: buffer, atMost: isLarge ? missing : .max) else { return }
         var ended: PromiseCore?
         if count > 0 {
-            connection.noteReceived(count)
             connection.appendInput(UnsafeRawBufferPointer(rebasing: buffer[..<count]), of: isLarge ? missing : nil)
         } else {
             ended = connection.noteEnd(count)
@@ -228,7 +226,7 @@ final class FrameReader: FrameReading {
         if let refusal = connection.refusalToRead { return Promise(refused: refusal) }
         if connection.reader.hasEnded { return connection.reportedFailure.map { Promise(refused: $0) } ?? .value }
         let core = IOPromise(Void.self, connection)
-        wait(core, for: PendingFrame(missing: missing, decode: nil))
+        startWaiting(core, for: PendingFrame(missing: missing, decode: nil))
         return Promise(core)
     }
 

@@ -4,9 +4,6 @@ import Reactor
 /// A read of the next bytes, by `read` or `receive`.
 @usableFromInline
 enum ByteRead {
-    /// The maximum number of bytes of a read.
-    private static var largest: Int { 65536 }
-
     @usableFromInline
     static func start(_ limit: Int, from connection: Connection) -> Guarantee<ReadOutcome> {
         connection.loop.assertOwner()
@@ -18,34 +15,70 @@ enum ByteRead {
             return Guarantee(PromiseCore.fulfilled(outcome(limit, of: connection)))
         }
         let core = PromiseCore.pending { PromiseCore.perform(Follow<ReadOutcome>.self, $0, $1) }
-        // A plain core, which the loop can use again. Until `take` the reader has it; the connection's `deinit` says why the
-        // connection is there meanwhile.
+        // A plain core, which the loop can use again. Until `take` the reader keeps it; `updateInterest` says what keeps the
+        // connection meanwhile.
         core.beginProduction(by: connection)
-        connection.wait(core, for: .bytes(limit: UInt32(min(limit, largest))))
+        let demand = ConnectionReader.Demand.bytes(limit: UInt32(min(limit, Connection.largestPiece)))
+        connection.requestInput(demand, for: .retaining(core))
         return Guarantee(core)
     }
 
     /// What a read gets without the kernel: buffered bytes, or the end.
     @inline(never)
     static func outcome(_ limit: Int, of connection: Connection) -> ReadOutcome {
-        if connection.hasInput { return .bytes(connection.takeInput(min(limit, largest))) }
+        if connection.hasInput { return .bytes(connection.takeInput(min(limit, Connection.largestPiece))) }
         return connection.failure.map(ReadOutcome.failed) ?? .end
     }
 
     @inline(__always)
     static func descriptorIsReadable(of connection: Connection, _ limit: Int) {
-        let (count, bytes) = connection.reader.receive(from: connection.descriptor, atMost: limit)
-        if count == -Int(EAGAIN) { return connection.noteSpuriousReadiness(connection.readCall) }
-        guard let (promise, _) = connection.reader.takeReference() else { return }
+        guard let (count, bytes) = receive(limit, from: connection),
+            let (promise, _) = connection.reader.takeReference()
+        else { return }
         let outcome: ReadOutcome
         if count > 0 {
-            connection.noteReceived(count)
             outcome = .bytes(bytes)
         } else {
             connection.noteEnd(count)
-            outcome = connection.failure.map(ReadOutcome.failed) ?? .end
+            outcome = Self.outcome(limit, of: connection)
         }
         PromiseCore.fulfill(owned: promise, outcome)
         if count < 0 { connection.failWrites() }
+    }
+
+    /// The size class of 4 KiB. For larger reads a copy costs more than an array of which a part may remain unused:
+    /// with a copy, an echo of 16 KiB takes 1.17 of the CPU time of the same echo in C, and 1.11 without.
+    private static var largestCopiedSizeClass: UInt8 { 12 }
+
+    @inline(__always)
+    private static func receive(_ limit: Int, from connection: Connection) -> (count: Int, bytes: [UInt8])? {
+        if connection.reader.sizeClassOfLastRead > largestCopiedSizeClass {
+            return receiveIntoArray(limit, from: connection)
+        }
+        let buffer = connection.loop.scratch
+        guard let count = connection.receiveOnce(into: buffer, atMost: limit) else { return nil }
+        if count <= 0 { return (count, []) }
+        noteSize(count, of: connection)
+        return (count, [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+    }
+
+    /// Reads into an array whose size is the power of two above the last read. Bytes that do not fit are read in the
+    /// next turn, with more room.
+    @inline(never)
+    private static func receiveIntoArray(_ limit: Int, from connection: Connection) -> (count: Int, bytes: [UInt8])? {
+        let room = min(limit, 1 << connection.reader.sizeClassOfLastRead)
+        var count: Int?
+        let bytes = [UInt8](unsafeUninitializedCapacity: room) { buffer, filled in
+            count = connection.receiveOnce(into: UnsafeMutableRawBufferPointer(buffer), atMost: room)
+            filled = max(count ?? 0, 0)
+        }
+        guard let count else { return nil }
+        if count > 0 { noteSize(count, of: connection) }
+        return (count, bytes)
+    }
+
+    @inline(__always)
+    private static func noteSize(_ count: Int, of connection: Connection) {
+        connection.reader.sizeClassOfLastRead = UInt8(truncatingIfNeeded: Int.bitWidth - count.leadingZeroBitCount)
     }
 }

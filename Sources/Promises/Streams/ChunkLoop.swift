@@ -30,14 +30,13 @@ final class ChunkLoop {
         return Promise(core)
     }
 
-    /// Reads once for the promise that waits for a chunk.
-    static func read(from connection: Connection) {
+    static func descriptorIsReadable(of connection: Connection) {
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = connection.loop.borrowScratch()
         defer { connection.loop.giveBack(buffer) }
-        let count = connection.descriptor.receive(into: buffer, atMost: buffer.count)
-        if count == -Int(EAGAIN) { return connection.noteSpuriousReadiness(connection.readCall) }
-        guard let (reference, _) = connection.reader.takeReference() else { return }
+        guard let count = connection.receiveOnce(into: buffer),
+            let (reference, _) = connection.reader.takeReference()
+        else { return }
         let step = reference.borrow { $0.takeChunkStep() }
         guard count > 0 else {
             let core = reference.takeOver()
@@ -46,7 +45,6 @@ final class ChunkLoop {
             if count < 0 { connection.failWrites() }
             return
         }
-        connection.noteReceived(count)
         step.hand(UnsafeRawBufferPointer(rebasing: buffer[..<count]), reference)
     }
 
@@ -54,7 +52,7 @@ final class ChunkLoop {
     static func serve(_ core: PromiseCore, of connection: Connection) {
         let step = core.takeChunkStep()
         if !connection.hasInput { return step.finish(core) }
-        connection.takeInput(65536).withUnsafeBytes { step.hand($0, .retaining(core)) }
+        connection.takeInput(Connection.largestPiece).withUnsafeBytes { step.hand($0, .retaining(core)) }
     }
 
     /// Whether the connection has buffered bytes.
@@ -103,13 +101,13 @@ struct ChunkStep: Operation {
             core.payload.store(self)
             // Without a source: the connection handles a cancellation.
             core.borrow { $0.upstream.store(.none) }
-            connection.borrow { $0.wait(owned: core, for: .chunk) }
+            connection.borrow { $0.requestInput(.chunk, for: core) }
         }
     }
 
     @inline(never)
     private func handInput(_ core: CoreRef) {
-        chunks.connection.takeInput(65536).withUnsafeBytes { hand($0, core) }
+        chunks.connection.takeInput(Connection.largestPiece).withUnsafeBytes { hand($0, core) }
     }
 
     @inline(never)

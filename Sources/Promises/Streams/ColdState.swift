@@ -11,7 +11,7 @@ final class ColdState {
     /// What waits for frames.
     var frames: (any FrameReading)?
     /// Present with `idleTimeout`.
-    var idle: (any ConnectionPart)?
+    var idleClock: (any ConnectionPart)?
     var writeLimits = WriteLimits()
     /// What waits for the peer's end.
     var peerWatches = PeerWatches()
@@ -27,7 +27,7 @@ final class ColdState {
 
     func cancelTimers() {
         ending.close?.cancelTimer()
-        idle?.cancelTimer()
+        idleClock?.cancelTimer()
         frames?.cancelTimer()
         layer?.cancelTimer()
     }

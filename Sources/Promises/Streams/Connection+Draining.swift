@@ -21,5 +21,5 @@ extension Connection {
 
     /// Ends the loop over frames that waits, so that its handler can finish.
     /// - Returns: false if there is none.
-    func endIdleLoop() -> Bool { reader.isWaiting && cold?.frames?.endWaitingLoop() == true }
+    func endWaitingLoop() -> Bool { reader.isWaiting && cold?.frames?.endWaitingLoop() == true }
 }

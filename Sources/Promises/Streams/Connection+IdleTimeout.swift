@@ -16,14 +16,14 @@ extension Connection {
     /// Activity costs a reading of the clock, about 25 ns. The timer checks the last activity when it fires and is then
     /// set to the remaining time, so that it is moved once per period instead of once per message.
     public var idleTimeout: Duration? {
-        get { (cold?.idle as? IdleClock)?.limit }
+        get { (cold?.idleClock as? IdleClock)?.limit }
         set {
             // A server without a time-out sets nil on each connection; that must cost nothing.
             if newValue == nil && cold == nil { return }
-            cold?.idle?.cancelTimer()
+            cold?.idleClock?.cancelTimer()
             lastActivity = Self.notWatched
             let clock = newValue.map { IdleClock($0, of: self) }
-            ensuredColdState.idle = clock
+            ensuredColdState.idleClock = clock
             if lifecycle.isOpen { clock?.start() }
         }
     }

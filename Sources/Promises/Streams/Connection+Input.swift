@@ -4,6 +4,10 @@ import Reactor
 // delivers into it; what a read leaves there is the next one's, of whatever form.
 
 extension Connection {
+    /// The largest number of bytes that a read, or the body of `forEachChunk`, is given at once: the size of the loop's
+    /// buffer, into which they are read. Then other connections have their turn.
+    static var largestPiece: Int { 65_536 }
+
     @inline(__always)
     var hasInput: Bool { cold?.input.isEmpty == false }
 

@@ -1,8 +1,7 @@
 import Glibc
 import Reactor
 
-// Reads. Each form has its type, which asks the connection to wait and takes what has arrived: `ByteRead`, `ChunkLoop`,
-// `FrameReader`.
+// Reads. Each form has its type, which requests input and takes what has arrived: `ByteRead`, `ChunkLoop`, `FrameReader`.
 
 extension Connection {
     /// Reads the next bytes, the peer's end, or a failure. Waits until the descriptor is readable and then reads once,
@@ -48,16 +47,10 @@ extension Connection {
 
     // MARK: Waiting
 
-    /// Makes `core` wait for input.
+    /// Makes `core` wait for input, and takes over the caller's reference to it.
     @inline(__always)
-    func wait(_ core: PromiseCore, for demand: ConnectionReader.Demand) {
-        wait(owned: .retaining(core), for: demand)
-    }
-
-    /// As `wait`, and takes over the caller's reference.
-    @inline(__always)
-    func wait(owned core: CoreRef, for demand: ConnectionReader.Demand) {
-        reader.wait(owned: core, for: demand)
+    func requestInput(_ demand: ConnectionReader.Demand, for core: CoreRef) {
+        reader.keep(core, for: demand)
         sendGathered()
         updateInterest()
     }
@@ -83,16 +76,29 @@ extension Connection {
     func readNow() {
         guard case .waiting(let demand) = reader.state else { return }
         switch demand {
-        case .chunk: ChunkLoop.read(from: self)
+        case .chunk: ChunkLoop.descriptorIsReadable(of: self)
         case .frame: cold?.frames?.descriptorIsReadable()
         case .bytes(let limit): ByteRead.descriptorIsReadable(of: self, Int(limit))
+        // On the path `.filtered` only.
+        case .handshake: break
         }
     }
 
+    /// Reads the descriptor once, and counts what it returns. All input of a connection comes through here.
+    /// - Returns: the number of bytes; 0 at the end of the stream, and the negative errno of an error. `nil` if there was
+    ///   nothing to read, and nothing else is to be done.
     @inline(__always)
-    func noteReceived(_ count: Int) {
-        noteActivity()
-        bytesReceived += count
+    func receiveOnce(into buffer: UnsafeMutableRawBufferPointer, atMost limit: Int = .max) -> Int? {
+        let count = descriptor.receive(into: buffer, atMost: limit)
+        if count == -Int(EAGAIN) {
+            noteSpuriousReadiness(readCall)
+            return nil
+        }
+        if count > 0 {
+            noteActivity()
+            bytesReceived += count
+        }
+        return count
     }
 
     /// Notes the end of the input, or the error, that a read has returned.
@@ -122,8 +128,9 @@ extension Connection {
         let (promise, demand) = waiter
         switch demand {
         case .bytes: return promise.fulfill(ReadOutcome.failed(error))
-        case .frame: cold?.frames?.waitDidEnd()
+        case .frame: cold?.frames?.stopWaiting()
         case .chunk: promise.takeChunkStep().chunks.end()
+        case .handshake: break
         }
         promise.reject(reported(error))
     }
@@ -133,7 +140,7 @@ extension Connection {
     func withdrawRead(_ promise: PromiseCore) -> Bool {
         guard case .waiting(let demand) = reader.state, reader.promise === promise else { return false }
         _ = reader.take()
-        if case .frame = demand { cold?.frames?.waitDidEnd() }
+        if case .frame = demand { cold?.frames?.stopWaiting() }
         updateInterest()
         // Last, since it releases the body, and whatever the body retains.
         if case .chunk = demand { promise.takeChunkStep().chunks.end() }

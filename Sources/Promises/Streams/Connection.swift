@@ -30,16 +30,15 @@ public final class Connection: IOProducer {
     @exclusivity(unchecked) var lifecycle = ConnectionLifecycle.open
     /// What is watched for the peer's end, as bits of epoll.
     @exclusivity(unchecked) var watchedEnds: UInt16 = 0
-    /// The directions in which the loop watches the descriptor. It follows from the states: call `updateInterest` after
-    /// each change.
+    /// What the poller waits for; see `updateInterest`.
     @exclusivity(unchecked) private(set) var interest: Interest = []
     @exclusivity(unchecked) var reader = ConnectionReader()
-    /// How many answers of `deferDrain` have not settled.
+    /// How many promises of `deferDrain`, and of the bodies of `forEachFrame`, have not settled.
     @exclusivity(unchecked) var pendingAnswers: Int32 = 0
     @exclusivity(unchecked) var writer = ConnectionWriter()
     /// `notWatched` if there is no idle time-out.
     @exclusivity(unchecked) var lastActivity = Connection.notWatched
-    /// Bytes that have been read from the kernel so far: before a filter.
+    /// Bytes that have been read from the kernel so far: before a filter, and with those that `close` discards.
     @exclusivity(unchecked) public internal(set) var bytesReceived = 0
     /// Bytes that the kernel has taken so far: behind a filter.
     @exclusivity(unchecked) public internal(set) var bytesSent = 0
@@ -61,9 +60,7 @@ public final class Connection: IOProducer {
         self.init(socket.fd, isUnix ? .localSocket : [.localSocket, .tcp], peer: peer, on: loop)
     }
 
-    // Without a pending operation nothing waits, and nothing retains this connection on its behalf. With one, the poller
-    // does, or a job for the end of the turn, and the end of the loop ends the operations of both. So a core that refers to
-    // the connection, see `beginProduction`, does so while it exists.
+    // No operation waits any more; see `updateInterest`.
     deinit {
         guard lifecycle.hasDescriptor else { return }
         if loop.isOwnedByThisThread { return release() }
@@ -182,6 +179,12 @@ extension Connection: ReadinessHandler {
     @inline(never)
     private var wantsInputIndirectly: Bool { path == .lingering || cold?.layer?.wantsInput == true }
 
+    /// Tells the poller what the states of the reader, the writer and the watches make it wait for. Called after each change
+    /// of them.
+    ///
+    /// While an operation waits, the poller retains this connection, because the interest is not empty, or the `FlushJob` of
+    /// a corked write does; the end of the loop ends the operations of both. So a promise that waits, such as a core with
+    /// `beginProduction`, need not retain its connection.
     // Each message calls it once or twice: a call would cost 14 of 5,000 instructions.
     @inline(__always)
     func updateInterest() {
@@ -219,9 +222,8 @@ extension Connection: ReadinessHandler {
     /// The descriptor was ready, and there was neither anything to read nor room to write.
     @inline(never)
     func noteSpuriousReadiness(_ call: SystemCall) {
-        let progress = bytesReceived &+ bytesSent &+ (cold?.ending.close?.discarded ?? 0)
         loop.noteSpuriousReadiness(
-            of: fd, progress: progress,
+            of: fd, progress: bytesReceived &+ bytesSent,
             SystemError(call, EAGAIN, detail: "\(self), which is reported as ready"))
     }
 }

@@ -29,7 +29,7 @@ protocol ConnectionAttachment: AnyObject {
     func connectionDidEnd(_ end: ConnectionEnd)
 }
 
-// What the rooms around a connection put into it, and what they ask of it.
+// The attachment and the layer of a connection, which both are in its `ColdState`.
 
 extension Connection {
     var attachment: (any ConnectionAttachment)? {

@@ -10,7 +10,6 @@ final class ConnectionClose: ConnectionClosing {
     let promise = PromiseCore(root: Void.self)
     private var limits: CloseLimits?
     private var timer: EventLoop.Timer?
-    private(set) var discarded = 0
 
     private init(_ connection: Connection) { self.connection = connection }
 
@@ -58,16 +57,13 @@ final class ConnectionClose: ConnectionClosing {
     /// - Returns: whether there may be more input.
     private func discardOnce() -> Bool {
         guard connection.lifecycle == .lingering else { return false }
-        let count = connection.descriptor.receive(into: connection.loop.scratch, atMost: .max)
-        if count == -Int(EAGAIN) {
-            connection.noteSpuriousReadiness(connection.readCall)
-        } else {
-            discarded += max(count, 0)
+        let count = connection.receiveOnce(into: connection.loop.scratch)
+        if let count, count <= 0 {
             if count < 0 { connection.recordEnd(.failed(SystemError(connection.readCall, CInt(-count)))) }
-            if count <= 0 { connection.release() }
+            connection.release()
         }
         connection.updateInterest()
-        return count > 0
+        return count.map { $0 > 0 } ?? false
     }
 
     // MARK: Limits
@@ -113,7 +109,7 @@ final class ConnectionClose: ConnectionClosing {
     /// peer is still reading has often left the queue here.
     private var progress: Int {
         let unsent = connection.kind.contains(.tcp) ? connection.socket.unacknowledgedBytes : 0
-        return connection.bytesSent - unsent + discarded
+        return connection.bytesSent - unsent + connection.bytesReceived
     }
 }
 

@@ -10,14 +10,16 @@ protocol FrameReading: ConnectionPart {
     var isLoopWaiting: Bool { get }
     /// Reads the descriptor once.
     func descriptorIsReadable()
-    /// The connection has buffered `count` bytes; at the end of the stream there are none.
-    /// - Parameter ended: the promise of the read, if the end has taken it from the reader.
+    /// Input has been buffered, or the stream has ended.
+    /// - Parameters:
+    ///   - count: the number of bytes; `.max` if a filter has delivered them, which are not counted; zero or less at the end.
+    ///   - ended: the promise of the read, if the end has taken it from the reader.
     func inputArrived(_ count: Int, ended: PromiseCore?)
     /// Ends the loop that waits.
     /// - Returns: false if there is none.
     func endWaitingLoop() -> Bool
     /// The read was rejected or cancelled, and waits no more.
-    func waitDidEnd()
+    func stopWaiting()
 }
 
 /// The close of a connection that is under way.
@@ -28,6 +30,4 @@ protocol ConnectionClosing: ConnectionPart {
     func limit(to lingerTime: Duration?)
     /// Reads and discards input; closes the connection when the peer has ended.
     func discardInput()
-    /// The number of bytes that were discarded.
-    var discarded: Int { get }
 }

@@ -9,7 +9,7 @@ final class IdleClock: ConnectionPart {
     private weak var connection: Connection?
     private var timer: EventLoop.Timer?
     /// Whether the limit has been reached once, and was postponed because the descriptor may be ready.
-    private var seemsIdle = false
+    private var wasPostponed = false
 
     init(_ limit: Duration, of connection: Connection) {
         self.limit = limit
@@ -19,13 +19,13 @@ final class IdleClock: ConnectionPart {
     func start() {
         guard limit > .zero, let connection else { return }
         connection.lastActivity = connection.loop.now
-        wait(connection)
+        restart(connection)
     }
 
     func cancelTimer() { timer?.cancel() }
 
-    private func wait(_ connection: Connection) {
-        seemsIdle = false
+    private func restart(_ connection: Connection) {
+        wasPostponed = false
         setTimer(connection, connection.lastActivity.advanced(by: limit))
     }
 
@@ -39,16 +39,16 @@ final class IdleClock: ConnectionPart {
         else { return }
         let now = connection.loop.now
         let deadline = connection.lastActivity.advanced(by: limit)
-        guard deadline <= now else { return wait(connection) }
+        guard deadline <= now else { return restart(connection) }
         // Handlers that became ready together with this timer run first. After a stall of the loop, or of the machine,
         // these may be the handlers of many connections: they get as much time as was lost.
-        guard seemsIdle else {
-            seemsIdle = true
+        guard wasPostponed else {
+            wasPostponed = true
             return setTimer(connection, now.advanced(by: min(deadline.duration(to: now), limit)))
         }
         if connection.isReadyInKernel {
             connection.lastActivity = now
-            return wait(connection)
+            return restart(connection)
         }
         fail(connection)
     }
