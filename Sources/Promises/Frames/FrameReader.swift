@@ -172,6 +172,7 @@ final class FrameReader: FrameReading {
 
     func inputArrived(_ count: Int, ended: PromiseCore?) {
         guard let frame = pending else { return }
+        let waiting = connection.reader.promise
         var missing = frame.missing
         let settling: Settling?
         if let decode = frame.decode {
@@ -182,6 +183,8 @@ final class FrameReader: FrameReading {
             missing -= count
             settling = count > 0 && missing > 0 ? nil : { $0.fulfill(()) }
         }
+        // The decoder is the user's: it may have cancelled this read, and have begun another one.
+        guard connection.reader.promise === waiting else { return }
         guard let settling else {
             pending?.missing = missing
             if clock != nil { updateDeadline() }

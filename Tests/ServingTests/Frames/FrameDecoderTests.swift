@@ -29,7 +29,37 @@ private struct OddDecoder: FrameDecoder {
     func decode(_ bytes: RawSpan) throws -> DecodedFrame<Int> { .frame(bytes.byteCount, consumed: consumed) }
 }
 
+/// Calls `meddle` when two bytes are there, and returns them as a frame.
+private final class MeddlingDecoder: FrameDecoder {
+    var meddle: () -> Void = {}
+
+    func decode(_ bytes: RawSpan) throws -> DecodedFrame<String> {
+        if bytes.byteCount < 2 { return .incomplete(missing: 2 - bytes.byteCount) }
+        meddle()
+        return .frame("a frame", consumed: 2)
+    }
+}
+
 @Suite struct FrameDecoderTests {
+    @Test func aDecoderMayCancelItsReadAndBeginAnotherOne() throws {
+        try withNetwork { net in
+            let (a, b) = try Connection.pair()
+            let decoder = MeddlingDecoder()
+            let cancelled = a.readFrame(decoder)
+            var other: Promise<[UInt8]>?
+            decoder.meddle = {
+                cancelled.cancel()
+                other = a.read(exactly: 3)
+            }
+            b.write("12").cauterize()
+            while other == nil { try net.loop.turn(.wait) }
+            #expect(cancelled.error?.isCancelled == true)
+            #expect(other?.isPending == true)
+            b.write("345").cauterize()
+            #expect(try other.map { try hang($0, timeout: patience) } == Array("345".utf8))
+        }
+    }
+
     private func prefixed(_ payload: [UInt8]) -> [UInt8] {
         withUnsafeBytes(of: UInt32(payload.count).bigEndian) { Array($0) } + payload
     }
