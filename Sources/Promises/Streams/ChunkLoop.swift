@@ -31,6 +31,8 @@ final class ChunkLoop {
     }
 
     static func descriptorIsReadable(of connection: Connection) {
+        // A filter that has left may have delivered bytes that a job is to hand over, which come first.
+        if connection.hasInput, let (promise, _) = connection.reader.take() { return serve(promise, of: connection) }
         // Lent to code that may turn the loop, or close the connection, which reads too.
         let buffer = connection.loop.borrowScratch()
         defer { connection.loop.giveBack(buffer) }

@@ -36,6 +36,30 @@ import Testing
         }
     }
 
+    @Test func whatALeavingFilterHasDeliveredComesBeforeWhatTheKernelHas() throws {
+        try withNetwork { net in
+            let filter = RecordFilter()
+            let (connection, peer) = try net.filteredPair(filter)
+            var seen: [UInt8] = []
+            let all = connection.forEachChunk { chunk in chunk.withUnsafeBytes { seen += $0 } }
+            try net.loop.turn(.poll)
+            try peer.send("late")
+            peer.end()
+            // More jobs than a turn runs before it asks the kernel: the job that calls the body is behind them.
+            for _ in 0..<2000 { Guarantee.value(()).done {} }
+            filter.onStep = { step, output in
+                if step == .write {
+                    output.deliver(Array("early, ".utf8))
+                    output.removeFilter()
+                }
+            }
+            connection.write("x").cauterize()
+            try net.loop.turn(.poll)
+            try hang(all, timeout: patience)
+            #expect(String(decoding: seen, as: UTF8.self) == "early, late")
+        }
+    }
+
     @Test func aRecordOfAMebibyteIsReadAsChunksFramesAndBytes() throws {
         try withNetwork(turns: 4000) { net in
             let (client, server) = try net.filteredEnds()
