@@ -14,7 +14,10 @@ let package = Package(
     targets: [
         .target(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"]),
-        .target(name: "Promises", dependencies: ["CLinux", "Reactor"]),
+        // A `ByteReader` is lent: its functions say on what the lifetime of their results depends.
+        .target(
+            name: "Promises", dependencies: ["CLinux", "Reactor"],
+            swiftSettings: [.enableExperimentalFeature("Lifetimes")]),
         // For those who migrate: names of PromiseKit for which the library has others.
         .target(name: "PromiseKitNames", dependencies: ["Promises", "Reactor"]),
         .executableTarget(name: "echo-server", dependencies: ["CLinux", "Promises"]),

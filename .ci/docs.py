@@ -51,7 +51,8 @@ def extract():
     common = ["-I", modules, "-Xcc", f"-fmodule-map-file={c_module}", "-target", triple]
     for module in MODULES:
         run("swiftc", "-emit-module", "-o", modules / f"{module}.swiftmodule", "-module-name", module, "-parse-as-library",
-            "-package-name", "swift_reactor", "-swift-version", "6", "-whole-module-optimization", *common,
+            "-package-name", "swift_reactor", "-swift-version", "6", "-enable-experimental-feature", "Lifetimes", "-whole-module-optimization",
+            *common,
             *sorted((ROOT / "Sources" / module).rglob("*.swift")))
         graphs = BUILD / "symbol-graphs" / module
         shutil.rmtree(graphs, ignore_errors=True)

@@ -5,11 +5,9 @@
 /// /// A type of one byte, then a length of one byte, then as many bytes.
 /// struct RecordDecoder: FrameDecoder {
 ///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
-///         guard bytes.byteCount >= 2 else { return .incomplete(missing: 2 - bytes.byteCount) }
-///         let count = 2 + Int(bytes.unsafeLoad(fromByteOffset: 1, as: UInt8.self))
-///         guard bytes.byteCount >= count else { return .incomplete(missing: count - bytes.byteCount) }
-///         let record = bytes.withUnsafeBytes { ($0[0], [UInt8]($0[2..<count])) }
-///         return .frame(record, consumed: count)
+///         try .reading(bytes) { reader in
+///             (try reader.byte(), [UInt8](try reader.bytes(prefixedBy: UInt8.self, limit: 255)))
+///         }
 ///     }
 /// }
 /// ```

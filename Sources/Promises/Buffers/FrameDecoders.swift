@@ -148,18 +148,6 @@ public struct LengthPrefixDecoder<Length: FixedWidthInteger & UnsignedInteger & 
     /// - Throws: `StreamError.limitExceeded` for a length above `limit`.
     @inlinable
     public func decode(_ bytes: RawSpan) throws -> DecodedFrame<[UInt8]> {
-        let prefix = MemoryLayout<Length>.size
-        if bytes.byteCount < prefix { return .incomplete(missing: prefix - bytes.byteCount) }
-        // The span is alive during the call, and the pointer does not leave it.
-        return try bytes.withUnsafeBytes { bytes in
-            let length = Length(bigEndian: bytes.loadUnaligned(as: Length.self))
-            // The sum of prefix and length must not overflow, whatever the limit is.
-            guard let count = Int(exactly: length), count <= min(limit, Int.max - prefix) else {
-                throw StreamError.limitExceeded(limit: limit)
-            }
-            let missing = prefix + count - bytes.count
-            if missing > 0 { return .incomplete(missing: missing) }
-            return .frame([UInt8](bytes[prefix..<prefix + count]), consumed: prefix + count)
-        }
+        try .reading(bytes) { [UInt8](try $0.bytes(prefixedBy: Length.self, limit: limit)) }
     }
 }

@@ -1,0 +1,284 @@
+/// The order of the bytes of an integer.
+public enum ByteOrder: Sendable {
+    /// The most significant byte first: network byte order.
+    case bigEndian
+    /// The least significant byte first.
+    case littleEndian
+}
+
+/// An error about bytes that a `ByteReader` was to read, or a `ByteWriter` to write.
+public enum ByteError: Error, Hashable, Sendable {
+    /// The input ends at least `missing` bytes before the end of the value.
+    case endOfInput(missing: Int)
+    /// The value is of more than `limit` bytes.
+    case limitExceeded(limit: Int)
+    /// The byte at `position` cannot be part of the value: no UTF-8, no digit, an integer that does not fit.
+    case malformed(position: Int)
+}
+
+extension ByteError: CustomStringConvertible {
+    /// A sentence for people.
+    public var description: String {
+        switch self {
+        case .endOfInput(let missing): "the input ends at least \(missing) bytes early"
+        case .limitExceeded(let limit): "a value of more than \(limit) bytes"
+        case .malformed(let position): "the byte at position \(position) cannot be part of the value"
+        }
+    }
+}
+
+/// Reads the values of a protocol from bytes, from the front to the end.
+///
+/// ```swift
+/// /// A type of one byte, a number of two bytes, and a text behind its length.
+/// struct RecordDecoder: FrameDecoder {
+///     func decode(_ bytes: RawSpan) throws -> DecodedFrame<(UInt8, UInt16, String)> {
+///         try .reading(bytes) { reader in
+///             let type = try reader.byte()
+///             let number = try reader.integer(as: UInt16.self)
+///             let text = try reader.bytes(prefixedBy: UInt16.self, limit: 1024)
+///             return (type, number, try String(utf8: text))
+///         }
+///     }
+/// }
+/// ```
+///
+/// The bytes are lent: neither a reader nor a span that it returns can leave the scope of the bytes, and nothing is copied.
+/// A call that throws has read nothing.
+public struct ByteReader: ~Escapable {
+    @usableFromInline let bytes: RawSpan
+
+    @usableFromInline var offset = 0
+
+    /// How many bytes have been read.
+    @inlinable public var position: Int { offset }
+
+    /// Makes a reader of all of `bytes`.
+    @inlinable
+    @_lifetime(copy bytes)
+    public init(_ bytes: RawSpan) { self.bytes = bytes }
+
+    /// How many bytes are left.
+    @inlinable public var remaining: Int { bytes.byteCount - offset }
+
+    /// Whether all bytes have been read.
+    @inlinable public var isAtEnd: Bool { remaining == 0 }
+
+    // MARK: Bytes
+
+    /// The next byte.
+    /// - Throws: `endOfInput`.
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func byte() throws(ByteError) -> UInt8 { try integer() }
+
+    /// The next `count` bytes. A negative number counts as zero.
+    /// - Throws: `endOfInput`.
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func bytes(_ count: Int) throws(ByteError) -> RawSpan {
+        let count = max(count, 0)
+        if count > remaining { throw .endOfInput(missing: count - remaining) }
+        let first = offset
+        offset += count
+        return bytes.extracting(first..<offset)
+    }
+
+    /// All bytes that are left.
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func rest() -> RawSpan {
+        let first = offset
+        offset = bytes.byteCount
+        return bytes.extracting(first..<offset)
+    }
+
+    /// Skips the next `count` bytes. A negative number counts as zero.
+    /// - Throws: `endOfInput`.
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func skip(_ count: Int) throws(ByteError) { _ = try bytes(count) }
+
+    /// The bytes before the next `delimiter`, which is skipped: with 0, a C string.
+    /// - Parameters:
+    ///   - delimiter: the byte that ends the value.
+    ///   - limit: the maximum number of bytes before it.
+    /// - Throws: `endOfInput` without a delimiter within what has come, `limitExceeded`.
+    @_lifetime(copy self)
+    public mutating func bytes(until delimiter: UInt8, limit: Int = .max) throws(ByteError) -> RawSpan {
+        let left = bytes.extracting(offset..<bytes.byteCount)
+        // The span is alive during the call, and the pointer does not leave it.
+        let end = left.withUnsafeBytes { DelimiterDecoder.position(of: delimiter, in: $0, from: 0) }
+        if end ?? left.byteCount > limit { throw .limitExceeded(limit: limit) }
+        guard let end else { throw .endOfInput(missing: 1) }
+        offset += end + 1
+        return left.extracting(0..<end)
+    }
+
+    /// The bytes of the next line, without the `\n` or `\r\n` that ends it.
+    /// - Parameter limit: the maximum number of bytes of the line.
+    /// - Throws: `endOfInput` without the end of a line within what has come, `limitExceeded`.
+    @_lifetime(copy self)
+    public mutating func line(limit: Int = .max) throws(ByteError) -> RawSpan {
+        let start = offset
+        let line = try bytes(until: 0x0A, limit: limit == .max ? limit : limit + 1)
+        let count = line.byteCount
+        let hasReturn = count > 0 && line.unsafeLoad(fromByteOffset: count - 1, as: UInt8.self) == 0x0D
+        let length = hasReturn ? count - 1 : count
+        if length > limit {
+            offset = start
+            throw .limitExceeded(limit: limit)
+        }
+        return line.extracting(0..<length)
+    }
+
+    /// The bytes that follow their number.
+    /// - Parameters:
+    ///   - type: the type of the number, which does not include its own size.
+    ///   - order: the order of the number's bytes.
+    ///   - limit: the maximum number of bytes. A peer chooses the number: a decoder that waits for as many must refuse
+    ///     what it is not ready to keep.
+    /// - Throws: `endOfInput`, `limitExceeded`.
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func bytes<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>(
+        prefixedBy type: Length.Type, _ order: ByteOrder = .bigEndian, limit: Int
+    ) throws(ByteError) -> RawSpan {
+        let start = offset
+        let length = try integer(as: Length.self, order)
+        do throws(ByteError) {
+            guard let count = Int(exactly: length), count <= limit else { throw .limitExceeded(limit: limit) }
+            return try bytes(count)
+        } catch {
+            offset = start
+            throw error
+        }
+    }
+
+    // MARK: Integers
+
+    /// The next integer, of the size of its type.
+    ///
+    /// ```swift
+    /// let number: UInt32 = try reader.integer()
+    /// let offset = try reader.integer(as: Int64.self, .littleEndian)
+    /// ```
+    /// - Throws: `endOfInput`.
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(
+        as type: Value.Type = Value.self, _ order: ByteOrder = .bigEndian
+    ) throws(ByteError) -> Value {
+        let size = MemoryLayout<Value>.size
+        if size > remaining { throw .endOfInput(missing: size - remaining) }
+        // Within the span, by the check above; every pattern of bits is an integer.
+        let value = bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Value.self)
+        offset += size
+        return order == .bigEndian ? Value(bigEndian: value) : Value(littleEndian: value)
+    }
+
+    /// The next integer in groups of seven bits, the least significant first, each but the last with its high bit set:
+    /// LEB128, as in MQTT and Protocol Buffers.
+    /// - Parameter limit: the maximum number of bytes; at most 10, which hold 64 bits.
+    /// - Throws: `endOfInput`, `limitExceeded`, and `malformed` for an integer of more than 64 bits.
+    @_lifetime(self: copy self)
+    public mutating func varint(limit: Int = 10) throws(ByteError) -> UInt64 {
+        var value: UInt64 = 0
+        for index in 0..<min(limit, 10) {
+            if index >= remaining { throw .endOfInput(missing: 1) }
+            // Within the span, by the check above.
+            let byte = bytes.unsafeLoad(fromByteOffset: offset + index, as: UInt8.self)
+            if index == 9 && byte > 1 { throw .malformed(position: offset + index) }
+            value |= UInt64(byte & 0x7F) << (7 * UInt64(index))
+            if byte < 0x80 {
+                offset += index + 1
+                return value
+            }
+        }
+        throw .limitExceeded(limit: limit)
+    }
+
+    /// The decimal integer before the next `delimiter`, which is skipped: digits, perhaps behind a `-`.
+    /// - Throws: `endOfInput` without a delimiter within 20 bytes that have come, and `malformed` for what is no
+    ///   integer, or none that fits into `Value`.
+    @inlinable
+    @_lifetime(self: copy self)
+    public mutating func decimal<Value: FixedWidthInteger>(
+        until delimiter: UInt8, as type: Value.Type = Value.self
+    ) throws(ByteError) -> Value {
+        let start = offset
+        let digits = try bytes(until: delimiter, limit: 40)
+        guard let value = Value(decimal: digits) else {
+            offset = start
+            throw .malformed(position: start)
+        }
+        return value
+    }
+}
+
+extension FixedWidthInteger {
+    /// The integer whose decimal digits, perhaps behind a `-`, are all of `bytes`; `nil` if they are none, or if it does not fit.
+    @inlinable
+    public init?(decimal bytes: RawSpan) {
+        let isNegative = bytes.byteCount > 0 && bytes.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 0x2D
+        let first = isNegative ? 1 : 0
+        if bytes.byteCount == first { return nil }
+        var value: Self = 0
+        for offset in first..<bytes.byteCount {
+            let digit = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self) &- 0x30
+            guard digit < 10 else { return nil }
+            let (tens, isTooLarge) = value.multipliedReportingOverflow(by: 10)
+            let (next, hasOverflowed) =
+                isNegative
+                ? tens.subtractingReportingOverflow(Self(truncatingIfNeeded: digit))
+                : tens.addingReportingOverflow(Self(truncatingIfNeeded: digit))
+            if isTooLarge || hasOverflowed { return nil }
+            value = next
+        }
+        self = value
+    }
+}
+
+extension String {
+    /// The text whose UTF-8 is all of `bytes`.
+    /// - Throws: `malformed` with the position of the first byte that is not UTF-8.
+    public init(utf8 bytes: RawSpan) throws(ByteError) {
+        // The span is alive during the call, and the pointer does not leave it.
+        let result = bytes.withUnsafeBytes { bytes in
+            let span = bytes.bindMemory(to: UInt8.self).span
+            do throws(UTF8.ValidationError) {
+                return Result<String, ByteError>.success(String(copying: try UTF8Span(validating: span)))
+            } catch {
+                return .failure(.malformed(position: error.byteOffsets.lowerBound))
+            }
+        }
+        self = try result.get()
+    }
+}
+
+extension Array where Element == UInt8 {
+    /// A copy of `bytes`.
+    public init(_ bytes: RawSpan) { self = bytes.withUnsafeBytes { Array($0) } }
+}
+
+extension DecodedFrame {
+    /// What a decoder returns for a frame that `body` reads from the front of `bytes`: the frame, and as many bytes as were
+    /// read; or that it is incomplete, if `body` throws `ByteError.endOfInput`.
+    ///
+    /// `body` starts at the front in each call. A decoder of frames that arrive in many parts checks its length first.
+    /// - Throws: `StreamError.limitExceeded` in place of `ByteError.limitExceeded`, and what else `body` throws.
+    @inlinable
+    public static func reading(
+        _ bytes: RawSpan, _ body: (inout ByteReader) throws -> Frame
+    ) throws -> DecodedFrame {
+        var reader = ByteReader(bytes)
+        do {
+            let frame = try body(&reader)
+            return .frame(frame, consumed: reader.position)
+        } catch ByteError.endOfInput(let missing) {
+            return .incomplete(missing: missing)
+        } catch ByteError.limitExceeded(let limit) {
+            throw StreamError.limitExceeded(limit: limit)
+        }
+    }
+}

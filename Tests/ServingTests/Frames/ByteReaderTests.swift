@@ -1,0 +1,215 @@
+import Promises
+import Reactor
+import TestSupport
+import Testing
+
+@testable import PromisesTestSupport
+
+/// What a `ByteReader` reads from `bytes`.
+private func read<Value>(_ bytes: [UInt8], _ body: (inout ByteReader) throws -> Value) rethrows -> Value {
+    var reader = ByteReader(bytes.span.bytes)
+    return try body(&reader)
+}
+
+@Suite struct ByteReaderTests {
+    @Test func integersOfBothOrdersAtAnyPosition() throws {
+        let bytes: [UInt8] = [0xFF, 0x01, 0x02, 0x03, 0x04, 0xFE, 0xFF, 0x80]
+        try read(bytes) { reader in
+            #expect(try reader.byte() == 0xFF)
+            #expect(try reader.integer() == UInt32(0x0102_0304))
+            #expect(try reader.integer(as: Int16.self, .littleEndian) == -2)
+            #expect(reader.remaining == 1 && !reader.isAtEnd)
+            #expect(try reader.integer(as: Int8.self) == -128)
+            #expect(reader.isAtEnd && reader.position == 8)
+        }
+    }
+
+    @Test func anIncompleteValueReadsNothing() {
+        read([0, 9, 1, 2]) { reader in
+            #expect(throws: ByteError.endOfInput(missing: 4)) { try reader.integer(as: UInt64.self) }
+            #expect(throws: ByteError.endOfInput(missing: 7)) {
+                [UInt8](try reader.bytes(prefixedBy: UInt16.self, limit: 9))
+            }
+            #expect(throws: ByteError.limitExceeded(limit: 8)) {
+                [UInt8](try reader.bytes(prefixedBy: UInt16.self, limit: 8))
+            }
+            #expect(throws: ByteError.endOfInput(missing: 1)) { [UInt8](try reader.bytes(until: 0xFF)) }
+            #expect(throws: ByteError.endOfInput(missing: .max - 4)) { try reader.skip(.max) }
+            #expect(reader.position == 0)
+            #expect([UInt8](reader.rest()) == [0, 9, 1, 2])
+            #expect([UInt8](reader.rest()) == [])
+        }
+    }
+
+    @Test func aLengthThatFitsIntoNoIntegerIsBeyondTheLimit() {
+        read([UInt8](repeating: 0xFF, count: 8)) { reader in
+            #expect(throws: ByteError.limitExceeded(limit: .max)) {
+                [UInt8](try reader.bytes(prefixedBy: UInt64.self, limit: .max))
+            }
+            #expect(reader.position == 0)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([0x00], 0), ([0x7F], 127), ([0x80, 0x01], 128), ([0xFF, 0xFF, 0xFF, 0x7F], 268_435_455),
+            ([0x80, 0x00], 0),
+            ([UInt8](repeating: 0xFF, count: 9) + [0x01], UInt64.max),
+        ] as [([UInt8], UInt64)])
+    func varints(bytes: [UInt8], value: UInt64) throws {
+        #expect(try read(bytes) { try $0.varint() } == value)
+        for count in 0..<bytes.count {
+            #expect(throws: ByteError.endOfInput(missing: 1)) { try read(Array(bytes[..<count])) { try $0.varint() } }
+        }
+    }
+
+    @Test func varintsThatAreTooLong() {
+        let bytes = [UInt8](repeating: 0xFF, count: 9) + [0x02]
+        #expect(throws: ByteError.malformed(position: 9)) { try read(bytes) { try $0.varint() } }
+        #expect(throws: ByteError.limitExceeded(limit: 4)) { try read(bytes) { try $0.varint(limit: 4) } }
+    }
+
+    @Test(
+        arguments: [
+            ("0", 0), ("-0", 0), ("007", 7), ("9223372036854775807", .max), ("-9223372036854775808", .min),
+            ("9223372036854775808", nil), ("-9223372036854775809", nil), ("", nil), ("-", nil), ("+1", nil),
+            ("1 ", nil),
+            ("1a", nil), ("--1", nil),
+        ] as [(String, Int?)])
+    func decimals(text: String, value: Int?) {
+        let bytes = Array((text + "\r\n").utf8)
+        read(bytes) { reader in
+            if let value {
+                #expect(try! reader.decimal(until: 0x0D) == value)
+                #expect(reader.remaining == 1)
+            } else {
+                #expect(throws: ByteError.malformed(position: 0)) { try reader.decimal(until: 0x0D, as: Int.self) }
+                #expect(reader.position == 0)
+            }
+        }
+    }
+
+    @Test func aNegativeNumberIsNoUnsignedOne() {
+        #expect(throws: ByteError.self) { try read(Array("-1\n".utf8)) { try $0.decimal(until: 10, as: UInt8.self) } }
+        #expect(throws: ByteError.self) { try read(Array("256\n".utf8)) { try $0.decimal(until: 10, as: UInt8.self) } }
+        #expect(throws: ByteError.endOfInput(missing: 1)) {
+            try read(Array("25".utf8)) { try $0.decimal(until: 10, as: UInt8.self) }
+        }
+    }
+
+    @Test func linesAndDelimiters() throws {
+        try read(Array("GET\r\n\nx\0rest".utf8)) { reader in
+            #expect(try String(utf8: reader.line()) == "GET")
+            #expect(try String(utf8: reader.line()) == "")
+            #expect(try String(utf8: reader.bytes(until: 0)) == "x")
+            #expect(throws: ByteError.endOfInput(missing: 1)) { [UInt8](try reader.line()) }
+            #expect(throws: ByteError.limitExceeded(limit: 2)) { [UInt8](try reader.line(limit: 2)) }
+            #expect([UInt8](reader.rest()) == Array("rest".utf8))
+        }
+    }
+
+    /// The limit is of the line; the return before the newline is not a part of it.
+    @Test func theLimitOfALine() throws {
+        try read(Array("ab\r\n".utf8)) { reader in
+            #expect(throws: ByteError.limitExceeded(limit: 1)) { [UInt8](try reader.line(limit: 1)) }
+            #expect([UInt8](try reader.line(limit: 2)) == [0x61, 0x62])
+        }
+        read(Array("abc\n".utf8)) { reader in
+            #expect(throws: ByteError.limitExceeded(limit: 2)) { [UInt8](try reader.line(limit: 2)) }
+            #expect(reader.position == 0)
+        }
+    }
+
+    @Test func textThatIsNotUTF8() {
+        #expect(throws: ByteError.malformed(position: 1)) {
+            try read([0x61, 0xFF]) { try String(utf8: $0.bytes(2)) }
+        }
+    }
+}
+
+@Suite struct ByteWriterTests {
+    @Test func aPartFollowsItsLength() throws {
+        var writer = ByteWriter(reserving: 64)
+        writer.append(UInt8(1))
+        try writer.append(prefixedBy: UInt16.self) { part in
+            part.append(cString: "ab")
+            try part.append(prefixedBy: UInt32.self, .littleEndian) { $0.append([9, 8]) }
+        }
+        #expect(writer.bytes == [1, 0, 9, 0x61, 0x62, 0, 2, 0, 0, 0, 9, 8])
+    }
+
+    @Test func aPartThatIsTooLongAppendsNothing() throws {
+        var writer = ByteWriter()
+        writer.append("a")
+        #expect(throws: ByteError.limitExceeded(limit: 255)) {
+            try writer.append(prefixedBy: UInt8.self) { $0.append([UInt8](repeating: 0, count: 256)) }
+        }
+        #expect(throws: Flaw(1)) {
+            try writer.append(prefixedBy: UInt8.self) {
+                $0.append([1])
+                throw Flaw(1)
+            }
+        }
+        // A body that puts another writer in the place of this one.
+        #expect(throws: ByteError.self) { try writer.append(prefixedBy: UInt32.self) { $0 = ByteWriter() } }
+        #expect(writer.bytes.isEmpty)
+    }
+
+    @Test func decimals() {
+        var writer = ByteWriter()
+        for value in [0, -7, 10, .max, .min] as [Int] {
+            writer.append(decimal: value)
+            writer.append(" ")
+        }
+        #expect(writer.bytes == Array("0 -7 10 9223372036854775807 -9223372036854775808 ".utf8))
+    }
+
+    /// Values of each kind in any order, written and read again, and cut at each byte.
+    @Test(arguments: 0..<20) func whatIsWrittenIsRead(seed: UInt64) throws {
+        var dice = SplitMix64(seed: seed)
+        let kinds = (0..<8).map { _ in Int.random(in: 0..<5, using: &dice) }
+        let values = kinds.map { _ in
+            UInt64.random(in: 0...(1 << UInt64.random(in: 0...63, using: &dice)), using: &dice)
+        }
+        var writer = ByteWriter()
+        for (kind, value) in zip(kinds, values) {
+            switch kind {
+            case 0: writer.append(value)
+            case 1: writer.append(value, .littleEndian)
+            case 2: writer.append(varint: value)
+            case 3:
+                writer.append(decimal: value)
+                writer.append(" ")
+            default: try writer.append(prefixedBy: UInt8.self) { $0.append("\(value)") }
+            }
+        }
+        func readBack(_ reader: inout ByteReader) throws {
+            for (kind, value) in zip(kinds, values) {
+                switch kind {
+                case 0: #expect(try reader.integer() == value)
+                case 1: #expect(try reader.integer(as: UInt64.self, .littleEndian) == value)
+                case 2: #expect(try reader.varint() == value)
+                case 3: #expect(try reader.decimal(until: 0x20) == value)
+                default: #expect(try String(utf8: reader.bytes(prefixedBy: UInt8.self, limit: 255)) == "\(value)")
+                }
+            }
+        }
+        let bytes = writer.bytes
+        try read(bytes) { reader in
+            try readBack(&reader)
+            #expect(reader.isAtEnd)
+        }
+        for count in 0..<bytes.count {
+            let part = Array(bytes[..<count])
+            let result = try DecodedFrame<Void>.reading(part.span.bytes) { reader in
+                // No expectation fails before the end.
+                try readBack(&reader)
+            }
+            guard case .incomplete(let missing) = result else {
+                Issue.record("a frame of \(count) of \(bytes.count) bytes")
+                return
+            }
+            #expect(missing >= 1 && missing <= bytes.count - count)
+        }
+    }
+}
