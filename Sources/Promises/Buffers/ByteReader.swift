@@ -106,13 +106,20 @@ public struct ByteReader: ~Escapable {
     /// - Throws: `endOfInput` without a delimiter within what has come, `limitExceeded`.
     @_lifetime(copy self)
     public mutating func bytes(until delimiter: UInt8, limit: Int = .max) throws(ByteError) -> RawSpan {
-        let left = bytes.extracting(offset..<bytes.byteCount)
-        // The span is alive during the call, and the pointer does not leave it.
-        let end = left.withUnsafeBytes { DelimiterDecoder.position(of: delimiter, in: $0, from: 0) }
-        if end ?? left.byteCount > limit { throw .limitExceeded(limit: limit) }
+        let end = position(of: delimiter)
+        if end ?? remaining > limit { throw .limitExceeded(limit: limit) }
         guard let end else { throw .endOfInput(missing: 1) }
+        let first = offset
         offset += end + 1
-        return left.extracting(0..<end)
+        return bytes.extracting(first..<first + end)
+    }
+
+    /// How many bytes precede the next `delimiter`.
+    private func position(of delimiter: UInt8) -> Int? {
+        // The span is alive during the call, and the pointer does not leave it.
+        bytes.extracting(offset..<bytes.byteCount).withUnsafeBytes {
+            DelimiterDecoder.position(of: delimiter, in: $0, from: 0)
+        }
     }
 
     /// The bytes of the next line, without the `\n` or `\r\n` that ends it.
@@ -120,16 +127,15 @@ public struct ByteReader: ~Escapable {
     /// - Throws: `endOfInput` without the end of a line within what has come, `limitExceeded`.
     @_lifetime(copy self)
     public mutating func line(limit: Int = .max) throws(ByteError) -> RawSpan {
-        let start = offset
-        let line = try bytes(until: 0x0A, limit: limit == .max ? limit : limit + 1)
-        let count = line.byteCount
-        let hasReturn = count > 0 && line.unsafeLoad(fromByteOffset: count - 1, as: UInt8.self) == 0x0D
-        let length = hasReturn ? count - 1 : count
-        if length > limit {
-            offset = start
-            throw .limitExceeded(limit: limit)
-        }
-        return line.extracting(0..<length)
+        let newline = position(of: 0x0A)
+        let end = newline ?? remaining
+        let hasReturn = end > 0 && bytes.unsafeLoad(fromByteOffset: offset + end - 1, as: UInt8.self) == 0x0D
+        let length = hasReturn ? end - 1 : end
+        if length > limit { throw .limitExceeded(limit: limit) }
+        if newline == nil { throw .endOfInput(missing: 1) }
+        let first = offset
+        offset += end + 1
+        return bytes.extracting(first..<first + length)
     }
 
     /// The bytes that follow their number.
@@ -147,7 +153,10 @@ public struct ByteReader: ~Escapable {
         let start = offset
         let length = try integer(as: Length.self, order)
         do throws(ByteError) {
-            guard let count = Int(exactly: length), count <= limit else { throw .limitExceeded(limit: limit) }
+            // The end of the value must not overflow, whatever the limit is.
+            guard let count = Int(exactly: length), count <= min(limit, .max - offset) else {
+                throw .limitExceeded(limit: limit)
+            }
             return try bytes(count)
         } catch {
             offset = start
