@@ -66,6 +66,7 @@ public struct ByteWriter: Sendable {
     /// - Parameters:
     ///   - type: the type of the number, which does not include its own size.
     ///   - order: the order of the number's bytes.
+    ///   - body: called once, inside this call.
     /// - Throws: `ByteError.limitExceeded` if the number does not fit into its type, and what `body` throws. Nothing is
     ///   appended then.
     public mutating func append<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>(

@@ -61,11 +61,8 @@ extension Snippets {
         /// A type of one byte, a length of one byte, and as many bytes.
         struct RecordDecoder: FrameDecoder {
             func decode(_ bytes: RawSpan) throws -> DecodedFrame<(type: UInt8, payload: [UInt8])> {
-                bytes.withUnsafeBytes { bytes in
-                    if bytes.count < 2 { return .incomplete(missing: 2 - bytes.count) }
-                    let end = 2 + Int(bytes[1])
-                    if bytes.count < end { return .incomplete(missing: end - bytes.count) }
-                    return .frame((bytes[0], Array(bytes[2..<end])), consumed: end)
+                try .reading(bytes) { reader in
+                    (try reader.byte(), Array(try reader.bytes(prefixedBy: UInt8.self, limit: 255)))
                 }
             }
         }
