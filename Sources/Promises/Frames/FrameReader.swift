@@ -172,19 +172,19 @@ final class FrameReader: FrameReading {
 
     func inputArrived(_ count: Int, ended: PromiseCore?) {
         guard let frame = pending else { return }
-        let waiting = connection.reader.promise
         var missing = frame.missing
         let settling: Settling?
         if let decode = frame.decode {
+            let waiting = connection.reader.promise
             settling = decode(&missing)
+            // The decoder is the user's: it may have cancelled this read, and have begun another one.
+            guard connection.reader.promise === waiting else { return }
         } else if count <= 0, let failure = connection.reportedFailure {
             settling = { $0.reject(failure) }
         } else {
             missing -= count
             settling = count > 0 && missing > 0 ? nil : { $0.fulfill(()) }
         }
-        // The decoder is the user's: it may have cancelled this read, and have begun another one.
-        guard connection.reader.promise === waiting else { return }
         guard let settling else {
             pending?.missing = missing
             if clock != nil { updateDeadline() }

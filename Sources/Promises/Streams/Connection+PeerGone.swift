@@ -67,8 +67,6 @@ extension Connection {
         updateInterest()
     }
 
-    func peerEventArrived(_ ready: Interest) { PeerWatching.eventArrived(ready, at: self) }
-
     func updateWatchedEnds() {
         watchedEnds = UInt16(truncatingIfNeeded: cold?.watchedEnds.rawValue ?? 0)
     }
