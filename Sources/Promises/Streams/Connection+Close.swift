@@ -61,30 +61,23 @@ extension Connection {
     ///   progress.
     ///
     /// What the kernel has taken by then, it delivers. Writes that still wait are rejected with `ECANCELED`, and the
-    /// peer is reset: if an answer may take longer to send, wait for its write before the call, or set a time with
-    /// `close(linger:)`.
+    /// peer is reset: if an answer may take longer to send, wait for its write before the call, or pass a `time`.
     ///
     /// A pipe, whose reader is a program of this machine, is closed as soon as everything is written. Its only limit is
-    /// 5 seconds in which the reader takes nothing. A further call returns a guarantee of the same end.
+    /// 5 seconds in which the reader takes nothing.
+    ///
+    /// With a `time` the connection is closed within it, at pipes too, and the peer need not make progress. Zero or less
+    /// waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has arrived is discarded.
+    /// If that was everything, the connection is closed in an orderly way; otherwise it is aborted.
+    ///
+    /// A further call returns a guarantee of the same end; its time replaces the limits of the first call.
+    /// - Parameter time: the limit for delivering the queued writes and for the peer's end, from now on; `nil` for the limits
+    ///   above.
     /// - Returns: a guarantee that is fulfilled when the descriptor is closed.
     @discardableResult
     @inlinable @inline(__always)
-    public func close(file: StaticString = #fileID, line: UInt = #line) -> Guarantee<Void> {
-        Guarantee(ConnectionClose.start(nil, of: self).core.traced(root: "close", Guarantee<Void>.self, file, line))
-    }
-
-    /// Closes as `close()` does, within `time` from now, at pipes too. Within that time the peer need not make
-    /// progress.
-    ///
-    /// Zero or less waits for nothing: what the kernel accepts at once is sent, and up to 1 MiB of input that has
-    /// arrived is discarded. If that was everything, the connection is closed in an orderly way; otherwise it is
-    /// aborted. If the connection is already being closed, the new time replaces the limits of the first call.
-    /// - Parameter time: the limit for delivering the queued writes and for the peer's end.
-    /// - Returns: as `close()`.
-    @discardableResult
-    @inlinable @inline(__always)
     public func close(
-        linger time: Duration, file: StaticString = #fileID, line: UInt = #line
+        linger time: Duration? = nil, file: StaticString = #fileID, line: UInt = #line
     ) -> Guarantee<Void> {
         Guarantee(ConnectionClose.start(time, of: self).core.traced(root: "close", Guarantee<Void>.self, file, line))
     }
